@@ -1,0 +1,47 @@
+"""The compiled modules and their compiler flags; everything else is in pyproject.toml."""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# TREECRF_CHECKS=1 compiles the bounds checks in, for a test run that hunts memory errors.
+CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
+
+# Neither flag set lets the compiler reorder sums or fuse multiply and add: trees must be the same
+# on every machine.
+FLAGS = {
+    "unix": ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"],
+    "msvc": ["/O2", "/fp:precise"],
+}
+
+
+class BuildExt(build_ext):
+    """Choose the flags once the compiler is known."""
+
+    def build_extensions(self):
+        """Build all modules with the flags of the compiler at hand."""
+        kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
+        for extension in self.extensions:
+            extension.extra_compile_args = FLAGS[kind]
+        super().build_extensions()
+
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(f"treecrf.{name}", [f"treecrf/{name}.pyx"], depends=["treecrf/_simd.h"])
+            for name in ("_inference", "_tree", "_evaluate")
+        ],
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": CHECKS,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": CHECKS,
+            "freethreading_compatible": True,
+        },
+    ),
+    cmdclass={"build_ext": BuildExt},
+)

@@ -1,0 +1,637 @@
+"""Exact inference in chains whose labels depend on the ``order`` labels before them.
+
+Scores come class-major, ``scores[v, t, c]``: the score of label v at position t in context c. A
+context is the tuple of the previous labels, numbered ``sum_j y[t - j] * K**(j - 1)``, so that
+label v leads from context c to context ``(c * K + v) % K**order``. Position t of its sequence has
+``K**min(t, order)`` contexts: before the sequence there are no labels. With order 0 every position
+is a sequence of its own; callers pass ``offsets`` accordingly.
+
+Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
+the parts of its outputs that belong to these sequences, so that threads can share the work.
+
+Sums of products are kept in range by dividing each position by its total (Rabiner 1989). That is
+exact while the scores of a position lie close together; a sequence whose scores spread wider is
+computed with logarithms instead.
+"""
+
+from libc.math cimport exp, fabs, log, INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cdef extern from "_simd.h" nogil:
+    void exp_below(double *values, Py_ssize_t n, double highest)
+    void find_range(const double *values, Py_ssize_t n, double *lowest, double *highest)
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    double multiply_through(double *row, const double *factors, double weight, Py_ssize_t n)
+
+# Adding and subtracting this rounds to a multiple of 2**-32: sums of such numbers are exact.
+cdef double ROUND = 1.5 * 2.0 ** 20
+
+# Products of 2 * order + 1 factors of the spread of the scores, and of a total that has shrunk to
+# SMALLEST_TOTAL, must stay within double precision.
+cdef double WIDEST_EXPONENT = 500.0
+cdef double SMALLEST_TOTAL = 1e-60
+
+
+cdef struct Chain:
+    # One sequence in scratch memory. Rows of `pairs` are [context, label], so that the recursions
+    # run along contiguous labels; `forward` and `backward` hold one row of contexts a position.
+    Py_ssize_t length
+    Py_ssize_t n_labels
+    Py_ssize_t n_contexts      # of a position at full depth
+    Py_ssize_t order
+    double *pairs
+    double *forward
+    double *backward
+    double *spare              # two rows of contexts
+    double *scale              # factor by which the forward pass rescaled each position
+    double total               # of the last position's forward row
+    double log_z
+    bint in_logs
+
+
+cdef inline Py_ssize_t n_contexts_at(const Chain *chain, Py_ssize_t t) noexcept nogil:
+    cdef Py_ssize_t n = 1, _j
+    if t >= chain.order:
+        return chain.n_contexts
+    for _j in range(t):
+        n *= chain.n_labels
+    return n
+
+
+cdef inline Py_ssize_t next_base(const Chain *chain, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
+    """Context at t + 1 after context c and label 0; label v adds v."""
+    return c * chain.n_labels if t < chain.order else c * chain.n_labels % chain.n_contexts
+
+
+cdef inline double *pair_row(const Chain *chain, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
+    return chain.pairs + (t * chain.n_contexts + c) * chain.n_labels
+
+
+cdef bint open_chain(Chain *chain, Py_ssize_t longest, Py_ssize_t n_labels,
+                     Py_ssize_t n_contexts) noexcept nogil:
+    """Allocate scratch memory for sequences of at most `longest` positions."""
+    cdef Py_ssize_t order = 1, states = n_labels
+    # With order 0 the scores have one context, yet the state after a position is its label.
+    while states < n_contexts:
+        states *= n_labels
+        order += 1
+    chain.n_labels = n_labels
+    chain.order = order
+    chain.n_contexts = states
+    chain.pairs = <double *> malloc(longest * states * n_labels * sizeof(double))
+    chain.forward = <double *> malloc((longest + 1) * states * sizeof(double))
+    chain.backward = <double *> malloc((longest + 1) * states * sizeof(double))
+    chain.spare = <double *> malloc(2 * states * sizeof(double))
+    chain.scale = <double *> malloc((longest + 1) * sizeof(double))
+    return (chain.pairs != NULL and chain.forward != NULL and chain.backward != NULL
+            and chain.spare != NULL and chain.scale != NULL)
+
+
+cdef void close_chain(Chain *chain) noexcept nogil:
+    free(chain.pairs)
+    free(chain.forward)
+    free(chain.backward)
+    free(chain.spare)
+    free(chain.scale)
+
+
+cdef void load_scores(Chain *chain, const double[:, :, ::1] scores, Py_ssize_t start,
+                      Py_ssize_t length) noexcept nogil:
+    """Copy a sequence into `pairs`, labels innermost."""
+    cdef Py_ssize_t t, c, v, n
+    cdef const double *source
+    cdef double *target
+    chain.length = length
+    for t in range(length):
+        n = n_contexts_at(chain, t)
+        target = pair_row(chain, t, 0)
+        for v in range(chain.n_labels):
+            source = &scores[v, start + t, 0]
+            for c in range(n):
+                target[c * chain.n_labels + v] = source[c]
+            # Contexts that do not exist yet must not disturb the range of the scores.
+            for c in range(n, chain.n_contexts):
+                target[c * chain.n_labels + v] = source[0]
+
+
+cdef void scaled_forward(Chain *chain, double highest) noexcept nogil:
+    """Forward pass over the exponentials of ``scores - highest``."""
+    cdef Py_ssize_t t, c, n = 1, n_after, base, K = chain.n_labels
+    cdef double total = 1.0
+    cdef double *row
+    cdef double *now
+    cdef double *after
+    chain.log_z = chain.length * highest
+    chain.forward[0] = 1.0
+    for t in range(chain.length):
+        now = chain.forward + t * chain.n_contexts
+        after = now + chain.n_contexts
+        row = pair_row(chain, t, 0)
+        n_after = min(n * K, chain.n_contexts)
+        memset(after, 0, n_after * sizeof(double))
+        base = 0
+        for c in range(n):
+            add_scaled(after + base, row + c * K, now[c], K)
+            base = base + K if base + K < n_after else 0
+        n = n_after
+        total = 0.0
+        for c in range(n):
+            total += after[c]
+        chain.scale[t] = 1.0
+        if total < SMALLEST_TOTAL:
+            chain.scale[t] = 1.0 / total
+            chain.log_z += log(total)
+            for c in range(n):
+                after[c] *= chain.scale[t]
+            total = 1.0
+    chain.total = total
+    chain.log_z += log(total)
+
+
+cdef void scaled_backward(Chain *chain) noexcept nogil:
+    """Backward pass; turns `pairs` into the probabilities of [context, label]."""
+    cdef Py_ssize_t t, c, n, n_after, base, K = chain.n_labels
+    cdef double *row
+    cdef double *now
+    cdef double *after = chain.backward + chain.length * chain.n_contexts
+    n_after = n_contexts_at(chain, chain.length)
+    for c in range(n_after):
+        after[c] = 1.0 / chain.total
+    for t in range(chain.length - 1, -1, -1):
+        n = n_contexts_at(chain, t)
+        now = chain.backward + t * chain.n_contexts
+        after = now + chain.n_contexts
+        row = pair_row(chain, t, 0)
+        base = 0
+        if chain.scale[t] != 1.0:
+            for c in range(n_after):
+                after[c] *= chain.scale[t]
+        for c in range(n):
+            now[c] = multiply_through(row + c * K, after + base,
+                                      chain.forward[t * chain.n_contexts + c], K)
+            base = base + K if base + K < n_after else 0
+        n_after = n
+
+
+cdef inline double log_add(double a, double b) noexcept nogil:
+    if a < b:
+        a, b = b, a
+    return a if b == -INFINITY else a + log(1.0 + exp(b - a))
+
+
+cdef void log_forward(Chain *chain) noexcept nogil:
+    """Forward pass over logarithms, for scores that spread too wide to be scaled."""
+    cdef Py_ssize_t t, c, v, n
+    cdef double *now
+    cdef double *target
+    cdef double *after
+    cdef double *row
+    chain.forward[0] = 0.0
+    for t in range(chain.length):
+        now = chain.forward + t * chain.n_contexts
+        after = now + chain.n_contexts
+        for c in range(n_contexts_at(chain, t + 1)):
+            after[c] = -INFINITY
+        for c in range(n_contexts_at(chain, t)):
+            row = pair_row(chain, t, c)
+            target = after + next_base(chain, t, c)
+            for v in range(chain.n_labels):
+                target[v] = log_add(target[v], now[c] + row[v])
+    chain.log_z = -INFINITY
+    n = n_contexts_at(chain, chain.length)
+    for c in range(n):
+        chain.log_z = log_add(chain.log_z, chain.forward[chain.length * chain.n_contexts + c])
+
+
+cdef void log_backward(Chain *chain) noexcept nogil:
+    """Backward pass over logarithms; turns `pairs` into probabilities."""
+    cdef Py_ssize_t t, c, v
+    cdef double value, total, weight
+    cdef double *row
+    cdef double *now
+    cdef double *after
+    after = chain.backward + chain.length * chain.n_contexts
+    for c in range(chain.n_contexts):
+        after[c] = 0.0
+    for t in range(chain.length - 1, -1, -1):
+        now = chain.backward + t * chain.n_contexts
+        for c in range(n_contexts_at(chain, t)):
+            after = now + chain.n_contexts + next_base(chain, t, c)
+            row = pair_row(chain, t, c)
+            weight = chain.forward[t * chain.n_contexts + c] - chain.log_z
+            total = -INFINITY
+            for v in range(chain.n_labels):
+                value = row[v] + after[v]
+                total = log_add(total, value)
+                row[v] = exp(weight + value)
+            now[c] = total
+
+
+cdef void forward(Chain *chain) noexcept nogil:
+    """log Z of the loaded sequence; leaves what `backward` needs."""
+    cdef double lowest, highest
+    cdef Py_ssize_t n = chain.length * chain.n_contexts * chain.n_labels
+    find_range(chain.pairs, n, &lowest, &highest)
+    chain.in_logs = not (highest - lowest) * (2 * chain.order + 1) < WIDEST_EXPONENT
+    if chain.in_logs:
+        log_forward(chain)
+    else:
+        exp_below(chain.pairs, n, highest)
+        scaled_forward(chain, highest)
+
+
+cdef void backward(Chain *chain) noexcept nogil:
+    """Turn `pairs` into probabilities, after `forward`."""
+    if chain.in_logs:
+        log_backward(chain)
+    else:
+        scaled_backward(chain)
+
+
+cdef double path_score(const double[:, :, ::1] scores, const int32_t[::1] labels,
+                       const Chain *chain, Py_ssize_t start, Py_ssize_t length) noexcept nogil:
+    """Sum of the scores along the given labels."""
+    cdef Py_ssize_t t, context = 0
+    cdef double total = 0.0
+    for t in range(length):
+        total += scores[labels[start + t], start + t, context]
+        context = next_base(chain, t, context) + labels[start + t]
+    return total
+
+
+cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
+                           Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t i, longest = 0
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
+
+
+def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+                   const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+                   double[::1] out):
+    """Write log P(labels | scores) of each sequence to ``out``."""
+    cdef Chain chain
+    cdef Py_ssize_t i, start, length
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
+                            scores.shape[2])
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            length = offsets[i + 1] - start
+            load_scores(&chain, scores, start, length)
+            forward(&chain)
+            out[i] = path_score(scores, labels, &chain, start, length) - chain.log_z
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")
+
+
+def marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+              Py_ssize_t last, double[:, ::1] out, double[::1] log_z):
+    """Write P(y_t = v) to ``out[t, v]`` and log Z of each sequence to ``log_z``."""
+    cdef Chain chain
+    cdef Py_ssize_t i, t, c, v, start, length
+    cdef double *row
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
+                            scores.shape[2])
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            length = offsets[i + 1] - start
+            load_scores(&chain, scores, start, length)
+            forward(&chain)
+            backward(&chain)
+            log_z[i] = chain.log_z
+            for t in range(length):
+                for v in range(chain.n_labels):
+                    out[start + t, v] = 0.0
+                for c in range(n_contexts_at(&chain, t)):
+                    row = pair_row(&chain, t, c)
+                    for v in range(chain.n_labels):
+                        out[start + t, v] += row[v]
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")
+
+
+def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+              const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+              double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods):
+    """Functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
+
+    ``out[v, t, c]`` is rounded to a multiple of 2**-32; contexts that do not exist get 0. When
+    ``curvature`` is given, it receives the bound on the Hessian that `store_curvature` explains.
+    ``log_likelihoods`` receives log P(labels) of each sequence.
+    """
+    cdef Chain chain
+    cdef Py_ssize_t i, start, length
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
+                            scores.shape[2])
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            length = offsets[i + 1] - start
+            load_scores(&chain, scores, start, length)
+            forward(&chain)
+            backward(&chain)
+            log_likelihoods[i] = path_score(scores, labels, &chain, start, length) - chain.log_z
+            store_residuals(&chain, labels, start, out)
+            if curvature is not None:
+                store_curvature(&chain, start, curvature)
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")
+
+
+cdef void store_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
+                          double[:, :, ::1] out) noexcept nogil:
+    cdef Py_ssize_t t, c, v, n, context = 0
+    cdef double *row
+    cdef double *target
+    for t in range(chain.length):
+        n = n_contexts_at(chain, t)
+        row = pair_row(chain, t, 0)
+        row[context * chain.n_labels + labels[start + t]] -= 1.0
+        for v in range(chain.n_labels):
+            target = &out[v, start + t, 0]
+            for c in range(n):
+                target[c] = (ROUND - row[c * chain.n_labels + v]) - ROUND
+            for c in range(n, out.shape[2]):
+                target[c] = 0.0
+        row[context * chain.n_labels + labels[start + t]] += 1.0
+        context = next_base(chain, t, context) + labels[start + t]
+
+
+cdef void sum_contexts(Chain *chain) noexcept nogil:
+    """P(context) at every position, and at the end, from the pair probabilities; to `forward`."""
+    cdef Py_ssize_t t, c, v
+    cdef double *after
+    cdef double *row
+    chain.forward[0] = 1.0
+    for t in range(chain.length):
+        after = chain.forward + (t + 1) * chain.n_contexts
+        memset(after, 0, chain.n_contexts * sizeof(double))
+        for c in range(n_contexts_at(chain, t)):
+            row = pair_row(chain, t, c)
+            for v in range(chain.n_labels):
+                after[next_base(chain, t, c) + v] += row[v]
+
+
+cdef void influence_of_future(Chain *chain) noexcept nogil:
+    """How much knowing the context at t can move the pair probabilities from t on; to `backward`.
+
+    The influence of context c on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), TV the total
+    variation. It is 2 (1 - P(c)) at s = t, does not grow with s, and one step on it is at most the
+    mean of the influences of the next contexts, weighted by |P(c' | c) - P(c')|.
+    """
+    cdef Py_ssize_t t, c, v, base
+    cdef double now, all_after, total, change, p
+    cdef double *here
+    cdef double *after
+    cdef double *marginal
+    cdef double *row
+    memset(chain.backward + chain.length * chain.n_contexts, 0,
+           chain.n_contexts * sizeof(double))
+    for t in range(chain.length - 1, -1, -1):
+        here = chain.backward + t * chain.n_contexts
+        after = here + chain.n_contexts
+        marginal = chain.forward + (t + 1) * chain.n_contexts
+        all_after = 0.0
+        for c in range(n_contexts_at(chain, t + 1)):
+            all_after += marginal[c] * after[c]
+        for c in range(n_contexts_at(chain, t)):
+            p = chain.forward[t * chain.n_contexts + c]
+            now = 2.0 * (1.0 - min(p, 1.0))
+            total = all_after
+            base = next_base(chain, t, c)
+            row = pair_row(chain, t, c)
+            for v in range(chain.n_labels):
+                change = fabs(row[v] / p - marginal[base + v]) if p > 0.0 else 1.0
+                total += (change - marginal[base + v]) * after[base + v]
+            here[c] = min(now + total, now * (chain.length - t))
+
+
+cdef void influence_of_past(Chain *chain, Py_ssize_t t, const double *here,
+                            double *after) noexcept nogil:
+    """The same for the positions before t + 1, from those before t (`here`); to `after`."""
+    cdef Py_ssize_t c, v, base
+    cdef double p, change, now, all_here = 0.0
+    cdef double *marginal = chain.forward + t * chain.n_contexts
+    cdef double *row
+    for c in range(n_contexts_at(chain, t)):
+        all_here += marginal[c] * here[c]
+    for c in range(n_contexts_at(chain, t + 1)):
+        after[c] = all_here
+    for c in range(n_contexts_at(chain, t)):
+        base = next_base(chain, t, c)
+        row = pair_row(chain, t, c)
+        for v in range(chain.n_labels):
+            p = marginal[chain.n_contexts + base + v]
+            change = fabs(row[v] / p - marginal[c]) if p > 0.0 else 1.0
+            after[base + v] += (change - marginal[c]) * here[c]
+    for c in range(n_contexts_at(chain, t + 1)):
+        now = 2.0 * (1.0 - min(marginal[chain.n_contexts + c], 1.0))
+        after[c] = min(now + after[c], now * (t + 1))
+
+
+cdef void store_curvature(Chain *chain, Py_ssize_t start, double[:, :, ::1] out) noexcept nogil:
+    """Bounds of the row sums of the absolute Hessian of the log-likelihood.
+
+    The Hessian in the scores is minus the covariance of the indicators of (context, label) pairs.
+    A diagonal of its absolute row sums bounds it, which makes Newton steps of full length safe
+    (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of probability p sums to p times the
+    influence of knowing the pair: 2 (1 - p) on its own position, and no more on later and earlier
+    ones than its contexts have.
+    """
+    cdef Py_ssize_t t, c, v, n
+    cdef double *here = chain.spare
+    cdef double *after = chain.spare + chain.n_contexts
+    cdef double *future
+    cdef double p, bound
+    sum_contexts(chain)
+    influence_of_future(chain)
+    here[0] = 0.0
+    for t in range(chain.length):
+        n = n_contexts_at(chain, t)
+        for c in range(n):
+            future = chain.backward + (t + 1) * chain.n_contexts + next_base(chain, t, c)
+            for v in range(chain.n_labels):
+                p = pair_row(chain, t, c)[v]
+                bound = p * (2.0 * (1.0 - min(p, 1.0)) + future[v] + here[c])
+                out[v, start + t, c] = (bound + ROUND) - ROUND
+        for v in range(chain.n_labels):
+            for c in range(n, out.shape[2]):
+                out[v, start + t, c] = 0.0
+        influence_of_past(chain, t, here, after)
+        here, after = after, here
+
+
+def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+                     const int32_t[::1] labels, Py_ssize_t order, Py_ssize_t first,
+                     Py_ssize_t last, double[:, :, ::1] out, double[:, :, ::1] curvature):
+    """Functional gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
+
+    ``out`` is rounded as in `residuals`; ``curvature``, if given, receives the bound 2 p (1 - p),
+    summed over the conditional distributions that a score takes part in.
+    """
+    cdef Chain chain
+    cdef Py_ssize_t i, t, v, start, end
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, 1, scores.shape[0], scores.shape[2])
+        chain.order = order
+        chain.n_contexts = scores.shape[2]
+        for v in range(scores.shape[0] if enough else 0):
+            memset(&out[v, offsets[first], 0], 0,
+                   (offsets[last] - offsets[first]) * scores.shape[2] * sizeof(double))
+            if curvature is not None:
+                memset(&curvature[v, offsets[first], 0], 0,
+                       (offsets[last] - offsets[first]) * scores.shape[2] * sizeof(double))
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            end = offsets[i + 1]
+            for t in range(end - start):
+                condition(&chain, scores, labels, start, t, end - start)
+                spread_residuals(&chain, labels, start, t, end - start, out, curvature)
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")
+
+
+cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
+                             Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
+    """Context of position t under the given labels, with one of them changed."""
+    cdef Py_ssize_t j, power = 1, context = 0
+    for j in range(1, min(t, chain.order) + 1):
+        context += power * (label if t - j == changed else labels[start + t - j])
+        power *= chain.n_labels
+    return context
+
+
+cdef void condition(Chain *chain, const double[:, :, ::1] scores, const int32_t[::1] labels,
+                    Py_ssize_t start, Py_ssize_t t, Py_ssize_t length) noexcept nogil:
+    """P(y_t = v | all other labels) for every v; to `pairs`."""
+    cdef Py_ssize_t v, s, context
+    cdef double highest = -INFINITY, total = 0.0
+    cdef double *p = chain.pairs
+    for v in range(chain.n_labels):
+        p[v] = scores[v, start + t, true_context(chain, labels, start, t, t, v)]
+        for s in range(t + 1, min(t + chain.order + 1, length)):
+            context = true_context(chain, labels, start, s, t, v)
+            p[v] += scores[labels[start + s], start + s, context]
+        highest = max(highest, p[v])
+    for v in range(chain.n_labels):
+        p[v] = exp(p[v] - highest)
+        total += p[v]
+    for v in range(chain.n_labels):
+        p[v] /= total
+
+
+cdef void spread_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
+                           Py_ssize_t t, Py_ssize_t length, double[:, :, ::1] out,
+                           double[:, :, ::1] curvature) noexcept nogil:
+    """Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves."""
+    cdef Py_ssize_t v, s, context
+    cdef int32_t label
+    cdef double residual, bound
+    for v in range(chain.n_labels):
+        residual = ((v == labels[start + t]) - chain.pairs[v] + ROUND) - ROUND
+        bound = (2.0 * chain.pairs[v] * (1.0 - chain.pairs[v]) + ROUND) - ROUND
+        for s in range(t, min(t + chain.order + 1, length)):
+            context = true_context(chain, labels, start, s, t, v)
+            label = <int32_t> v if s == t else labels[start + s]
+            out[label, start + s, context] += residual
+            if curvature is not None:
+                curvature[label, start + s, context] += bound
+
+
+def joint_marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+                    Py_ssize_t last, double[:, :, ::1] out):
+    """Write P(context c, label v at t) to ``out[v, t, c]``, class-major as the scores."""
+    cdef Chain chain
+    cdef Py_ssize_t i, t, c, v, start, length, n
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
+                            scores.shape[2])
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            length = offsets[i + 1] - start
+            load_scores(&chain, scores, start, length)
+            forward(&chain)
+            backward(&chain)
+            for t in range(length):
+                n = n_contexts_at(&chain, t)
+                for v in range(chain.n_labels):
+                    for c in range(out.shape[2]):
+                        out[v, start + t, c] = pair_row(&chain, t, c)[v] if c < n else 0.0
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")
+
+
+cdef int64_t best_path(Chain *chain, int32_t *origin, double *best) noexcept nogil:
+    """Highest sum of scores to each context; the last context of the best sequence.
+
+    ``origin[t, c]`` is the context at t - 1 from which context c at t is reached best. Ties go to
+    the context with the lowest number.
+    """
+    cdef Py_ssize_t t, c, v, base, n
+    cdef double value
+    cdef double *now = best
+    cdef double *after = best + chain.n_contexts
+    cdef double *row
+    now[0] = 0.0
+    for t in range(chain.length):
+        n = n_contexts_at(chain, t + 1)
+        for c in range(n):
+            after[c] = -INFINITY
+            origin[t * chain.n_contexts + c] = 0
+        for c in range(n_contexts_at(chain, t)):
+            base = next_base(chain, t, c)
+            row = pair_row(chain, t, c)
+            for v in range(chain.n_labels):
+                value = now[c] + row[v]
+                if value > after[base + v]:
+                    after[base + v] = value
+                    origin[t * chain.n_contexts + base + v] = <int32_t> c
+        now, after = after, now
+    base = 0
+    for c in range(n_contexts_at(chain, chain.length)):
+        if now[c] > now[base]:
+            base = c
+    chain.log_z = now[base]
+    return base
+
+
+def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+            Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
+    """Write the label sequence of the highest score to ``out``, its score to ``best_scores``."""
+    cdef Chain chain
+    cdef Py_ssize_t i, t, start, length, longest = longest_of(offsets, first, last)
+    cdef int64_t context
+    cdef int32_t *origin
+    cdef bint enough
+    with nogil:
+        enough = open_chain(&chain, longest, scores.shape[0], scores.shape[2])
+        origin = <int32_t *> malloc(longest * chain.n_contexts * sizeof(int32_t))
+        enough = enough and origin != NULL
+        for i in range(first, last if enough else first):
+            start = offsets[i]
+            length = offsets[i + 1] - start
+            load_scores(&chain, scores, start, length)
+            context = best_path(&chain, origin, chain.forward)
+            best_scores[i] = chain.log_z
+            for t in range(length - 1, -1, -1):
+                out[start + t] = <int32_t> (context % chain.n_labels)
+                context = origin[t * chain.n_contexts + context]
+        free(origin)
+        close_chain(&chain)
+    if not enough:
+        raise MemoryError("no memory for the inference of one sequence")

@@ -1,0 +1,246 @@
+/* Vector loops that Cython cannot express.
+ *
+ * The exponential is written with additions, multiplications and bit operations only, so that the
+ * compiler vectorises it at every register width and the result is the same to the last bit on
+ * every machine, whichever width it has: a tree must not depend on the processor that grew it.
+ */
+#ifndef TREECRF_SIMD_H
+#define TREECRF_SIMD_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define TREECRF_WIDEST __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define TREECRF_WIDEST
+#endif
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+static inline int lowest_bit(uint64_t word)
+{
+    unsigned long index;
+    _BitScanForward64(&index, word);
+    return (int)index;
+}
+#else
+static inline int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
+#endif
+
+/* exp(x) for x <= 0; 0 below -708, where doubles end. The error stays within one unit in the
+ * last place: x = n ln 2 + r, |r| <= ln 2 / 2, and the Taylor polynomial of degree 13 in r. */
+static inline double exp_of_nonpositive(double x)
+{
+    const double lowest = -708.0, shift = 6755399441055744.0; /* 1.5 * 2^52 */
+    double clamped = x > lowest ? x : lowest;
+    double shifted = clamped * 1.4426950408889634 + shift; /* its low bits hold n */
+    double n = shifted - shift;
+    double r = (clamped - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    double p = 1.0 / 6227020800.0;
+    int64_t power, bits;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    memcpy(&power, &shifted, sizeof power);
+    memcpy(&bits, &p, sizeof bits);
+    bits += (int64_t)((uint64_t)power << 52); /* p * 2^n */
+    memcpy(&p, &bits, sizeof p);
+    return x > lowest ? p : 0.0;
+}
+
+/* values[i] = exp(values[i] - highest), where no value is above highest. */
+TREECRF_WIDEST static void exp_below(double *values, ptrdiff_t n, double highest)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        values[i] = exp_of_nonpositive(values[i] - highest);
+}
+
+/* The largest and the smallest value that is above minus infinity (forbidden labels score that).
+ * Eight lanes, because compilers do not reorder a minimum or maximum by themselves. */
+TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double *lowest,
+                                      double *highest)
+{
+    double low[8], high[8];
+    ptrdiff_t i, whole = n & ~(ptrdiff_t)7;
+    for (int k = 0; k < 8; k++) {
+        low[k] = HUGE_VAL;
+        high[k] = -HUGE_VAL;
+    }
+    for (i = 0; i < whole; i += 8)
+        for (int k = 0; k < 8; k++) {
+            double x = values[i + k];
+            high[k] = x > high[k] ? x : high[k];
+            low[k] = (x < low[k]) & (x > -HUGE_VAL) ? x : low[k];
+        }
+    for (; i < n; i++) {
+        double x = values[i];
+        high[0] = x > high[0] ? x : high[0];
+        low[0] = (x < low[0]) & (x > -HUGE_VAL) ? x : low[0];
+    }
+    for (int k = 1; k < 8; k++) {
+        high[0] = high[k] > high[0] ? high[k] : high[0];
+        low[0] = low[k] < low[0] ? low[k] : low[0];
+    }
+    *lowest = low[0];
+    *highest = high[0];
+}
+
+/* The two steps of the recursions. Few labels are the common case, and a loop whose length the
+ * compiler knows is several times faster then. */
+#define TREECRF_FOR_FEW(n, STEP)                                                                  \
+    switch (n) {                                                                                  \
+    case 2: for (int v = 0; v < 2; v++) { STEP } break;                                           \
+    case 3: for (int v = 0; v < 3; v++) { STEP } break;                                           \
+    case 4: for (int v = 0; v < 4; v++) { STEP } break;                                           \
+    case 5: for (int v = 0; v < 5; v++) { STEP } break;                                           \
+    case 6: for (int v = 0; v < 6; v++) { STEP } break;                                           \
+    default: for (ptrdiff_t v = 0; v < (n); v++) { STEP }                                         \
+    }
+
+/* target += weight * source */
+static inline void add_scaled(double *restrict target, const double *restrict source,
+                              double weight, ptrdiff_t n)
+{
+    TREECRF_FOR_FEW(n, target[v] += weight * source[v];)
+}
+
+/* Sum of the products of two rows. */
+static inline double dot(const double *restrict a, const double *restrict b, ptrdiff_t n)
+{
+    double total = 0.0;
+    TREECRF_FOR_FEW(n, total += a[v] * b[v];)
+    return total;
+}
+
+/* row *= weight * factors, elementwise; returns the sum of row * factors. */
+static inline double multiply_through(double *restrict row, const double *restrict factors,
+                                      double weight, ptrdiff_t n)
+{
+    double total = 0.0;
+    TREECRF_FOR_FEW(n, double x = row[v] * factors[v]; total += x; row[v] = weight * x;)
+    return total;
+}
+
+/* A histogram bin is a pair (sum of residuals, sum of weights), added to in one instruction. */
+#if defined(__SSE2__)
+#include <emmintrin.h>
+static inline void add_pair(double *target, double first, double second)
+{
+    _mm_storeu_pd(target, _mm_add_pd(_mm_loadu_pd(target), _mm_set_pd(second, first)));
+}
+#else
+static inline void add_pair(double *target, double first, double second)
+{
+    target[0] += first;
+    target[1] += second;
+}
+#endif
+
+/* Add a position to the bins of all codes of its window. */
+static inline void add_window(double *bins, const int64_t *first, const uint8_t *codes,
+                              ptrdiff_t n, double value, double weight)
+{
+    ptrdiff_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
+        add_pair(bins + 2 * (first[j + 1] + codes[j + 1]), value, weight);
+        add_pair(bins + 2 * (first[j + 2] + codes[j + 2]), value, weight);
+        add_pair(bins + 2 * (first[j + 3] + codes[j + 3]), value, weight);
+    }
+    for (; j < n; j++)
+        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
+}
+
+TREECRF_WIDEST static void subtract_from(double *restrict target, const double *restrict source,
+                                         ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] -= source[i];
+}
+
+/* Score of each split: t^2 / (penalty + w) summed over its two sides, -1 where a side weighs
+ * nothing or less than `smallest`. `pairs` are the sums of the side that passes the test. */
+TREECRF_WIDEST static void split_scores(const double *restrict pairs, ptrdiff_t n, double total,
+                                        double weight, double penalty, double smallest,
+                                        double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double passed = pairs[2 * i], passed_weight = pairs[2 * i + 1];
+        double failed = total - passed, failed_weight = weight - passed_weight;
+        double lighter = passed_weight < failed_weight ? passed_weight : failed_weight;
+        double score = passed * passed / (penalty + passed_weight)
+                       + failed * failed / (penalty + failed_weight);
+        out[i] = (lighter > 0.0) & (lighter >= smallest) ? score : -1.0;
+    }
+}
+
+/* Bit i of `out` tells whether (values[i] & mask) == low, for n_words * 64 bytes. */
+static inline void bytes_equal(const uint8_t *values, ptrdiff_t n_words, uint8_t mask, uint8_t low,
+                               uint64_t *out)
+{
+    for (ptrdiff_t w = 0; w < n_words; w++, values += 64) {
+        uint64_t word = 0;
+#if defined(__SSE2__)
+        for (int k = 0; k < 4; k++) {
+            __m128i x = _mm_loadu_si128((const __m128i *)(values + 16 * k));
+            x = _mm_cmpeq_epi8(_mm_and_si128(x, _mm_set1_epi8((char)mask)),
+                               _mm_set1_epi8((char)low));
+            word |= (uint64_t)(uint32_t)_mm_movemask_epi8(x) << (16 * k);
+        }
+#else
+        for (int k = 0; k < 64; k++)
+            word |= (uint64_t)((values[k] & mask) == low) << k;
+#endif
+        out[w] = word;
+    }
+}
+
+/* Bit i of `out` tells whether values[i] > low. */
+static inline void bytes_above(const uint8_t *values, ptrdiff_t n_words, uint8_t low,
+                               uint64_t *out)
+{
+    for (ptrdiff_t w = 0; w < n_words; w++, values += 64) {
+        uint64_t word = 0;
+#if defined(__SSE2__)
+        for (int k = 0; k < 4; k++) {
+            __m128i x = _mm_loadu_si128((const __m128i *)(values + 16 * k));
+            x = _mm_cmpeq_epi8(_mm_subs_epu8(x, _mm_set1_epi8((char)low)), _mm_setzero_si128());
+            word |= (uint64_t)(uint32_t)(0xFFFF ^ _mm_movemask_epi8(x)) << (16 * k);
+        }
+#else
+        for (int k = 0; k < 64; k++)
+            word |= (uint64_t)(values[k] > low) << k;
+#endif
+        out[w] = word;
+    }
+}
+
+/* Part a set of bits by a test. Returns 1 if some pass, plus 2 if some fail. */
+TREECRF_WIDEST static int part_bits(const uint64_t *restrict parent, const uint64_t *restrict test,
+                                    ptrdiff_t n, uint64_t *restrict passed,
+                                    uint64_t *restrict failed)
+{
+    uint64_t any_passed = 0, any_failed = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        passed[i] = parent[i] & test[i];
+        failed[i] = parent[i] & ~test[i];
+        any_passed |= passed[i];
+        any_failed |= failed[i];
+    }
+    return (any_passed != 0) + 2 * (any_failed != 0);
+}
+
+#endif

@@ -1,0 +1,954 @@
+"""Best-first regression trees over the product of positions and label contexts.
+
+The examples of a class tree are pairs (position, context of previous labels). Every test looks
+either at the window of a position or at a previous label, so the examples of a node are always
+(a list of positions) x (a set of contexts), and the table of examples is never made. Nodes with the
+same set of contexts form a *stratum*, in which a position has one residual: the sum over the
+contexts of the set. Window tests are judged from histograms of these sums; tests of a previous
+label from the sums of each context.
+
+All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``). Their sums are
+exact, do not depend on the order of summation, and a histogram may be had by subtraction.
+
+The encoded positions lie in rows with gaps between the sequences, as wide as the window reaches,
+so that a window is a run of neighbouring rows and needs no check. ``treecrf.encoding`` describes
+the three kinds of storage (codes, bits, lists), ``treecrf.window_tests`` the numbering of the
+tests.
+"""
+
+import numpy as np
+
+from treecrf.contexts import extended_contexts
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+cdef extern from "_simd.h" nogil:
+    int lowest_bit(uint64_t word)
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    double dot(const double *a, const double *b, Py_ssize_t n)
+    void add_pair(double *target, double first, double second)
+    void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
+                    double value, double weight)
+    void subtract_from(double *target, const double *source, Py_ssize_t n)
+    void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
+                      double penalty, double smallest, double *out)
+
+# How the tests of a run of histogram bins follow from the bins.
+cdef enum RunKind:
+    EACH = 0      # test b: the value is in bin b
+    SUFFIX = 1    # test b: the value is in a bin above b
+    PREFIX = 2    # test b: the value is in bin b or below
+
+# How a window test is judged at a row.
+cdef enum TestKind:
+    CODE_EQUAL = 0
+    CODE_ABOVE = 1
+    BIT = 2
+    LISTED = 3
+
+# Histograms of whole bytes pay off from this number of positions.
+cdef Py_ssize_t MANY_POSITIONS = 96
+
+# Leaf values are rounded to multiples of 2**-40, so that sums of scores are exact in any order.
+cdef double ROUND_LEAF = 1.5 * 2.0 ** 12
+
+
+cdef struct Node:
+    Py_ssize_t start, count         # its slice of the position lists
+    int32_t stratum
+    int32_t slot                    # its histogram, -1 for none
+    double total, weight, examples
+    double gain
+    int64_t test                    # best test, -1 for none
+    double true_total, true_weight, true_examples
+    int32_t true_child, false_child
+
+
+cdef struct Stratum:
+    Py_ssize_t size, capacity
+    int32_t *positions
+    int32_t *rows
+    double *values                  # (residual, weight) of each position
+    double *counts                  # (examples, 0) of each position, where they differ from weights
+    double *members                 # 1.0 for a context of the set, else 0.0; all extended contexts
+    double *n_members               # number of contexts of the set at each depth
+    bint one_context                # then no test of a previous label is left
+
+
+cdef inline uint64_t next_random(uint64_t *state) noexcept nogil:
+    """SplitMix64 (Steele, Lea, Flood 2014)."""
+    cdef uint64_t z
+    state[0] += <uint64_t> 0x9E3779B97F4A7C15
+    z = state[0]
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+cdef void sample(uint64_t seed, int64_t node, Py_ssize_t n_features, Py_ssize_t n_chosen,
+                 uint8_t *chosen) noexcept nogil:
+    """Choose exactly ``n_chosen`` features of a node (Knuth's selection sampling)."""
+    cdef uint64_t state = seed + <uint64_t> node * <uint64_t> 0xD1342543DE82EF95
+    cdef Py_ssize_t f
+    for f in range(n_features):
+        chosen[f] = (next_random(&state) >> 11) * 2.0 ** -53 * (n_features - f) < n_chosen
+        n_chosen -= chosen[f]
+
+
+def sample_features(uint64_t seed, int64_t node, Py_ssize_t n_features, Py_ssize_t n_chosen):
+    """The windowed features that a node may split on, as a boolean array."""
+    chosen = np.zeros(n_features, dtype=np.uint8)
+    cdef uint8_t[::1] view = chosen
+    if n_features:
+        sample(seed, node, n_features, n_chosen, &view[0])
+    return chosen.astype(bool)
+
+
+cdef class TreeGrower:
+    """Grows one tree after another on the same positions; owns the working memory.
+
+    Parameters
+    ----------
+    encoded : treecrf.encoding.EncodedSequences
+        The positions.
+    tests : treecrf.window_tests.TestTable
+        The window tests, in the order of the histogram's bins.
+    depth : uint8 array (n_positions,)
+        Number of labels before each position, at most ``order``.
+    n_labels, order : int
+    max_leaf_nodes, l2_regularization, min_gain, min_samples_leaf, learning_rate
+        As in `treecrf.TreeCRF`.
+    max_leaf_value : float
+        Leaf values are clipped to this size before the learning rate applies.
+    n_chosen : int
+        Number of windowed features to choose from at each node.
+    count_apart : bool
+        Whether examples must be counted beside their weights, for ``min_samples_leaf``.
+    """
+
+    # The positions and their features.
+    cdef const int32_t[::1] row_of_position
+    cdef const uint8_t[::1] depth
+    cdef const uint8_t[:, ::1] codes
+    cdef const uint8_t[:, ::1] bits
+    cdef const int64_t[::1] list_starts
+    cdef const int32_t[::1] list_ids
+    cdef Py_ssize_t left, width
+    # Where the histogram keeps them, and what can be asked of it.
+    cdef const int64_t[::1] code_bins       # first bin of each code column at each offset
+    cdef const int64_t[::1] bit_bins        # first bin of each byte at each offset
+    cdef const int64_t[::1] list_bins       # first bin of the lists at each offset
+    cdef const int64_t[::1] run_starts, run_ends
+    cdef const uint8_t[::1] run_kinds
+    cdef const int64_t[::1] feature_starts
+    cdef const uint8_t[::1] test_kinds
+    cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs
+    # Contexts.
+    cdef Py_ssize_t n_labels, order, n_contexts, n_extended
+    cdef const int32_t[:, ::1] symbols      # previous label at each lag of each extended context
+    cdef const int64_t[::1] depth_starts    # first extended context of each depth
+    # Parameters.
+    cdef Py_ssize_t max_leaves, n_chosen
+    cdef double penalty, min_gain, min_examples, max_value, learning_rate
+    cdef bint count_apart
+    # Working memory.
+    cdef Py_ssize_t n_bins, n_positions, slot_size, n_slots, n_free
+    cdef double **slots
+    cdef int32_t *free_slots
+    cdef Node *nodes
+    cdef Py_ssize_t n_nodes
+    cdef int32_t *open_leaves
+    cdef Py_ssize_t n_open
+    cdef Stratum *strata
+    cdef Py_ssize_t n_strata
+    cdef int32_t *lists                     # members of nodes: places in their stratum
+    cdef int32_t *moved
+    cdef Py_ssize_t lists_size, lists_capacity, moved_capacity
+    cdef double *scores                     # one split score per bin
+    cdef double *running                    # cumulative bins
+    cdef double *lag_sums
+    cdef uint8_t *chosen
+    cdef double *byte_bins
+    cdef bint failed
+
+    def __cinit__(self, encoded, tests, depth, *, Py_ssize_t n_labels, Py_ssize_t order,
+                  Py_ssize_t max_leaf_nodes, double l2_regularization, double min_gain,
+                  double min_samples_leaf, double max_leaf_value, double learning_rate,
+                  Py_ssize_t n_chosen, bint count_apart):
+        self.row_of_position = encoded.row_of_position
+        self.codes = encoded.codes
+        self.bits = encoded.bits
+        self.list_starts = encoded.list_starts
+        self.list_ids = encoded.list_ids
+        self.depth = depth
+        self.n_positions = depth.shape[0]
+        self.left = tests.left
+        self.width = tests.width
+        self.code_bins = tests.code_bins
+        self.bit_bins = tests.bit_bins
+        self.list_bins = tests.list_bins
+        self.run_starts = tests.run_starts
+        self.run_ends = tests.run_ends
+        self.run_kinds = tests.run_kinds
+        self.feature_starts = tests.feature_starts
+        self.test_kinds = tests.kinds
+        self.test_offsets = tests.offsets
+        self.test_slots = tests.slots
+        self.test_lows = tests.lows
+        self.test_highs = tests.highs
+        self.n_bins = tests.n_bins
+        self.n_labels = n_labels
+        self.order = order
+        self.n_contexts = n_labels ** order
+        self.max_leaves = max_leaf_nodes
+        self.penalty = l2_regularization
+        self.min_gain = min_gain
+        self.min_examples = min_samples_leaf
+        self.max_value = max_leaf_value
+        self.learning_rate = learning_rate
+        self.n_chosen = n_chosen
+        self.count_apart = count_apart
+        self.symbols, self.depth_starts = extended_contexts(n_labels, order)
+        self.n_extended = self.symbols.shape[0]
+        self._allocate()
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.n_slots):
+            free(self.slots[i])
+        if self.strata != NULL:
+            for i in range(2 * self.max_leaves + 1):
+                close_stratum(&self.strata[i])
+        for pointer in (<size_t> self.slots, <size_t> self.free_slots, <size_t> self.nodes,
+                        <size_t> self.open_leaves, <size_t> self.strata, <size_t> self.lists,
+                        <size_t> self.moved, <size_t> self.scores, <size_t> self.running,
+                        <size_t> self.lag_sums, <size_t> self.chosen, <size_t> self.byte_bins):
+            free(<void *> <size_t> pointer)
+
+    def _allocate(self):
+        cdef Py_ssize_t L = self.max_leaves
+        cdef Py_ssize_t n_features = self.feature_starts.shape[0] - 1
+        self.slot_size = (2 + self.count_apart) * self.n_bins + 3 * self.n_extended
+        self.slots = <double **> calloc(L + 1, sizeof(double *))
+        self.free_slots = <int32_t *> malloc((L + 1) * sizeof(int32_t))
+        self.nodes = <Node *> malloc((2 * L + 1) * sizeof(Node))
+        self.open_leaves = <int32_t *> malloc((L + 1) * sizeof(int32_t))
+        self.strata = <Stratum *> calloc(2 * L + 1, sizeof(Stratum))
+        self.scores = <double *> malloc((self.n_bins + 1) * sizeof(double))
+        self.running = <double *> malloc(2 * (self.n_bins + 1) * sizeof(double))
+        self.lag_sums = <double *> malloc(3 * (self.n_labels + 1) * sizeof(double))
+        self.chosen = <uint8_t *> malloc(n_features + 1)
+        self.byte_bins = <double *> malloc(2 * 256 * sizeof(double))
+        if (self.slots == NULL or self.free_slots == NULL or self.nodes == NULL
+                or self.open_leaves == NULL or self.strata == NULL or self.scores == NULL
+                or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL
+                or self.byte_bins == NULL):
+            raise MemoryError("no memory for the working space of a tree")
+
+    def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+             const double[::1] position_weights, uint64_t seed, double[:, ::1] scores):
+        """Grow a tree and add its leaf values to ``scores``.
+
+        Parameters
+        ----------
+        targets : (n_positions, n_contexts), multiples of 2**-32
+        curvature : (n_positions, n_contexts) or None
+            Weights of the examples in second-order boosting; without it an example weighs as its
+            position.
+        position_weights : (n_positions,)
+            Positions of weight 0 are carried along and learn nothing; their targets must be 0.
+        seed : int
+            For the random choice of features.
+        scores : (n_positions, n_contexts), changed in place
+
+        Returns
+        -------
+        dict of arrays (n_nodes,)
+            ``test`` (-1 for a leaf; the tests of previous labels follow the window tests),
+            ``true_child``, ``false_child``, ``value``, ``gain``, ``weight``.
+        """
+        cdef Py_ssize_t i
+        with nogil:
+            self.failed = False
+            self._grow(targets, curvature, position_weights, seed)
+            if not self.failed:
+                for i in range(self.n_nodes):
+                    if self.nodes[i].true_child < 0:
+                        self._add_leaf(&self.nodes[i], scores)
+        if self.failed:
+            raise MemoryError("no memory for a tree")
+        return self._describe()
+
+    def _describe(self):
+        cdef Py_ssize_t i, n = self.n_nodes
+        cdef Node *node
+        test, true_child, false_child = (np.empty(n, dtype=np.int32) for _ in range(3))
+        value, gain, weight = (np.empty(n) for _ in range(3))
+        cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
+        cdef double[::1] values = value, gains = gain, weights = weight
+        for i in range(n):
+            node = &self.nodes[i]
+            inner = node.true_child >= 0
+            tests[i] = <int32_t> node.test if inner else -1
+            trues[i] = node.true_child
+            falses[i] = node.false_child
+            values[i] = 0.0 if inner else self._leaf_value(node)
+            gains[i] = node.gain if inner else 0.0
+            weights[i] = node.weight
+        return {"test": test, "true_child": true_child, "false_child": false_child,
+                "value": value, "gain": gain, "weight": weight}
+
+    # Growth
+
+    cdef void _grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+                    const double[::1] position_weights, uint64_t seed) noexcept nogil:
+        cdef Py_ssize_t n_leaves = 1
+        cdef int32_t leaf
+        self._plant(targets, curvature, position_weights)
+        if self.failed:
+            return
+        if n_leaves < self.max_leaves:
+            self._build_histogram(&self.nodes[0], targets, curvature, position_weights)
+            self._find_split(0, seed)
+        while n_leaves < self.max_leaves and not self.failed:
+            leaf = self._take_best_leaf()
+            if leaf < 0:
+                break
+            n_leaves += 1
+            self._split(leaf, targets, curvature, position_weights, seed,
+                        n_leaves == self.max_leaves)
+
+    cdef void _plant(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+                     const double[::1] position_weights) noexcept nogil:
+        """Make the root: all positions, all contexts."""
+        cdef Py_ssize_t i
+        cdef Node *root = &self.nodes[0]
+        cdef Stratum *stratum = &self.strata[0]
+        self.n_open = self.n_free = 0
+        for i in range(self.n_slots):
+            self.free_slots[self.n_free] = <int32_t> i
+            self.n_free += 1
+        self.n_nodes = self.n_strata = 1
+        self.lists_size = 0
+        if not open_stratum(stratum, self.n_positions, self.n_extended, self.order,
+                            self.count_apart):
+            self.failed = True
+            return
+        for i in range(self.n_extended):
+            stratum.members[i] = 1.0
+        self._count_members(stratum)
+        for i in range(self.n_positions):
+            stratum.positions[i] = <int32_t> i
+        stratum.size = self.n_positions
+        self._fill_stratum(stratum, targets, curvature, position_weights)
+        self._new_node(root, 0)
+        self._list_stratum(root)
+        root.total = root.weight = root.examples = 0.0
+        for i in range(stratum.size):
+            root.total += stratum.values[2 * i]
+            root.weight += stratum.values[2 * i + 1]
+            if self.count_apart:
+                root.examples += stratum.counts[2 * i]
+        if not self.count_apart:
+            root.examples = root.weight
+        root.slot = self._take_slot()
+
+    cdef void _new_node(self, Node *node, int32_t stratum) noexcept nogil:
+        node.stratum = stratum
+        node.slot = -1
+        node.test = -1
+        node.gain = 0.0
+        node.true_child = node.false_child = -1
+
+    cdef void _list_stratum(self, Node *node) noexcept nogil:
+        """Give a node all positions of its stratum."""
+        cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef Py_ssize_t i, needed = self.lists_size + stratum.size
+        cdef int32_t *larger
+        if needed > self.lists_capacity:
+            needed += needed // 2
+            larger = <int32_t *> realloc(self.lists, needed * sizeof(int32_t))
+            if larger == NULL:
+                self.failed = True
+                return
+            self.lists = larger
+            self.lists_capacity = needed
+        if stratum.size > self.moved_capacity:
+            larger = <int32_t *> realloc(self.moved, stratum.size * sizeof(int32_t))
+            if larger == NULL:
+                self.failed = True
+                return
+            self.moved = larger
+            self.moved_capacity = stratum.size
+        node.start = self.lists_size
+        node.count = stratum.size
+        for i in range(stratum.size):
+            self.lists[node.start + i] = <int32_t> i
+        self.lists_size += stratum.size
+
+    cdef int32_t _take_slot(self) noexcept nogil:
+        cdef double *memory
+        if self.n_free:
+            self.n_free -= 1
+            return self.free_slots[self.n_free]
+        memory = <double *> malloc((self.slot_size + 1) * sizeof(double))
+        if memory == NULL:
+            self.failed = True
+            return -1
+        self.slots[self.n_slots] = memory
+        self.n_slots += 1
+        return <int32_t> (self.n_slots - 1)
+
+    cdef void _free_slot(self, Node *node) noexcept nogil:
+        if node.slot >= 0:
+            self.free_slots[self.n_free] = node.slot
+            self.n_free += 1
+            node.slot = -1
+
+    cdef int32_t _take_best_leaf(self) noexcept nogil:
+        """The open leaf with the largest gain, the oldest among equals; -1 if there is none."""
+        cdef Py_ssize_t i, best = -1
+        cdef int32_t leaf = -1
+        cdef double gain = -INFINITY
+        for i in range(self.n_open):
+            if (self.nodes[self.open_leaves[i]].gain > gain
+                    or (self.nodes[self.open_leaves[i]].gain == gain
+                        and self.open_leaves[i] < leaf)):
+                leaf = self.open_leaves[i]
+                gain = self.nodes[leaf].gain
+                best = i
+        if best >= 0:
+            self.n_open -= 1
+            self.open_leaves[best] = self.open_leaves[self.n_open]
+        return leaf
+
+    cdef void _split(self, int32_t parent_id, const double[:, ::1] targets,
+                     const double[:, ::1] curvature, const double[::1] position_weights,
+                     uint64_t seed, bint is_last) noexcept nogil:
+        cdef Node *parent = &self.nodes[parent_id]
+        cdef int32_t true_id = <int32_t> self.n_nodes
+        cdef int32_t false_id = true_id + 1
+        cdef Node *true_node = &self.nodes[true_id]
+        cdef Node *false_node = &self.nodes[false_id]
+        cdef bint on_label = parent.test >= self.n_bins
+        self.n_nodes += 2
+        parent.true_child = true_id
+        parent.false_child = false_id
+        self._new_node(true_node, parent.stratum)
+        self._new_node(false_node, parent.stratum)
+        true_node.total = parent.true_total
+        true_node.weight = parent.true_weight
+        true_node.examples = parent.true_examples
+        false_node.total = parent.total - parent.true_total
+        false_node.weight = parent.weight - parent.true_weight
+        false_node.examples = parent.examples - parent.true_examples
+        if on_label:
+            self._divide_contexts(parent, true_node, True, targets, curvature, position_weights)
+            self._divide_contexts(parent, false_node, False, targets, curvature, position_weights)
+        else:
+            self._divide_positions(parent, true_node, false_node)
+        if is_last or self.failed:
+            return
+        if true_node.count <= false_node.count:
+            self._build_both(parent, true_node, false_node, targets, curvature, position_weights)
+        else:
+            self._build_both(parent, false_node, true_node, targets, curvature, position_weights)
+        if self.failed:
+            return
+        self._find_split(true_id, seed)
+        self._find_split(false_id, seed)
+
+    cdef void _divide_positions(self, Node *parent, Node *true_node,
+                                Node *false_node) noexcept nogil:
+        """Part the parent's list in place, keeping the order."""
+        cdef Py_ssize_t n_true
+        n_true = self._part(parent, parent.test)
+        true_node.start = parent.start
+        true_node.count = n_true
+        false_node.start = parent.start + n_true
+        false_node.count = parent.count - n_true
+        memcpy(self.lists + false_node.start, self.moved, false_node.count * sizeof(int32_t))
+
+    cdef Py_ssize_t _part(self, Node *node, int64_t test) noexcept nogil:
+        """Move members that pass the test to the front, copy the others to `moved`."""
+        cdef const int32_t *rows = self.strata[node.stratum].rows
+        cdef int32_t *members = self.lists + node.start
+        cdef int32_t *moved = self.moved
+        cdef Py_ssize_t i, n_true = 0, n_false = 0, n = node.count
+        cdef Py_ssize_t n_columns, low = self.test_lows[test], high = self.test_highs[test]
+        cdef Py_ssize_t offset = self.test_offsets[test]
+        cdef const uint8_t *column = NULL
+        cdef int32_t member
+        cdef bint passed
+        cdef uint8_t kind = self.test_kinds[test]
+        if kind == BIT:
+            n_columns = self.bits.shape[1]
+            column = &self.bits[0, 0] + offset * n_columns + self.test_slots[test]
+        elif kind != LISTED:
+            n_columns = self.codes.shape[1]
+            column = &self.codes[0, 0] + offset * n_columns + self.test_slots[test]
+        # One loop a kind: the test is all that the loop does.
+        if kind == CODE_EQUAL:
+            for i in range(n):
+                member = members[i]
+                passed = column[rows[member] * n_columns] == low
+                members[n_true] = moved[n_false] = member
+                n_true += passed
+                n_false += not passed
+        elif kind == CODE_ABOVE:
+            for i in range(n):
+                member = members[i]
+                passed = column[rows[member] * n_columns] > low
+                members[n_true] = moved[n_false] = member
+                n_true += passed
+                n_false += not passed
+        elif kind == BIT:
+            for i in range(n):
+                member = members[i]
+                passed = column[rows[member] * n_columns] >> low & 1
+                members[n_true] = moved[n_false] = member
+                n_true += passed
+                n_false += not passed
+        else:
+            for i in range(n):
+                member = members[i]
+                passed = self._lists_one_of(rows[member] + offset, low, high)
+                members[n_true] = moved[n_false] = member
+                n_true += passed
+                n_false += not passed
+        return n_true
+
+    cdef inline bint _lists_one_of(self, Py_ssize_t row, Py_ssize_t low,
+                                   Py_ssize_t high) noexcept nogil:
+        """Whether a row lists an id of [low, high); its ids ascend."""
+        cdef int64_t i
+        for i in range(self.list_starts[row], self.list_starts[row + 1]):
+            if self.list_ids[i] >= low:
+                return self.list_ids[i] < high
+        return False
+
+    cdef void _divide_contexts(self, Node *parent, Node *child, bint side,
+                               const double[:, ::1] targets, const double[:, ::1] curvature,
+                               const double[::1] position_weights) noexcept nogil:
+        """Open a stratum with the parent's contexts that pass (or fail) its label test."""
+        cdef Stratum *old = &self.strata[parent.stratum]
+        cdef Stratum *new = &self.strata[self.n_strata]
+        cdef int64_t lag = (parent.test - self.n_bins) // (self.n_labels + 1)
+        cdef int64_t symbol = (parent.test - self.n_bins) % (self.n_labels + 1)
+        cdef Py_ssize_t e, i, n = 0
+        cdef int32_t position
+        if not open_stratum(new, parent.count, self.n_extended, self.order, self.count_apart):
+            self.failed = True
+            return
+        for e in range(self.n_extended):
+            new.members[e] = old.members[e] * ((self.symbols[e, lag] == symbol) == side)
+        self._count_members(new)
+        for i in range(parent.count):
+            position = old.positions[self.lists[parent.start + i]]
+            new.positions[n] = position
+            n += new.n_members[self.depth[position]] > 0
+        new.size = n
+        self._fill_stratum(new, targets, curvature, position_weights)
+        child.stratum = <int32_t> self.n_strata
+        self.n_strata += 1
+        self._list_stratum(child)
+
+    cdef void _count_members(self, Stratum *stratum) noexcept nogil:
+        cdef Py_ssize_t e
+        cdef double n = 0.0
+        memset(stratum.n_members, 0, (self.order + 1) * sizeof(double))
+        for e in range(self.n_extended):
+            stratum.n_members[self._depth_of(e)] += stratum.members[e]
+            n += stratum.members[e]
+        stratum.one_context = n < 2.0
+
+    cdef void _fill_stratum(self, Stratum *stratum, const double[:, ::1] targets,
+                            const double[:, ::1] curvature,
+                            const double[::1] position_weights) noexcept nogil:
+        """Sum the residuals and weights of each position over the contexts of the set."""
+        cdef Py_ssize_t i, n
+        cdef int32_t position
+        cdef uint8_t depth
+        cdef double weight
+        cdef const double *members
+        for i in range(stratum.size):
+            position = stratum.positions[i]
+            stratum.rows[i] = self.row_of_position[position]
+            depth = self.depth[position]
+            members = stratum.members + self.depth_starts[depth]
+            n = self._n_contexts_at(depth)
+            if curvature is None:
+                weight = stratum.n_members[depth] * position_weights[position]
+            else:
+                weight = dot(members, &curvature[position, 0], n)
+            stratum.values[2 * i] = dot(members, &targets[position, 0], n)
+            stratum.values[2 * i + 1] = weight
+            if self.count_apart:
+                stratum.counts[2 * i] = stratum.n_members[depth] * (position_weights[position] > 0)
+                stratum.counts[2 * i + 1] = 0.0
+
+    cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
+        if depth:
+            return self.depth_starts[depth - 1] - self.depth_starts[depth]
+        return 1
+
+    # Histograms
+
+    cdef void _build_both(self, Node *parent, Node *small, Node *large,
+                          const double[:, ::1] targets, const double[:, ::1] curvature,
+                          const double[::1] position_weights) noexcept nogil:
+        """Histogram of the smaller child; the other is what remains of the parent's."""
+        small.slot = self._take_slot()
+        large.slot = parent.slot
+        parent.slot = -1
+        if self.failed:
+            return
+        self._build_histogram(small, targets, curvature, position_weights)
+        subtract_from(self.slots[large.slot], self.slots[small.slot], self.slot_size)
+
+    cdef void _build_histogram(self, Node *node, const double[:, ::1] targets,
+                               const double[:, ::1] curvature,
+                               const double[::1] position_weights) noexcept nogil:
+        cdef double *slot = self.slots[node.slot]
+        cdef Stratum *stratum = &self.strata[node.stratum]
+        memset(slot, 0, self.slot_size * sizeof(double))
+        self._add_window(node, stratum.values, slot, 2)
+        if self.count_apart:
+            self._add_window(node, stratum.counts, slot + 2 * self.n_bins, 1)
+        self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins, targets, curvature,
+                           position_weights)
+
+    cdef void _add_window(self, Node *node, const double *values, double *bins,
+                          int stride) noexcept nogil:
+        """Add the values of a node's positions to the bins their windows fall in.
+
+        ``stride`` 2: pairs go to pairs of bins; 1: only the first of each pair is added.
+        """
+        if self.codes.shape[1]:
+            self._add_codes(node, values, bins, stride)
+        if self.bits.shape[1]:
+            self._add_bits(node, values, bins, stride)
+        if self.list_bins[self.width] > self.list_bins[0]:
+            self._add_lists(node, values, bins, stride)
+
+    cdef void _add_codes(self, Node *node, const double *values, double *bins,
+                         int stride) noexcept nogil:
+        cdef const int32_t *members = self.lists + node.start
+        cdef const int32_t *rows = self.strata[node.stratum].rows
+        cdef const int64_t *first = &self.code_bins[0]
+        cdef Py_ssize_t n_columns = self.codes.shape[1], n = self.width * n_columns
+        cdef const uint8_t *codes = &self.codes[0, 0] - self.left * n_columns
+        cdef const uint8_t *window
+        cdef Py_ssize_t i, j
+        cdef int32_t member
+        for i in range(node.count):
+            member = members[i]
+            window = codes + rows[member] * n_columns
+            if stride == 2:
+                add_window(bins, first, window, n, values[2 * member], values[2 * member + 1])
+            else:
+                for j in range(n):
+                    bins[first[j] + window[j]] += values[2 * member]
+
+    cdef void _add_bits(self, Node *node, const double *values, double *bins,
+                        int stride) noexcept nogil:
+        cdef Py_ssize_t n_columns = self.bits.shape[1], j
+        cdef const uint8_t *column
+        for j in range(self.width * n_columns):
+            column = &self.bits[0, 0] - self.left * n_columns + j
+            if node.count < MANY_POSITIONS:
+                self._add_set_bits(node, column, values, bins + stride * self.bit_bins[j], stride)
+            else:
+                self._add_bytes(node, column, values, bins + stride * self.bit_bins[j], stride)
+
+    cdef void _add_set_bits(self, Node *node, const uint8_t *column, const double *values,
+                            double *bins, int stride) noexcept nogil:
+        cdef const int32_t *members = self.lists + node.start
+        cdef const int32_t *rows = self.strata[node.stratum].rows
+        cdef Py_ssize_t i, n_columns = self.bits.shape[1]
+        cdef int32_t member
+        cdef uint64_t byte
+        cdef int bit
+        for i in range(node.count):
+            member = members[i]
+            byte = column[rows[member] * n_columns]
+            while byte:
+                bit = lowest_bit(byte)
+                byte &= byte - 1
+                bins[stride * bit] += values[2 * member]
+                if stride == 2:
+                    bins[2 * bit + 1] += values[2 * member + 1]
+
+    cdef void _add_bytes(self, Node *node, const uint8_t *column, const double *values,
+                         double *bins, int stride) noexcept nogil:
+        """Histogram of whole bytes, folded into the sums of the eight bits: one addition a
+        position serves eight features."""
+        cdef const int32_t *members = self.lists + node.start
+        cdef const int32_t *rows = self.strata[node.stratum].rows
+        cdef Py_ssize_t i, n_columns = self.bits.shape[1], half
+        cdef int32_t member
+        cdef int bit
+        cdef double *joint = self.byte_bins
+        memset(joint, 0, 2 * 256 * sizeof(double))
+        for i in range(node.count):
+            member = members[i]
+            add_pair(joint + 2 * column[rows[member] * n_columns], values[2 * member],
+                     values[2 * member + 1])
+        for bit in range(7, -1, -1):
+            half = 1 << bit
+            for i in range(half):
+                bins[stride * bit] += joint[2 * (half + i)]
+                joint[2 * i] += joint[2 * (half + i)]
+                if stride == 2:
+                    bins[2 * bit + 1] += joint[2 * (half + i) + 1]
+                    joint[2 * i + 1] += joint[2 * (half + i) + 1]
+
+    cdef void _add_lists(self, Node *node, const double *values, double *bins,
+                         int stride) noexcept nogil:
+        cdef const int32_t *members = self.lists + node.start
+        cdef const int32_t *rows = self.strata[node.stratum].rows
+        cdef Py_ssize_t i, j, row
+        cdef int64_t place, bin_
+        cdef int32_t member
+        for i in range(node.count):
+            member = members[i]
+            row = rows[member] - self.left
+            for j in range(self.width):
+                for place in range(self.list_starts[row + j], self.list_starts[row + j + 1]):
+                    bin_ = self.list_bins[j] + self.list_ids[place]
+                    if stride == 2:
+                        add_pair(bins + 2 * bin_, values[2 * member], values[2 * member + 1])
+                    else:
+                        bins[bin_] += values[2 * member]
+
+    cdef void _add_contexts(self, Node *node, double *sums, const double[:, ::1] targets,
+                            const double[:, ::1] curvature,
+                            const double[::1] position_weights) noexcept nogil:
+        """Sums of each context: residuals, then weights, then numbers of examples."""
+        cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef double *totals = sums
+        cdef double *weights = sums + self.n_extended
+        cdef double *counts = weights + self.n_extended
+        cdef Py_ssize_t i, e, start, n
+        cdef int32_t position
+        cdef uint8_t depth
+        if stratum.one_context:
+            for e in range(self.n_extended):
+                totals[e] = stratum.members[e] * node.total
+                weights[e] = stratum.members[e] * node.weight
+                counts[e] = stratum.members[e] * node.examples
+            return
+        for i in range(node.count):
+            position = stratum.positions[self.lists[node.start + i]]
+            depth = self.depth[position]
+            start = self.depth_starts[depth]
+            n = self._n_contexts_at(depth)
+            add_scaled(totals + start, &targets[position, 0], 1.0, n)
+            if curvature is not None:
+                add_scaled(weights + start, &curvature[position, 0], 1.0, n)
+            else:
+                weights[start] += position_weights[position]
+            counts[start] += position_weights[position] > 0
+        for e in range(self.n_extended - 1, -1, -1):
+            start = self.depth_starts[self._depth_of(e)]
+            counts[e] = stratum.members[e] * counts[start]
+            weights[e] = stratum.members[e] * weights[start if curvature is None else e]
+            totals[e] *= stratum.members[e]
+
+    cdef inline Py_ssize_t _depth_of(self, Py_ssize_t e) noexcept nogil:
+        """Depth of an extended context: those of full depth come first."""
+        cdef Py_ssize_t depth = self.order
+        while depth and e >= self.depth_starts[depth - 1]:
+            depth -= 1
+        return depth
+
+    # Best split
+
+    cdef void _find_split(self, int32_t node_id, uint64_t seed) noexcept nogil:
+        """Find a node's best test, and keep the node open if the test gains enough."""
+        cdef Node *node = &self.nodes[node_id]
+        cdef double *slot = self.slots[node.slot]
+        cdef double best = -1.0
+        cdef double stay = 0.0
+        node.test = -1
+        if node.examples >= 2 * self.min_examples:
+            best = self._best_window_test(node, slot, node_id, seed)
+            best = self._best_label_test(node, slot + (2 + self.count_apart) * self.n_bins, best)
+        if self.penalty + node.weight > 0:
+            stay = node.total * node.total / (self.penalty + node.weight)
+        node.gain = best - stay
+        if node.test < 0 or not node.gain > self.min_gain:
+            self._free_slot(node)
+            return
+        self.open_leaves[self.n_open] = node_id
+        self.n_open += 1
+
+    cdef double _best_window_test(self, Node *node, double *slot, int32_t node_id,
+                                  uint64_t seed) noexcept nogil:
+        cdef Py_ssize_t r, b, start, end
+        cdef double best = -1.0
+        cdef double smallest = 0.0 if self.count_apart else self.min_examples
+        cdef const double *pairs
+        for r in range(self.run_starts.shape[0]):
+            start = self.run_starts[r]
+            end = self.run_ends[r]
+            pairs = slot + 2 * start
+            if self.run_kinds[r] != EACH:
+                accumulate(slot, self.running, start, end, 2, self.run_kinds[r])
+                pairs = self.running + 2 * start
+            split_scores(pairs, end - start, node.total, node.weight, self.penalty, smallest,
+                         self.scores + start)
+            if self.count_apart:
+                self._check_counts(node, slot + 2 * self.n_bins, r)
+        if self.n_chosen < self.feature_starts.shape[0] - 1:
+            self._forget_unchosen(node_id, seed)
+        for r in range(self.run_starts.shape[0]):
+            for b in range(self.run_starts[r], self.run_ends[r]):
+                if self.scores[b] > best:
+                    best = self.scores[b]
+                    node.test = b
+        if node.test >= 0:
+            self._note_true_side(node, slot)
+        return best
+
+    cdef void _check_counts(self, Node *node, const double *counts, Py_ssize_t r) noexcept nogil:
+        """Rule out tests with too few examples on a side."""
+        cdef Py_ssize_t b
+        cdef const double *passed = counts
+        if self.run_kinds[r] != EACH:
+            accumulate(counts, self.running, self.run_starts[r], self.run_ends[r], 1,
+                       self.run_kinds[r])
+            passed = self.running
+        for b in range(self.run_starts[r], self.run_ends[r]):
+            if passed[b] < self.min_examples or node.examples - passed[b] < self.min_examples:
+                self.scores[b] = -1.0
+
+    cdef void _forget_unchosen(self, int32_t node_id, uint64_t seed) noexcept nogil:
+        cdef Py_ssize_t f, b, n_features = self.feature_starts.shape[0] - 1
+        sample(seed, node_id, n_features, self.n_chosen, self.chosen)
+        for f in range(n_features):
+            if not self.chosen[f]:
+                for b in range(self.feature_starts[f], self.feature_starts[f + 1]):
+                    self.scores[b] = -1.0
+
+    cdef void _note_true_side(self, Node *node, double *slot) noexcept nogil:
+        """Sums of the side that passes the node's window test."""
+        cdef Py_ssize_t r = 0, b = node.test, end = node.test
+        while self.run_ends[r] <= b:
+            r += 1
+        if self.run_kinds[r] == SUFFIX:
+            b, end = b + 1, self.run_ends[r]
+        elif self.run_kinds[r] == PREFIX:
+            b = self.run_starts[r]
+        node.true_total = node.true_weight = node.true_examples = 0.0
+        for b in range(b, end + 1):
+            node.true_total += slot[2 * b]
+            node.true_weight += slot[2 * b + 1]
+            if self.count_apart:
+                node.true_examples += slot[2 * self.n_bins + b]
+        if not self.count_apart:
+            node.true_examples = node.true_weight
+
+    cdef double _best_label_test(self, Node *node, const double *sums,
+                                 double best) noexcept nogil:
+        cdef Py_ssize_t lag, symbol, n = self.n_labels + 1
+        cdef double *totals = self.lag_sums
+        cdef double *weights = self.lag_sums + n
+        cdef double *examples = self.lag_sums + 2 * n if self.count_apart else weights
+        cdef double pair[2]
+        cdef double score
+        if self.strata[node.stratum].one_context:
+            return best
+        for lag in range(self.order):
+            self._sum_by_symbol(sums, lag)
+            for symbol in range(n):
+                if (examples[symbol] < self.min_examples
+                        or node.examples - examples[symbol] < self.min_examples):
+                    continue
+                pair[0] = totals[symbol]
+                pair[1] = weights[symbol]
+                split_scores(pair, 1, node.total, node.weight, self.penalty, 0.0, &score)
+                if score > best:
+                    best = score
+                    node.test = self.n_bins + lag * n + symbol
+                    node.true_total = totals[symbol]
+                    node.true_weight = weights[symbol]
+                    node.true_examples = examples[symbol]
+        return best
+
+    cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil:
+        """Sums over the contexts that have each symbol at a lag."""
+        cdef Py_ssize_t e, k, n = self.n_labels + 1
+        memset(self.lag_sums, 0, 3 * n * sizeof(double))
+        for e in range(self.n_extended):
+            for k in range(3):
+                self.lag_sums[k * n + self.symbols[e, lag]] += sums[k * self.n_extended + e]
+
+    # Leaves
+
+    cdef inline double _leaf_value(self, const Node *node) noexcept nogil:
+        cdef double value
+        if not self.penalty + node.weight > 0:
+            return 0.0
+        value = node.total / (self.penalty + node.weight)
+        value = min(max(value, -self.max_value), self.max_value)
+        return (value * self.learning_rate + ROUND_LEAF) - ROUND_LEAF
+
+    cdef void _add_leaf(self, const Node *leaf, double[:, ::1] scores) noexcept nogil:
+        cdef const Stratum *stratum = &self.strata[leaf.stratum]
+        cdef double value = self._leaf_value(leaf)
+        cdef Py_ssize_t i
+        cdef int32_t position
+        cdef uint8_t depth
+        for i in range(leaf.count):
+            position = stratum.positions[self.lists[leaf.start + i]]
+            depth = self.depth[position]
+            add_scaled(&scores[position, 0], stratum.members + self.depth_starts[depth], value,
+                       self._n_contexts_at(depth))
+
+
+cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize_t end,
+                     int stride, uint8_t kind) noexcept nogil:
+    """Sums of the bins above each bin (SUFFIX) or up to each bin (PREFIX)."""
+    cdef Py_ssize_t b, k
+    cdef double total
+    for k in range(stride):
+        total = 0.0
+        if kind == SUFFIX:
+            for b in range(end - 1, start - 1, -1):
+                total += bins[stride * (b + 1) + k]
+                out[stride * b + k] = total
+        else:
+            for b in range(start, end):
+                total += bins[stride * b + k]
+                out[stride * b + k] = total
+
+
+cdef bint open_stratum(Stratum *stratum, Py_ssize_t size, Py_ssize_t n_extended,
+                       Py_ssize_t order, bint count_apart) noexcept nogil:
+    """Make room for `size` positions; memory of earlier trees is used again."""
+    if size > stratum.capacity or stratum.members == NULL:
+        close_stratum(stratum)
+        stratum.positions = <int32_t *> malloc((size + 1) * sizeof(int32_t))
+        stratum.rows = <int32_t *> malloc((size + 1) * sizeof(int32_t))
+        stratum.values = <double *> malloc(2 * (size + 1) * sizeof(double))
+        stratum.counts = <double *> malloc(2 * (size * count_apart + 1) * sizeof(double))
+        stratum.members = <double *> malloc(n_extended * sizeof(double))
+        stratum.n_members = <double *> malloc((order + 1) * sizeof(double))
+        stratum.capacity = size
+    return (stratum.positions != NULL and stratum.rows != NULL and stratum.values != NULL
+            and stratum.counts != NULL and stratum.members != NULL
+            and stratum.n_members != NULL)
+
+
+cdef void close_stratum(Stratum *stratum) noexcept nogil:
+    free(stratum.positions)
+    free(stratum.rows)
+    free(stratum.values)
+    free(stratum.counts)
+    free(stratum.members)
+    free(stratum.n_members)
+    memset(stratum, 0, sizeof(Stratum))

@@ -1,0 +1,235 @@
+"""The loop that all learners share: scores, residuals, trees, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Protocol
+
+import numpy as np
+
+from treecrf._tree import TreeGrower
+from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.forest import Forest
+from treecrf.threads import Threads
+from treecrf.window_tests import TestTable, number_tests
+
+ROUND = 2.0**32
+
+
+class Objective(Protocol):
+    """What a learner maximizes: a sum over sequences, as a function of the scores."""
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Functional gradient, curvature (or None) and mean value at the scores.
+
+        Arrays are (n_labels, n_positions, n_contexts) of multiples of 2**-32.
+        """
+
+    def value(self, scores: np.ndarray) -> float:
+        """Mean log-likelihood of a position at the scores."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown; the names are those of the estimators' parameters."""
+
+    max_leaf_nodes: int
+    l2_regularization: float
+    learning_rate: float
+    min_gain: float
+    min_samples_leaf: int
+    max_features: float
+    subsample: float
+    max_leaf_value: float
+    seed: int
+
+
+class Booster:
+    """Trees and scores of one training run.
+
+    Parameters
+    ----------
+    forest : Forest
+        Trees to start from; new ones are added to it.
+    encoder, encoded : Encoder, EncodedSequences
+    objective : Objective
+    growth : Growth
+    position_weights : float64 array (n_positions,)
+    threads : Threads
+    """
+
+    def __init__(
+        self,
+        forest: Forest,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        objective: Objective,
+        growth: Growth,
+        position_weights: np.ndarray,
+        threads: Threads,
+    ):
+        self.forest = forest
+        self.encoded = encoded
+        self.objective = objective
+        self.growth = growth
+        self.position_weights = position_weights
+        self.threads = threads
+        self.table = number_tests(encoder)
+        self.scores = forest.scores(encoder, encoded, threads)
+        self.weighted = bool((position_weights != 1).any())
+        self._growers = self._make_growers()
+
+    def _make_growers(self) -> SimpleQueue:
+        """One grower, with its working memory, for each tree that grows at the same time."""
+        forest, growth = self.forest, self.growth
+        depth = self.encoded.depth_of(forest.order)
+        curved = np.isfinite(growth.max_leaf_value)
+        # Weights count examples unless something else is in them.
+        uncounted = curved or self.weighted or growth.subsample < 1
+        fewest = 0 if uncounted and growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        growers: SimpleQueue = SimpleQueue()
+        for _ in range(min(self.threads.n_threads, forest.n_labels)):
+            growers.put(
+                TreeGrower(
+                    self.encoded,
+                    self.table,
+                    depth,
+                    n_labels=forest.n_labels,
+                    order=forest.order,
+                    max_leaf_nodes=growth.max_leaf_nodes,
+                    l2_regularization=growth.l2_regularization,
+                    min_gain=growth.min_gain,
+                    min_samples_leaf=fewest,
+                    max_leaf_value=growth.max_leaf_value,
+                    learning_rate=growth.learning_rate,
+                    n_chosen=_n_chosen(self.table, growth.max_features),
+                    count_apart=uncounted and fewest > 0,
+                )
+            )
+        return growers
+
+    def step(self) -> float:
+        """Add one iteration of trees; return the mean log-likelihood before it."""
+        iteration = self.forest.n_iter
+        residuals, curvature, value = self.objective.examples(self.scores, iteration)
+        weights = self._weights_of(iteration)
+        if weights is not self.position_weights or self.weighted:
+            residuals = _weigh(residuals, weights)
+            curvature = None if curvature is None else _weigh(curvature, weights)
+
+        def grow(k: int) -> dict:
+            grower = self._growers.get()
+            try:
+                return grower.grow(
+                    residuals[k],
+                    None if curvature is None else curvature[k],
+                    weights,
+                    _seed(self.growth.seed, iteration, k),
+                    self.scores[k],
+                )
+            finally:
+                self._growers.put(grower)
+
+        for tree in self.threads.map(grow, range(self.forest.n_labels)):
+            self.forest.append(tree, self.table)
+        return value
+
+    def _weights_of(self, iteration: int) -> np.ndarray:
+        """Weights of the positions; those of sequences left out of this iteration are 0."""
+        if self.growth.subsample >= 1:
+            return self.position_weights
+        rng = np.random.default_rng([self.growth.seed, iteration])
+        lengths = np.diff(self.encoded.offsets)
+        n_chosen = max(1, round(self.growth.subsample * len(lengths)))
+        chosen = np.zeros(len(lengths))
+        chosen[rng.permutation(len(lengths))[:n_chosen]] = 1.0
+        return self.position_weights * np.repeat(chosen, lengths)
+
+
+def _n_chosen(table: TestTable, max_features: float) -> int:
+    return max(1, math.ceil(max_features * table.n_features))
+
+
+def _seed(seed: int, iteration: int, k: int) -> int:
+    return int(np.random.SeedSequence([seed, iteration, k]).generate_state(1, np.uint64)[0])
+
+
+def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted values, rounded again so that their sums are exact."""
+    return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop before the last iteration, judged by the validation scores."""
+
+    n_iter_no_change: int
+    tol: float
+
+    def says_stop(self, values: list[float]) -> bool:
+        """Whether the latest scores are no better than the best one before them."""
+        if len(values) <= self.n_iter_no_change:
+            return False
+        recent, before = values[-self.n_iter_no_change :], values[: -self.n_iter_no_change]
+        return max(recent) < max(before) + self.tol
+
+
+@dataclass
+class Validation:
+    """Held-out sequences, whose scores follow the training."""
+
+    encoder: Encoder
+    encoded: EncodedSequences
+    objective: Objective
+    scores: np.ndarray | None = None
+    n_iter: int = 0
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Mean log-likelihood of a position under the forest; only new trees are evaluated."""
+        iterations = (self.n_iter, forest.n_iter)
+        self.scores = forest.scores(self.encoder, self.encoded, threads, iterations, self.scores)
+        self.n_iter = forest.n_iter
+        return self.objective.value(self.scores)
+
+
+@dataclass
+class History:
+    """Mean log-likelihoods of a position; the first entry is from before any iteration."""
+
+    train: list[float]
+    validation: list[float]
+
+
+def boost(
+    booster: Booster,
+    max_iter: int,
+    validation: Validation | None,
+    stopping: Stopping | None,
+    report: Callable[[int, History], None],
+) -> History:
+    """Run iterations until each class has ``max_iter`` trees, or validation says stop.
+
+    Parameters
+    ----------
+    report : callable
+        Called after each iteration with the number of iterations and the history so far, in
+        which the latest training value is the one from before the iteration.
+    """
+    forest, threads = booster.forest, booster.threads
+    history = History([], [])
+    if validation is not None:
+        history.validation.append(validation.value(forest, threads))
+    while forest.n_iter < max_iter:
+        history.train.append(booster.step())
+        if validation is not None:
+            history.validation.append(validation.value(forest, threads))
+        report(forest.n_iter, history)
+        if stopping is not None and stopping.says_stop(history.validation):
+            break
+    history.train.append(booster.objective.value(booster.scores))
+    return history

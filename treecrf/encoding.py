@@ -1,0 +1,328 @@
+"""How the trees see the input: columns stored as codes, bits and lists.
+
+A column is boolean, a category or a number. Its tests are ``x``, ``x is category`` and
+``x > threshold``, at each offset of the window. Beyond the ends of a sequence every test is false
+but one: a boundary test at each offset tells whether the sequence has ended.
+
+Three kinds of storage hold the columns, row by row:
+
+codes
+    One byte a column: the category (1, 2, ...; 0 beyond the ends) or the bin of a number.
+bits
+    One bit a column with a single test.
+lists
+    The ids of the values that are present, for sparse columns and for categories with many
+    values.
+
+Between the sequences lie empty rows, as many as the window reaches beyond the ends, so that the
+window of a position is the run of rows around it; no windowed copy is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.columns import Column, learn_columns, only_thresholds
+from treecrf.sequences import Sequences
+
+# Storage of a column.
+CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
+# How a test is judged at a row; the kernels use the same numbers.
+CODE_EQUAL, CODE_ABOVE, BIT, LISTED = 0, 1, 2, 3
+# The column of the boundary tests.
+BOUNDARY = -1
+
+# A bit is dearer than a list entry where fewer positions than this share have it set.
+SPARSE_SHARE = 1 / 8
+MOST_CODES = 254
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where each column is stored.
+
+    ``slots`` holds a code column, a bit, or the first id of a list; ``zeros`` the bin of the
+    value 0 of a number in a list, whose tests point away from 0.
+    """
+
+    storage: np.ndarray
+    slots: np.ndarray
+    zeros: np.ndarray
+    n_codes: np.ndarray
+    n_bits: int
+    n_ids: int
+
+
+@dataclass(frozen=True)
+class EncodedSequences:
+    """Encoded positions of some sequences.
+
+    ``row_of_position`` gives the row of each position; ``depth_of`` the number of labels before
+    it.
+    """
+
+    row_of_position: np.ndarray
+    offsets: np.ndarray
+    codes: np.ndarray
+    bits: np.ndarray
+    list_starts: np.ndarray
+    list_ids: np.ndarray
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions."""
+        return len(self.row_of_position)
+
+    def depth_of(self, order: int) -> np.ndarray:
+        """Number of labels before each position, at most ``order``; uint8."""
+        lengths = np.diff(self.offsets)
+        places = np.arange(self.n_positions) - np.repeat(self.offsets[:-1], lengths)
+        return np.minimum(places, order).astype(np.uint8)
+
+
+class Encoder:
+    """Learns the columns of some sequences and encodes these and others.
+
+    Parameters
+    ----------
+    window : (int, int)
+        Number of positions to the left and to the right that tests may look at.
+    max_bins : int
+        Most bins of a number, 2 to 255.
+    """
+
+    columns: list[Column]
+    plan: Plan
+    form: str
+
+    def __init__(self, window: tuple[int, int], max_bins: int = 255):
+        self.window = window
+        self.max_bins = max_bins
+
+    def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
+        """Learn categories, thresholds and where to store each column."""
+        self.form = "symbols" if sequences.form == "symbols" else "table"
+        columns, shares = learn_columns(sequences, self.max_bins, rng)
+        self.columns = columns
+        self.plan = self._make_plan(shares, sequences.form == "sparse")
+        return self
+
+    def restore(self, form: str, columns: list[Column], plan: Plan) -> Encoder:
+        """Take over what an earlier encoder has learned."""
+        self.form, self.columns, self.plan = form, columns, plan
+        return self
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    def _make_plan(self, shares: np.ndarray, is_sparse: bool) -> Plan:
+        n = len(self.columns)
+        storage = np.full(n, NOWHERE, dtype=np.int8)
+        slots, zeros = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+        n_codes: list[int] = []
+        n_bits = n_ids = 0
+        if any(self.window) and not any(map(fits_codes, self.columns)):
+            n_codes.append(2)  # a column of its own tells the boundary
+        # Categories first: bin 0 of the first code column is the boundary test.
+        for j in sorted(range(n), key=lambda j: not fits_codes(self.columns[j])):
+            column = self.columns[j]
+            if column.n_tests == 0:
+                continue
+            single = column.kind != "category" and column.n_tests == 1
+            if single and shares[j] >= SPARSE_SHARE:
+                storage[j], slots[j] = BITS, n_bits
+                n_bits += 1
+            elif fits_codes(column) or (not single and column.kind == "number" and not is_sparse):
+                storage[j], slots[j] = CODES, len(n_codes)
+                n_codes.append(column.n_tests + 1 + (column.kind == "category"))
+            else:
+                storage[j], slots[j] = LISTS, n_ids
+                if column.kind == "number":
+                    zeros[j] = np.searchsorted(column.values, 0.0, side="left")
+                single_id = single and zeros[j] == 0
+                n_ids += column.n_tests + (column.kind == "number" and not single_id)
+        return Plan(storage, slots, zeros, np.array(n_codes, dtype=np.int64), n_bits, n_ids)
+
+    def check(self, sequences: Sequences) -> None:
+        """Refuse sequences of another form than those learned from."""
+        form = "symbols" if sequences.form == "symbols" else "table"
+        if form != self.form:
+            raise TypeError(f"the model was trained on {self.form}, X holds {form}")
+        if form == "symbols" and self.columns[0].values.dtype.kind != sequences.dtype.kind:
+            names = {"U": "strings", "i": "integers"}
+            raise TypeError(
+                f"the model was trained on {names[self.columns[0].values.dtype.kind]}, the symbols "
+                f"of X are {names[sequences.dtype.kind]}"
+            )
+
+    def encode(self, sequences: Sequences) -> EncodedSequences:
+        """Encode sequences; an unseen category passes no test."""
+        self.check(sequences)
+        gap = max(self.window)
+        rows = _rows_of_positions(sequences.offsets, self.window[0], gap)
+        n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)
+        codes = np.zeros((n_rows, len(self.plan.n_codes)), dtype=np.uint8)
+        bits = np.zeros((n_rows, -(-self.plan.n_bits // 8)), dtype=np.uint8)
+        if any(self.window) and not any(map(fits_codes, self.columns)):
+            codes[rows, 0] = 1
+        lists = []
+        for start, stop, piece in sequences.pieces():
+            self._encode_piece(piece, rows[start:stop], codes, bits, lists)
+        starts, ids = _join_lists(lists, n_rows)
+        return EncodedSequences(rows, sequences.offsets, codes, bits, starts, ids)
+
+    def _encode_piece(
+        self, piece: Any, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
+    ) -> None:
+        if piece.ndim == 1:
+            self._encode_symbols(piece, rows, codes, lists)
+        elif sparse.issparse(piece):
+            self._encode_sparse(piece, rows, codes, bits, lists)
+        else:
+            self._encode_dense(piece, rows, codes, bits, lists)
+
+    def _encode_symbols(
+        self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, lists: list
+    ) -> None:
+        places, known = _look_up(piece, self.columns[0].values)
+        if self.plan.storage[0] == CODES:
+            codes[rows, 0] = np.where(known, places + 1, len(self.columns[0].values) + 1)
+        else:
+            lists.append((rows[known], places[known].astype(np.int32)))
+
+    def _encode_dense(
+        self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
+    ) -> None:
+        plan, is_bool = self.plan, piece.dtype.kind == "b"
+        for j in np.flatnonzero(plan.storage == CODES):
+            binned = np.searchsorted(self.columns[j].values, piece[:, j], side="left")
+            codes[rows, plan.slots[j]] = binned
+        thresholds = self._thresholds()
+        in_bits = np.flatnonzero(plan.storage == BITS)
+        if len(in_bits):
+            values = piece[:, in_bits]
+            passed = values if is_bool else values > thresholds[in_bits]
+            bits[rows] = np.packbits(passed, axis=1, bitorder="little")
+        in_lists = np.flatnonzero(plan.storage == LISTS)
+        if len(in_lists):
+            self._list_dense(piece[:, in_lists], in_lists, rows, lists)
+
+    def _list_dense(
+        self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
+    ) -> None:
+        """List the values that pass the only test, or else differ from 0 (lists of numbers)."""
+        single = self.is_single()[columns]
+        passed = np.where(single, values > self._thresholds()[columns], values != 0)
+        where, which = np.nonzero(passed)
+        self._list_values(values[where, which], columns[which], rows[where], lists)
+
+    def _list_values(
+        self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
+    ) -> None:
+        """List values by their ids: one a column with a single test, else one a bin."""
+        ids = self.plan.slots[columns].copy()
+        for j in np.unique(columns[~self.is_single()[columns]]):
+            here = columns == j
+            ids[here] += np.searchsorted(self.columns[j].values, values[here], side="left")
+        lists.append((rows, ids))
+
+    def _encode_sparse(
+        self, piece: Any, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
+    ) -> None:
+        plan = self.plan
+        dense = np.flatnonzero(plan.storage < LISTS)
+        for some in np.array_split(dense, max(1, piece.shape[0] * len(dense) >> 22)):
+            if len(some):
+                self._encode_some_dense(piece[:, some].toarray(), some, rows, codes, bits)
+        entries = piece.tocoo()
+        in_lists = plan.storage[entries.col] == LISTS
+        values, columns = entries.data[in_lists], entries.col[in_lists]
+        where = rows[entries.row[in_lists]]
+        single = self.is_single()[columns]
+        passed = np.where(single, values > self._thresholds()[columns], values != 0)
+        self._list_values(values[passed], columns[passed], where[passed], lists)
+
+    def _encode_some_dense(
+        self,
+        values: np.ndarray,
+        columns: np.ndarray,
+        rows: np.ndarray,
+        codes: np.ndarray,
+        bits: np.ndarray,
+    ) -> None:
+        """Codes and bits of a few columns of a sparse matrix."""
+        thresholds = self._thresholds()
+        for k, j in enumerate(columns):
+            slot = self.plan.slots[j]
+            if self.plan.storage[j] == CODES:
+                binned = np.searchsorted(self.columns[j].values, values[:, k], side="left")
+                codes[rows, slot] = binned
+            else:
+                passed = values[:, k] > thresholds[j]
+                bits[rows, slot >> 3] |= passed.astype(np.uint8) << (slot & 7)
+
+    def is_single(self) -> np.ndarray:
+        """Which columns have one id in a list: those whose only test is false at 0."""
+        few = np.array([c.kind != "category" and c.n_tests == 1 for c in self.columns])
+        return few & (self.plan.zeros == 0)
+
+    def _thresholds(self) -> np.ndarray:
+        return only_thresholds(self.columns)
+
+    def storage_of(
+        self, columns: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where to look for the answer to tests: kinds, slots, lows and highs (int32 arrays)."""
+        plan, real = self.plan, np.maximum(columns, 0)
+        storage = np.where(columns == BOUNDARY, CODES, plan.storage[real])
+        is_category = np.array([c.kind == "category" for c in self.columns])[real]
+        slots = np.where(columns == BOUNDARY, 0, plan.slots[real])
+        first, zeros = plan.slots[real] + values, plan.zeros[real]
+        ends = plan.slots[real] + np.array([c.n_tests + 1 for c in self.columns])[real]
+        equal = (columns == BOUNDARY) | is_category
+        kinds = np.choose(storage, [np.where(equal, CODE_EQUAL, CODE_ABOVE), BIT, LISTED, LISTED])
+        code = np.where(columns == BOUNDARY, 0, values + is_category)
+        below = values < zeros
+        one_id = is_category | self.is_single()[real]
+        lows = np.where(one_id, first, np.where(below, plan.slots[real], first + 1))
+        highs = np.where(one_id | below, first + 1, ends)
+        lows = np.choose(storage, [code, slots & 7, lows, lows])
+        slots = np.choose(storage, [slots, slots >> 3, 0, 0])
+        return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
+
+
+def fits_codes(column: Column) -> bool:
+    """Whether a column is a category with so few values that a byte tells them apart."""
+    return column.kind == "category" and 0 < column.n_tests <= MOST_CODES
+
+
+def _look_up(values: np.ndarray, sorted_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    places = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
+    return places, sorted_values[places] == values
+
+
+def _rows_of_positions(offsets: np.ndarray, left: int, gap: int) -> np.ndarray:
+    lengths = np.diff(offsets)
+    shifts = np.repeat(left + gap * np.arange(len(lengths)), lengths)
+    rows = np.arange(offsets[-1]) + shifts
+    if len(rows) and rows[-1] > np.iinfo(np.int32).max - gap:
+        raise ValueError(f"{len(rows)} positions are more than 2**31 rows can hold")
+    return rows.astype(np.int32)
+
+
+def _join_lists(lists: list, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row starts and ascending ids, from (rows, ids) in any order."""
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    if not lists:
+        return starts, np.zeros(0, dtype=np.int32)
+    rows = np.concatenate([rows for rows, _ in lists])
+    ids = np.concatenate([ids for _, ids in lists]).astype(np.int32)
+    order = np.lexsort((ids, rows))
+    np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
+    return starts, ids[order]

@@ -1,0 +1,146 @@
+"""Saved models: one file of numbers and text, with a version and a checksum.
+
+A file is a line of magic bytes, the format's version, the SHA-256 of what follows, and a NumPy
+archive: the arrays of the model and, as bytes of JSON, its parameters. The archive is read without
+pickle, and only after the checksum has been found right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from treecrf.columns import Column
+from treecrf.encoding import Encoder, Plan
+
+MAGIC = b"treecrf model\n"
+VERSION = 1
+CHECKSUM_BYTES = hashlib.sha256().digest_size
+HEADER_BYTES = len(MAGIC) + 4 + CHECKSUM_BYTES
+KINDS = ("boolean", "category", "number")
+
+
+class ModelFileError(ValueError):
+    """A file is not a saved model, is damaged, or is of a newer version."""
+
+
+def write(path: str | PathLike, values: dict, arrays: dict[str, np.ndarray]) -> None:
+    """Write a model; a file that exists is replaced only by a complete one."""
+    buffer = io.BytesIO()
+    text = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
+    np.savez_compressed(buffer, allow_pickle=False, **arrays, **{"json": text})
+    payload = VERSION.to_bytes(4, "little") + buffer.getvalue()
+    checksum = hashlib.sha256(payload).digest()
+    directory = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(MAGIC + checksum + payload)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
+    """Read what `write` has written.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is anything else, has been altered or cut short, or is of a newer version.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    if not content.startswith(MAGIC):
+        raise ModelFileError(f"{path}: not a treecrf model")
+    start = len(MAGIC) + CHECKSUM_BYTES
+    checksum, payload = content[len(MAGIC) : start], content[start:]
+    if hashlib.sha256(payload).digest() != checksum:
+        raise ModelFileError(f"{path}: the checksum is wrong; the file is damaged or incomplete")
+    version = int.from_bytes(payload[:4], "little")
+    if version > VERSION:
+        raise ModelFileError(
+            f"{path}: format {version}; this version of treecrf reads formats up to {VERSION}"
+        )
+    with np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
+        arrays = dict(archive)
+    return json.loads(arrays.pop("json").tobytes()), arrays
+
+
+def plain_parameters(parameters: dict) -> dict:
+    """Constructor parameters as JSON can hold them."""
+    return {name: _plain(value) for name, value in parameters.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return None  # a random generator: its state is no part of the model
+
+
+def restored_parameters(parameters: dict) -> dict:
+    """The inverse of `plain_parameters`; lists come back as tuples."""
+
+    def restored(value: Any) -> Any:
+        if isinstance(value, dict):
+            return dict(value["pairs"])
+        return tuple(value) if isinstance(value, list) else value
+
+    return {name: restored(value) for name, value in parameters.items()}
+
+
+def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
+    """What a saved model holds of an encoder."""
+    values = {"window": list(encoder.window), "max_bins": encoder.max_bins, "form": encoder.form}
+    numbers = [c.values for c in encoder.columns if c.kind == "number"]
+    arrays = {
+        "columns.kinds": np.array([KINDS.index(c.kind) for c in encoder.columns], dtype=np.uint8),
+        "columns.sizes": np.array([len(c.values) for c in encoder.columns], dtype=np.int64),
+        "columns.thresholds": np.concatenate([np.zeros(0), *numbers]),
+    }
+    for j, column in enumerate(encoder.columns):
+        if column.kind == "category":
+            arrays[f"columns.categories.{j}"] = column.values
+    plan = encoder.plan
+    arrays |= {f"plan.{name}": getattr(plan, name) for name in ("storage", "slots", "zeros")}
+    values |= {"n_bits": plan.n_bits, "n_ids": plan.n_ids}
+    arrays["plan.n_codes"] = plan.n_codes
+    return values, arrays
+
+
+def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+    """The inverse of `encoder_state`."""
+    columns, used = [], 0
+    kinds, sizes = arrays["columns.kinds"].tolist(), arrays["columns.sizes"].tolist()
+    for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True)):
+        if KINDS[kind] == "number":
+            columns.append(Column("number", arrays["columns.thresholds"][used : used + size]))
+            used += size
+        elif KINDS[kind] == "category":
+            columns.append(Column("category", arrays[f"columns.categories.{j}"]))
+        else:
+            columns.append(Column("boolean"))
+    plan = Plan(
+        arrays["plan.storage"],
+        arrays["plan.slots"],
+        arrays["plan.zeros"],
+        arrays["plan.n_codes"],
+        values["n_bits"],
+        values["n_ids"],
+    )
+    encoder = Encoder(tuple(values["window"]), values["max_bins"])
+    return encoder.restore(values["form"], columns, plan)

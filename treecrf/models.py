@@ -1,0 +1,45 @@
+"""The estimators by name, so that a saved model finds its class."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from treecrf import io
+from treecrf.base import BoostedSequenceClassifier
+from treecrf.crf import TreeCRF
+
+CLASSES: dict[str, type[BoostedSequenceClassifier]] = {"TreeCRF": TreeCRF}
+
+
+def load(path: str | PathLike) -> BoostedSequenceClassifier:
+    """Read a model that its ``save`` method has written.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved, with its parameters; predicts the same to the last bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a saved model, is damaged or incomplete, or is of a newer version. Such
+        a file is never executed.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, treecrf
+    >>> crf = treecrf.TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
+    >>> crf.save(path)
+    >>> treecrf.load(path).predict(["ab"])[0].tolist()
+    ['x', 'y']
+    """
+    values, arrays = io.read(path)
+    if values["class"] not in CLASSES:
+        raise io.ModelFileError(f"{path}: a model of the unknown class {values['class']!r}")
+    estimator = CLASSES[values["class"]](**io.restored_parameters(values["parameters"]))
+    return estimator._restore(values, arrays)

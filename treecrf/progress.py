@@ -1,0 +1,56 @@
+"""Progress of a training run: a bar where tqdm is installed, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+SECONDS_BETWEEN_LINES = 2.0
+
+
+class Progress:
+    """Shows iterations and likelihoods while ``verbose`` is not 0.
+
+    Parameters
+    ----------
+    verbose : int
+    n_done, n_iter : int
+        Iterations done before, and to be reached.
+    name : str
+        What is being trained.
+    """
+
+    def __init__(self, verbose: int, n_done: int, n_iter: int, name: str):
+        self.verbose = verbose
+        self.n_iter = n_iter
+        self.name = name
+        self._bar = _bar(n_done, n_iter, name) if verbose else None
+        self._last_line = 0.0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def update(self, n_done: int, values: dict[str, float]) -> None:
+        """Show that ``n_done`` iterations are done, with the latest values."""
+        if not self.verbose:
+            return
+        if self._bar is not None:
+            self._bar.set_postfix(values, refresh=False)
+            self._bar.update(n_done - self._bar.n)
+        elif n_done == self.n_iter or time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+            print(f"{self.name}: iteration {n_done} of {self.n_iter}, {shown}", file=sys.stderr)
+
+
+def _bar(n_done: int, n_iter: int, name: str) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=n_iter, initial=n_done, desc=name, unit="iter", leave=True)

@@ -1,0 +1,257 @@
+"""Every form of input becomes one `Sequences`: checked, typed, and readable in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+# Pieces of about this many bytes are concatenated at a time: few NumPy calls for many short
+# sequences, and little memory beside the input.
+PIECE_BYTES = 1 << 24
+
+FORMS = (
+    "a sequence is a 2-D array (positions, features), a scipy sparse matrix, "
+    "a string, or a 1-D array or list of symbols"
+)
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Checked sequences, one after another.
+
+    Attributes
+    ----------
+    form : {"symbols", "dense", "sparse"}
+    items : list
+        One array (symbols: 1-D; dense: 2-D), string or CSR matrix per sequence.
+    offsets : int64 array (n_sequences + 1,)
+        Position at which each sequence starts among all positions.
+    n_features : int
+    dtype : numpy dtype
+        Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
+    """
+
+    form: str
+    items: list
+    offsets: np.ndarray
+    n_features: int
+    dtype: np.dtype
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.items)
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions in all sequences together."""
+        return int(self.offsets[-1])
+
+    def pieces(self) -> Iterator[tuple[int, int, Any]]:
+        """Runs of whole sequences: first position, position after the last, values together."""
+        row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
+        first = 0
+        while first < self.n_sequences:
+            reach = self.offsets[first] + max(1, PIECE_BYTES // row_bytes)
+            last = max(first + 1, int(np.searchsorted(self.offsets, reach, side="right")) - 1)
+            last = min(last, self.n_sequences)
+            yield int(self.offsets[first]), int(self.offsets[last]), self._join(first, last)
+            first = last
+
+    def _join(self, first: int, last: int) -> Any:
+        items = self.items[first:last]
+        if self.form == "sparse":
+            return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
+        if self.form == "symbols" and isinstance(items[0], str):
+            return characters("".join(items))
+        return items[0] if len(items) == 1 else np.concatenate(items)
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        items = [self.items[i] for i in indices]
+        lengths = np.diff(self.offsets)[indices]
+        return Sequences(self.form, items, offsets_of(lengths), self.n_features, self.dtype)
+
+
+def offsets_of(lengths: Any) -> np.ndarray:
+    """Starts of sequences of the given lengths, and the end of the last."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def characters(text: str) -> np.ndarray:
+    """The characters of a string as an array of strings of length 1."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")
+
+
+def as_sequences(X: Any, n_features: int | None = None) -> Sequences:
+    """Check and pack the sequences that a user gives.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+    n_features : int, optional
+        Number of features that every sequence must have.
+
+    Returns
+    -------
+    Sequences
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is not a list of sequences of one form, or a sequence is empty, has another width
+        than the others, or holds NaN or infinite values.
+    """
+    items = [_as_item(item, i) for i, item in enumerate(_listed(X))]
+    if not items:
+        raise ValueError("X holds no sequences")
+    form = _form(items[0])
+    for i, item in enumerate(items):
+        if _form(item) != form:
+            raise ValueError(
+                f"sequence {i} is {_describe(item)}, sequence 0 is {_describe(items[0])}: "
+                "all sequences must have the same form"
+            )
+        if _length(item) == 0:
+            raise ValueError(f"sequence {i} is empty: a sequence needs at least one position")
+    if form == "symbols":
+        width, dtype = 1, _common_symbol_type(items)
+        items = _of_one_kind(items)
+    else:
+        width = _common_width(items, n_features)
+        dtype = np.result_type(*{item.dtype for item in items})
+        if dtype.kind == "f":
+            _refuse_non_finite(items)
+    return Sequences(form, items, offsets_of([_length(i) for i in items]), width, dtype)
+
+
+def _listed(X: Any) -> list:
+    flat = isinstance(X, np.ndarray) and X.ndim < 3 and X.dtype != object
+    if isinstance(X, str) or sparse.issparse(X) or flat:
+        raise TypeError(
+            f"X is {_describe(X)}; expected a list of sequences: put a single sequence into a "
+            f"list, [X]; {FORMS}"
+        )
+    try:
+        return list(X)
+    except TypeError:
+        raise TypeError(f"X is {_describe(X)}; expected a list of sequences; {FORMS}") from None
+
+
+def _as_item(item: Any, i: int) -> Any:
+    """One sequence as a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
+    if isinstance(item, str):
+        return item
+    if sparse.issparse(item):
+        return _numeric(sparse.csr_array(item), i)
+    try:
+        array = np.asarray(item)
+    except ValueError as error:
+        raise ValueError(f"sequence {i} is ragged or not an array: {error}; {FORMS}") from None
+    if array.ndim == 2:
+        return _numeric(array, i)
+    if array.ndim == 1:
+        return _symbols(array, item, i)
+    raise ValueError(f"sequence {i} has {array.ndim} dimensions; {FORMS}")
+
+
+def _numeric(array: Any, i: int) -> Any:
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"sequence {i} holds values of type {array.dtype}; a table needs boolean, integer or "
+            "float values"
+        )
+    return array
+
+
+def _symbols(array: np.ndarray, item: Any, i: int) -> np.ndarray:
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(item, np.ndarray)):
+        # NumPy turns [1, "a"] into strings; the values as given tell.
+        kinds = {type(value) for value in item}
+        odd = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
+        if odd:
+            raise TypeError(
+                f"sequence {i} mixes or holds values of type {', '.join(sorted(odd))}; "
+                "symbols are all strings or all integers"
+            )
+        return array.astype(str)
+    if array.dtype.kind == "f" and array.size:
+        raise TypeError(
+            f"sequence {i} is a 1-D array of floats; symbols are strings or integers, and a "
+            "sequence with one numeric feature has the shape (positions, 1)"
+        )
+    if array.dtype.kind not in "biuUf":
+        raise TypeError(
+            f"sequence {i} holds values of type {array.dtype}; symbols are strings or integers"
+        )
+    return array.astype(np.int64) if array.dtype.kind in "biuf" else array
+
+
+def _form(item: Any) -> str:
+    if sparse.issparse(item):
+        return "sparse"
+    return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
+
+
+def _length(item: Any) -> int:
+    return len(item) if isinstance(item, str) else item.shape[0]
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, str):
+        return "a string"
+    if sparse.issparse(item):
+        return f"a sparse matrix of shape {item.shape}"
+    if isinstance(item, np.ndarray):
+        return f"a {item.ndim}-D array of {item.dtype}"
+    return f"of type {type(item).__name__}"
+
+
+def _common_symbol_type(items: list) -> np.dtype:
+    kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
+    if len(kinds) > 1:
+        raise TypeError("some sequences hold strings, others integers; symbols need one type")
+    if kinds == {"i"}:
+        return np.dtype(np.int64)
+    return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")
+
+
+def _of_one_kind(items: list) -> list:
+    """Strings stay strings only where all sequences are strings."""
+    if all(isinstance(item, str) for item in items):
+        return items
+    return [characters(item) if isinstance(item, str) else item for item in items]
+
+
+def _common_width(items: list, n_features: int | None) -> int:
+    width = items[0].shape[1] if n_features is None else n_features
+    for i, item in enumerate(items):
+        if item.shape[1] != width:
+            other = "sequence 0 has" if n_features is None else "the model was trained with"
+            raise ValueError(f"sequence {i} has {item.shape[1]} features, {other} {width}")
+    if width == 0:
+        raise ValueError("the sequences have 0 features; at least 1 is needed")
+    return width
+
+
+def _refuse_non_finite(items: list) -> None:
+    for i, item in enumerate(items):
+        values = item.data if sparse.issparse(item) else item
+        # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
+        if item.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+            continue
+        bad = ~np.isfinite(values)
+        if not bad.any():
+            continue
+        place = tuple(int(axis[0]) for axis in np.nonzero(bad))
+        if sparse.issparse(item):
+            where, value = "", values[place]
+        else:
+            where, value = f", position {place[0]}, feature {place[1]}", values[place]
+        raise ValueError(f"sequence {i}{where}: {value} is not a finite number")
