@@ -17,6 +17,7 @@ from libc.string cimport memset
 
 cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
@@ -43,6 +44,7 @@ cdef struct Block:
     int32_t *contexts_of       # row of `members` for each node; 0: all contexts
     uint8_t *members           # sets of extended contexts
     uint8_t *bytes
+    double *addend             # a leaf's value in the contexts that reach it, else 0
     double *shared             # [class, position]: values that all contexts receive
 
 
@@ -53,6 +55,7 @@ cdef void free_block(Block *block) noexcept nogil:
     free(block.contexts_of)
     free(block.members)
     free(block.bytes)
+    free(block.addend)
     free(block.shared)
 
 
@@ -138,10 +141,11 @@ cdef class Evaluator:
         block.contexts_of = <int32_t *> malloc(n * sizeof(int32_t))
         block.members = <uint8_t *> malloc(n * self.n_extended)
         block.bytes = <uint8_t *> calloc(BLOCK, 1)
+        block.addend = <double *> malloc(self.n_extended * sizeof(double))
         block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
         return (block.columns != NULL and block.sets != NULL and block.set_of != NULL
                 and block.contexts_of != NULL and block.members != NULL and block.bytes != NULL
-                and block.shared != NULL)
+                and block.addend != NULL and block.shared != NULL)
 
     # Columns of bits
 
@@ -277,24 +281,32 @@ cdef class Evaluator:
     cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
         cdef const uint64_t *members = block.set_of[node]
-        cdef const uint8_t *contexts = block.members + block.contexts_of[node] * self.n_extended
-        cdef bint all_contexts = block.contexts_of[node] == 0
         cdef double *shared = block.shared + class_ * BLOCK
-        cdef Py_ssize_t w, i, c, start
+        cdef Py_ssize_t w, e
         cdef uint64_t word
-        cdef double *row
+        if block.contexts_of[node] == 0:
+            for w in range(block.n_words):
+                word = members[w]
+                while word:
+                    shared[64 * w + lowest_bit(word)] += value
+                    word &= word - 1
+            return
+        for e in range(self.n_extended):
+            block.addend[e] = value * block.members[block.contexts_of[node] * self.n_extended + e]
         for w in range(block.n_words):
             word = members[w]
             while word:
-                i = 64 * w + lowest_bit(word)
+                self._add_addend(block, block.first + 64 * w + lowest_bit(word), class_, depth,
+                                 scores)
                 word &= word - 1
-                if all_contexts:
-                    shared[i] += value
-                    continue
-                row = &scores[class_, block.first + i, 0]
-                start = self.depth_starts[depth[block.first + i]]
-                for c in range(self._n_contexts_at(depth[block.first + i])):
-                    row[c] += value * contexts[start + c]
+
+    cdef inline void _add_addend(self, Block *block, Py_ssize_t position, int32_t class_,
+                                 const uint8_t[::1] depth,
+                                 double[:, :, ::1] scores) noexcept nogil:
+        """Add the leaf's value to those contexts of a position that reach the leaf."""
+        add_scaled(&scores[class_, position, 0],
+                   block.addend + self.depth_starts[depth[position]], 1.0,
+                   self._n_contexts_at(depth[position]))
 
     cdef void _add_shared(self, Block *block, const uint8_t[::1] depth,
                           double[:, :, ::1] scores) noexcept nogil:

@@ -22,8 +22,10 @@ from libc.string cimport memset
 cdef extern from "_simd.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
     void find_range(const double *values, Py_ssize_t n, double *lowest, double *highest)
-    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
-    double multiply_through(double *row, const double *factors, double weight, Py_ssize_t n)
+    double forward_step(const double *now, Py_ssize_t n, const double *rows, double *after,
+                        Py_ssize_t n_after, Py_ssize_t n_labels)
+    void backward_step(const double *forward, Py_ssize_t n, double *rows, double *now,
+                       const double *after, Py_ssize_t n_after, Py_ssize_t n_labels)
 
 # Adding and subtracting this rounds to a multiple of 2**-32: sums of such numbers are exact.
 cdef double ROUND = 1.5 * 2.0 ** 20
@@ -118,9 +120,8 @@ cdef void load_scores(Chain *chain, const double[:, :, ::1] scores, Py_ssize_t s
 
 cdef void scaled_forward(Chain *chain, double highest) noexcept nogil:
     """Forward pass over the exponentials of ``scores - highest``."""
-    cdef Py_ssize_t t, c, n = 1, n_after, base, K = chain.n_labels
+    cdef Py_ssize_t t, c, n = 1, n_after
     cdef double total = 1.0
-    cdef double *row
     cdef double *now
     cdef double *after
     chain.log_z = chain.length * highest
@@ -128,17 +129,9 @@ cdef void scaled_forward(Chain *chain, double highest) noexcept nogil:
     for t in range(chain.length):
         now = chain.forward + t * chain.n_contexts
         after = now + chain.n_contexts
-        row = pair_row(chain, t, 0)
-        n_after = min(n * K, chain.n_contexts)
-        memset(after, 0, n_after * sizeof(double))
-        base = 0
-        for c in range(n):
-            add_scaled(after + base, row + c * K, now[c], K)
-            base = base + K if base + K < n_after else 0
+        n_after = min(n * chain.n_labels, chain.n_contexts)
+        total = forward_step(now, n, pair_row(chain, t, 0), after, n_after, chain.n_labels)
         n = n_after
-        total = 0.0
-        for c in range(n):
-            total += after[c]
         chain.scale[t] = 1.0
         if total < SMALLEST_TOTAL:
             chain.scale[t] = 1.0 / total
@@ -152,8 +145,7 @@ cdef void scaled_forward(Chain *chain, double highest) noexcept nogil:
 
 cdef void scaled_backward(Chain *chain) noexcept nogil:
     """Backward pass; turns `pairs` into the probabilities of [context, label]."""
-    cdef Py_ssize_t t, c, n, n_after, base, K = chain.n_labels
-    cdef double *row
+    cdef Py_ssize_t t, c, n, n_after
     cdef double *now
     cdef double *after = chain.backward + chain.length * chain.n_contexts
     n_after = n_contexts_at(chain, chain.length)
@@ -163,15 +155,11 @@ cdef void scaled_backward(Chain *chain) noexcept nogil:
         n = n_contexts_at(chain, t)
         now = chain.backward + t * chain.n_contexts
         after = now + chain.n_contexts
-        row = pair_row(chain, t, 0)
-        base = 0
         if chain.scale[t] != 1.0:
             for c in range(n_after):
                 after[c] *= chain.scale[t]
-        for c in range(n):
-            now[c] = multiply_through(row + c * K, after + base,
-                                      chain.forward[t * chain.n_contexts + c], K)
-            base = base + K if base + K < n_after else 0
+        backward_step(chain.forward + t * chain.n_contexts, n, pair_row(chain, t, 0), now, after,
+                      n_after, chain.n_labels)
         n_after = n
 
 

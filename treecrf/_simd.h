@@ -68,70 +68,151 @@ TREECRF_WIDEST static void exp_below(double *values, ptrdiff_t n, double highest
         values[i] = exp_of_nonpositive(values[i] - highest);
 }
 
-/* The largest and the smallest value that is above minus infinity (forbidden labels score that).
+/* The smallest and the largest value; forbidden labels, minus infinity, do not count as smallest.
  * Eight lanes, because compilers do not reorder a minimum or maximum by themselves. */
 TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double *lowest,
                                       double *highest)
 {
     double low[8], high[8];
     ptrdiff_t i, whole = n & ~(ptrdiff_t)7;
-    for (int k = 0; k < 8; k++) {
+    int k;
+    for (k = 0; k < 8; k++) {
         low[k] = HUGE_VAL;
         high[k] = -HUGE_VAL;
     }
-    for (i = 0; i < whole; i += 8)
-        for (int k = 0; k < 8; k++) {
-            double x = values[i + k];
-            high[k] = x > high[k] ? x : high[k];
-            low[k] = (x < low[k]) & (x > -HUGE_VAL) ? x : low[k];
-        }
-    for (; i < n; i++) {
-        double x = values[i];
-        high[0] = x > high[0] ? x : high[0];
-        low[0] = (x < low[0]) & (x > -HUGE_VAL) ? x : low[0];
+    for (i = 0; i < whole; i += 8) {
+        for (k = 0; k < 8; k++)
+            high[k] = values[i + k] > high[k] ? values[i + k] : high[k];
+        for (k = 0; k < 8; k++)
+            low[k] = values[i + k] < low[k] ? values[i + k] : low[k];
     }
-    for (int k = 1; k < 8; k++) {
+    for (; i < n; i++) {
+        high[0] = values[i] > high[0] ? values[i] : high[0];
+        low[0] = values[i] < low[0] ? values[i] : low[0];
+    }
+    for (k = 1; k < 8; k++) {
         high[0] = high[k] > high[0] ? high[k] : high[0];
         low[0] = low[k] < low[0] ? low[k] : low[0];
     }
-    *lowest = low[0];
     *highest = high[0];
+    *lowest = low[0];
+    if (low[0] == -HUGE_VAL) {
+        *lowest = HUGE_VAL;
+        for (i = 0; i < n; i++)
+            if (values[i] < *lowest && values[i] > -HUGE_VAL)
+                *lowest = values[i];
+    }
 }
 
-/* The two steps of the recursions. Few labels are the common case, and a loop whose length the
- * compiler knows is several times faster then. */
-#define TREECRF_FOR_FEW(n, STEP)                                                                  \
+/* Loops over few labels are the common case, and several times faster where the compiler knows the
+ * number. A function f(..., n) defined as TREECRF_TEMPLATE is compiled once for each small n. */
+#if defined(_MSC_VER)
+#define TREECRF_TEMPLATE static __forceinline
+#else
+#define TREECRF_TEMPLATE static inline __attribute__((always_inline))
+#endif
+#define TREECRF_BY_SIZE(n, RETURN, f, ...)                                                        \
     switch (n) {                                                                                  \
-    case 2: for (int v = 0; v < 2; v++) { STEP } break;                                           \
-    case 3: for (int v = 0; v < 3; v++) { STEP } break;                                           \
-    case 4: for (int v = 0; v < 4; v++) { STEP } break;                                           \
-    case 5: for (int v = 0; v < 5; v++) { STEP } break;                                           \
-    case 6: for (int v = 0; v < 6; v++) { STEP } break;                                           \
-    default: for (ptrdiff_t v = 0; v < (n); v++) { STEP }                                         \
+    case 1: RETURN f(__VA_ARGS__, 1); break;                                                      \
+    case 2: RETURN f(__VA_ARGS__, 2); break;                                                      \
+    case 3: RETURN f(__VA_ARGS__, 3); break;                                                      \
+    case 4: RETURN f(__VA_ARGS__, 4); break;                                                      \
+    case 5: RETURN f(__VA_ARGS__, 5); break;                                                      \
+    case 6: RETURN f(__VA_ARGS__, 6); break;                                                      \
+    default: RETURN f(__VA_ARGS__, n);                                                            \
     }
 
 /* target += weight * source */
-static inline void add_scaled(double *restrict target, const double *restrict source,
-                              double weight, ptrdiff_t n)
+TREECRF_TEMPLATE void add_scaled_n(double *restrict target, const double *restrict source,
+                                   double weight, ptrdiff_t n)
 {
-    TREECRF_FOR_FEW(n, target[v] += weight * source[v];)
+    for (ptrdiff_t v = 0; v < n; v++)
+        target[v] += weight * source[v];
+}
+
+static inline void add_scaled(double *target, const double *source, double weight, ptrdiff_t n)
+{
+    TREECRF_BY_SIZE(n, , add_scaled_n, target, source, weight)
 }
 
 /* Sum of the products of two rows. */
-static inline double dot(const double *restrict a, const double *restrict b, ptrdiff_t n)
+TREECRF_TEMPLATE double dot_n(const double *restrict a, const double *restrict b, ptrdiff_t n)
 {
     double total = 0.0;
-    TREECRF_FOR_FEW(n, total += a[v] * b[v];)
+    for (ptrdiff_t v = 0; v < n; v++)
+        total += a[v] * b[v];
     return total;
 }
 
-/* row *= weight * factors, elementwise; returns the sum of row * factors. */
-static inline double multiply_through(double *restrict row, const double *restrict factors,
-                                      double weight, ptrdiff_t n)
+static inline double dot(const double *a, const double *b, ptrdiff_t n)
+{
+    TREECRF_BY_SIZE(n, return, dot_n, a, b)
+}
+
+/* One position of the forward recursion: n contexts of weights `now`, each with a row of factors
+ * for the n_labels labels, lead to n_after contexts; label v of context c leads to context
+ * (c n_labels + v) mod n_after. Returns the sum of the new weights. */
+TREECRF_TEMPLATE double forward_step_n(const double *restrict now, ptrdiff_t n,
+                                       const double *restrict rows, double *restrict after,
+                                       ptrdiff_t n_after, ptrdiff_t n_labels)
 {
     double total = 0.0;
-    TREECRF_FOR_FEW(n, double x = row[v] * factors[v]; total += x; row[v] = weight * x;)
+    ptrdiff_t c, v, base;
+    for (c = 0; c * n_labels < n_after; c++)
+        for (v = 0; v < n_labels; v++)
+            after[c * n_labels + v] = now[c] * rows[c * n_labels + v];
+    for (base = 0; c < n; c++, base = base + n_labels < n_after ? base + n_labels : 0)
+        for (v = 0; v < n_labels; v++)
+            after[base + v] += now[c] * rows[c * n_labels + v];
+    for (c = 0; c < n_after; c++)
+        total += after[c];
     return total;
+}
+
+static inline double forward_step(const double *now, ptrdiff_t n, const double *rows,
+                                  double *after, ptrdiff_t n_after, ptrdiff_t n_labels)
+{
+    TREECRF_BY_SIZE(n_labels, return, forward_step_n, now, n, rows, after, n_after)
+}
+
+/* One position of the backward recursion: `now` from `after`; the rows of factors become
+ * probabilities, given the forward weights. */
+TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t n,
+                                      double *restrict rows, double *restrict now,
+                                      const double *restrict after, ptrdiff_t n_after,
+                                      ptrdiff_t n_labels)
+{
+    ptrdiff_t base = 0;
+    for (ptrdiff_t c = 0; c < n; c++, base = base + n_labels < n_after ? base + n_labels : 0) {
+        double total = 0.0, *row = rows + c * n_labels;
+        for (ptrdiff_t v = 0; v < n_labels; v++) {
+            double x = row[v] * after[base + v];
+            total += x;
+            row[v] = forward[c] * x;
+        }
+        now[c] = total;
+    }
+}
+
+static inline void backward_step(const double *forward, ptrdiff_t n, double *rows, double *now,
+                                 const double *after, ptrdiff_t n_after, ptrdiff_t n_labels)
+{
+    TREECRF_BY_SIZE(n_labels, , backward_step_n, forward, n, rows, now, after, n_after)
+}
+
+/* For the listed members: out[2 i] = sum over v of weights[v] * table[members[i]][v]. */
+TREECRF_TEMPLATE void weigh_rows_n(const double *restrict table, const int32_t *restrict members,
+                                   ptrdiff_t n_members, const double *restrict weights,
+                                   double *restrict out, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n_members; i++)
+        out[2 * i] = dot_n(weights, table + members[i] * n, n);
+}
+
+static inline void weigh_rows(const double *table, const int32_t *members, ptrdiff_t n_members,
+                              const double *weights, double *out, ptrdiff_t n)
+{
+    TREECRF_BY_SIZE(n, , weigh_rows_n, table, members, n_members, weights, out)
 }
 
 /* A histogram bin is a pair (sum of residuals, sum of weights), added to in one instruction. */

@@ -29,6 +29,8 @@ cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
+    void weigh_rows(const double *table, const int32_t *members, Py_ssize_t n_members,
+                    const double *weights, double *out, Py_ssize_t n)
     void add_pair(double *target, double first, double second)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
@@ -569,26 +571,35 @@ cdef class TreeGrower:
                             const double[:, ::1] curvature,
                             const double[::1] position_weights) noexcept nogil:
         """Sum the residuals and weights of each position over the contexts of the set."""
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i
         cdef int32_t position
         cdef uint8_t depth
-        cdef double weight
-        cdef const double *members
+        weigh_rows(&targets[0, 0], stratum.positions, stratum.size, stratum.members,
+                   stratum.values, self.n_contexts)
+        if curvature is not None:
+            weigh_rows(&curvature[0, 0], stratum.positions, stratum.size, stratum.members,
+                       stratum.values + 1, self.n_contexts)
         for i in range(stratum.size):
             position = stratum.positions[i]
             stratum.rows[i] = self.row_of_position[position]
             depth = self.depth[position]
-            members = stratum.members + self.depth_starts[depth]
-            n = self._n_contexts_at(depth)
             if curvature is None:
-                weight = stratum.n_members[depth] * position_weights[position]
-            else:
-                weight = dot(members, &curvature[position, 0], n)
-            stratum.values[2 * i] = dot(members, &targets[position, 0], n)
-            stratum.values[2 * i + 1] = weight
+                stratum.values[2 * i + 1] = stratum.n_members[depth] * position_weights[position]
             if self.count_apart:
                 stratum.counts[2 * i] = stratum.n_members[depth] * (position_weights[position] > 0)
                 stratum.counts[2 * i + 1] = 0.0
+            if depth < self.order:
+                self._fill_shallow(stratum, i, depth, targets, curvature)
+
+    cdef void _fill_shallow(self, Stratum *stratum, Py_ssize_t i, uint8_t depth,
+                            const double[:, ::1] targets,
+                            const double[:, ::1] curvature) noexcept nogil:
+        """The same for a position near the start of its sequence, with contexts of its own."""
+        cdef const double *members = stratum.members + self.depth_starts[depth]
+        cdef Py_ssize_t n = self._n_contexts_at(depth), position = stratum.positions[i]
+        stratum.values[2 * i] = dot(members, &targets[position, 0], n)
+        if curvature is not None:
+            stratum.values[2 * i + 1] = dot(members, &curvature[position, 0], n)
 
     cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
         if depth:
