@@ -10,8 +10,8 @@ Every function works on the sequences ``first`` to ``last - 1``, holds no lock, 
 the parts of its outputs that belong to these sequences, so that threads can share the work.
 
 Sums of products are kept in range by dividing each position by its total (Rabiner 1989). That is
-exact while the scores of a position lie close together; a sequence whose scores spread wider is
-computed with logarithms instead.
+exact while the scores of a sequence lie close together; a sequence whose scores spread wider, or
+forbid labels by minus infinity, is computed with logarithms instead.
 """
 
 from libc.math cimport exp, fabs, log, INFINITY
@@ -39,7 +39,7 @@ cdef double SMALLEST_TOTAL = 1e-60
 cdef struct Chain:
     # One sequence in scratch memory. Rows of `pairs` are [context, label], so that the recursions
     # run along contiguous labels; `forward` and `backward` hold one row of contexts a position.
-    Py_ssize_t length
+    Py_ssize_t start, length
     Py_ssize_t n_labels
     Py_ssize_t n_contexts      # of a position at full depth
     Py_ssize_t order
@@ -71,24 +71,34 @@ cdef inline double *pair_row(const Chain *chain, Py_ssize_t t, Py_ssize_t c) noe
     return chain.pairs + (t * chain.n_contexts + c) * chain.n_labels
 
 
-cdef bint open_chain(Chain *chain, Py_ssize_t longest, Py_ssize_t n_labels,
-                     Py_ssize_t n_contexts) noexcept nogil:
-    """Allocate scratch memory for sequences of at most `longest` positions."""
-    cdef Py_ssize_t order = 1, states = n_labels
+cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+                      Py_ssize_t first, Py_ssize_t last) except *:
+    """Scratch memory for the longest of some sequences."""
+    cdef Chain chain
+    cdef Py_ssize_t i, longest = 0
+    memset(&chain, 0, sizeof(Chain))
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    chain.n_labels = scores.shape[0]
+    chain.order = 1
+    chain.n_contexts = scores.shape[0]
     # With order 0 the scores have one context, yet the state after a position is its label.
-    while states < n_contexts:
-        states *= n_labels
-        order += 1
-    chain.n_labels = n_labels
-    chain.order = order
-    chain.n_contexts = states
-    chain.pairs = <double *> malloc(longest * states * n_labels * sizeof(double))
-    chain.forward = <double *> malloc((longest + 1) * states * sizeof(double))
-    chain.backward = <double *> malloc((longest + 1) * states * sizeof(double))
-    chain.spare = <double *> malloc(2 * states * sizeof(double))
-    chain.scale = <double *> malloc((longest + 1) * sizeof(double))
-    return (chain.pairs != NULL and chain.forward != NULL and chain.backward != NULL
-            and chain.spare != NULL and chain.scale != NULL)
+    while chain.n_contexts < scores.shape[2]:
+        chain.n_contexts *= chain.n_labels
+        chain.order += 1
+    chain.pairs = allocate(longest * chain.n_contexts * chain.n_labels)
+    chain.forward = allocate((longest + 1) * chain.n_contexts)
+    chain.backward = allocate((longest + 1) * chain.n_contexts)
+    chain.spare = allocate(2 * chain.n_contexts)
+    chain.scale = allocate(longest + 1)
+    if not (chain.pairs and chain.forward and chain.backward and chain.spare and chain.scale):
+        close_chain(&chain)
+        raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
+    return chain
+
+
+cdef double *allocate(Py_ssize_t n) noexcept nogil:
+    return <double *> malloc((n + 1) * sizeof(double))
 
 
 cdef void close_chain(Chain *chain) noexcept nogil:
@@ -99,18 +109,23 @@ cdef void close_chain(Chain *chain) noexcept nogil:
     free(chain.scale)
 
 
-cdef void load_scores(Chain *chain, const double[:, :, ::1] scores, Py_ssize_t start,
-                      Py_ssize_t length) noexcept nogil:
-    """Copy a sequence into `pairs`, labels innermost."""
+cdef inline void place(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexcept nogil:
+    chain.start = offsets[i]
+    chain.length = offsets[i + 1] - offsets[i]
+
+
+cdef void load(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
+               Py_ssize_t i) noexcept nogil:
+    """Copy the scores of sequence i into `pairs`, labels innermost."""
     cdef Py_ssize_t t, c, v, n
     cdef const double *source
     cdef double *target
-    chain.length = length
-    for t in range(length):
+    place(chain, offsets, i)
+    for t in range(chain.length):
         n = n_contexts_at(chain, t)
         target = pair_row(chain, t, 0)
         for v in range(chain.n_labels):
-            source = &scores[v, start + t, 0]
+            source = &scores[v, chain.start + t, 0]
             for c in range(n):
                 target[c * chain.n_labels + v] = source[c]
             # Contexts that do not exist yet must not disturb the range of the scores.
@@ -169,52 +184,85 @@ cdef inline double log_add(double a, double b) noexcept nogil:
     return a if b == -INFINITY else a + log(1.0 + exp(b - a))
 
 
+cdef double largest(const double *values, Py_ssize_t n) noexcept nogil:
+    cdef double low, high
+    find_range(values, n, &low, &high)
+    return high
+
+
+cdef double log_sum(const double *values, Py_ssize_t n) noexcept nogil:
+    """log(sum(exp(values)))"""
+    cdef double high = largest(values, n), total = 0.0
+    cdef Py_ssize_t i
+    if high == -INFINITY:
+        return high
+    for i in range(n):
+        total += exp(values[i] - high)
+    return high + log(total)
+
+
+cdef void shift(double *values, Py_ssize_t n, double by) noexcept nogil:
+    cdef Py_ssize_t i
+    if by > -INFINITY:
+        for i in range(n):
+            values[i] -= by
+
+
 cdef void log_forward(Chain *chain) noexcept nogil:
-    """Forward pass over logarithms, for scores that spread too wide to be scaled."""
+    """Forward pass over logarithms, for scores that spread too wide to be scaled.
+
+    The largest entry of each position is made 0, and counted in log Z, so that long sequences
+    lose no digits.
+    """
     cdef Py_ssize_t t, c, v, n
+    cdef double high
     cdef double *now
     cdef double *target
     cdef double *after
     cdef double *row
+    chain.log_z = 0.0
     chain.forward[0] = 0.0
     for t in range(chain.length):
         now = chain.forward + t * chain.n_contexts
         after = now + chain.n_contexts
-        for c in range(n_contexts_at(chain, t + 1)):
+        n = n_contexts_at(chain, t + 1)
+        for c in range(n):
             after[c] = -INFINITY
         for c in range(n_contexts_at(chain, t)):
             row = pair_row(chain, t, c)
             target = after + next_base(chain, t, c)
             for v in range(chain.n_labels):
                 target[v] = log_add(target[v], now[c] + row[v])
-    chain.log_z = -INFINITY
-    n = n_contexts_at(chain, chain.length)
-    for c in range(n):
-        chain.log_z = log_add(chain.log_z, chain.forward[chain.length * chain.n_contexts + c])
+        high = largest(after, n)
+        shift(after, n, high)
+        chain.log_z += high
+    chain.log_z += log_sum(chain.forward + chain.length * chain.n_contexts,
+                           n_contexts_at(chain, chain.length))
 
 
 cdef void log_backward(Chain *chain) noexcept nogil:
     """Backward pass over logarithms; turns `pairs` into probabilities."""
-    cdef Py_ssize_t t, c, v
-    cdef double value, total, weight
+    cdef Py_ssize_t t, c, v, n
+    cdef double total
     cdef double *row
     cdef double *now
-    cdef double *after
-    after = chain.backward + chain.length * chain.n_contexts
-    for c in range(chain.n_contexts):
-        after[c] = 0.0
+    cdef double *after = chain.backward + chain.length * chain.n_contexts
+    memset(after, 0, chain.n_contexts * sizeof(double))
     for t in range(chain.length - 1, -1, -1):
+        n = n_contexts_at(chain, t)
         now = chain.backward + t * chain.n_contexts
-        for c in range(n_contexts_at(chain, t)):
-            after = now + chain.n_contexts + next_base(chain, t, c)
+        for c in range(n):
             row = pair_row(chain, t, c)
-            weight = chain.forward[t * chain.n_contexts + c] - chain.log_z
-            total = -INFINITY
+            after = now + chain.n_contexts + next_base(chain, t, c)
             for v in range(chain.n_labels):
-                value = row[v] + after[v]
-                total = log_add(total, value)
-                row[v] = exp(weight + value)
-            now[c] = total
+                row[v] += after[v]
+            now[c] = log_sum(row, chain.n_labels)
+            shift(row, chain.n_labels, -chain.forward[t * chain.n_contexts + c])
+        row = pair_row(chain, t, 0)
+        total = log_sum(row, n * chain.n_labels)
+        for c in range(n * chain.n_labels):
+            row[c] = exp(row[c] - total)
+        shift(now, n, largest(now, n))
 
 
 cdef void forward(Chain *chain) noexcept nogil:
@@ -239,72 +287,50 @@ cdef void backward(Chain *chain) noexcept nogil:
 
 
 cdef double path_score(const double[:, :, ::1] scores, const int32_t[::1] labels,
-                       const Chain *chain, Py_ssize_t start, Py_ssize_t length) noexcept nogil:
+                       const Chain *chain) noexcept nogil:
     """Sum of the scores along the given labels."""
     cdef Py_ssize_t t, context = 0
     cdef double total = 0.0
-    for t in range(length):
-        total += scores[labels[start + t], start + t, context]
-        context = next_base(chain, t, context) + labels[start + t]
+    for t in range(chain.length):
+        total += scores[labels[chain.start + t], chain.start + t, context]
+        context = next_base(chain, t, context) + labels[chain.start + t]
     return total
-
-
-cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
-                           Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t i, longest = 0
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    return longest
 
 
 def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                    double[::1] out):
     """Write log P(labels | scores) of each sequence to ``out``."""
-    cdef Chain chain
-    cdef Py_ssize_t i, start, length
-    cdef bint enough
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i
     with nogil:
-        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
-                            scores.shape[2])
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            length = offsets[i + 1] - start
-            load_scores(&chain, scores, start, length)
+        for i in range(first, last):
+            load(&chain, scores, offsets, i)
             forward(&chain)
-            out[i] = path_score(scores, labels, &chain, start, length) - chain.log_z
+            out[i] = path_score(scores, labels, &chain) - chain.log_z
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")
 
 
 def marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
               Py_ssize_t last, double[:, ::1] out, double[::1] log_z):
     """Write P(y_t = v) to ``out[t, v]`` and log Z of each sequence to ``log_z``."""
-    cdef Chain chain
-    cdef Py_ssize_t i, t, c, v, start, length
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i, t, c, v
     cdef double *row
-    cdef bint enough
     with nogil:
-        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
-                            scores.shape[2])
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            length = offsets[i + 1] - start
-            load_scores(&chain, scores, start, length)
+        for i in range(first, last):
+            load(&chain, scores, offsets, i)
             forward(&chain)
             backward(&chain)
             log_z[i] = chain.log_z
-            for t in range(length):
+            for t in range(chain.length):
                 for v in range(chain.n_labels):
-                    out[start + t, v] = 0.0
+                    out[chain.start + t, v] = 0.0
                 for c in range(n_contexts_at(&chain, t)):
                     row = pair_row(&chain, t, c)
                     for v in range(chain.n_labels):
-                        out[start + t, v] += row[v]
+                        out[chain.start + t, v] += row[v]
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")
 
 
 def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
@@ -316,28 +342,21 @@ def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     ``curvature`` is given, it receives the bound on the Hessian that `store_curvature` explains.
     ``log_likelihoods`` receives log P(labels) of each sequence.
     """
-    cdef Chain chain
-    cdef Py_ssize_t i, start, length
-    cdef bint enough
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i
     with nogil:
-        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
-                            scores.shape[2])
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            length = offsets[i + 1] - start
-            load_scores(&chain, scores, start, length)
+        for i in range(first, last):
+            load(&chain, scores, offsets, i)
             forward(&chain)
             backward(&chain)
-            log_likelihoods[i] = path_score(scores, labels, &chain, start, length) - chain.log_z
-            store_residuals(&chain, labels, start, out)
+            log_likelihoods[i] = path_score(scores, labels, &chain) - chain.log_z
+            store_residuals(&chain, labels, out)
             if curvature is not None:
-                store_curvature(&chain, start, curvature)
+                store_curvature(&chain, curvature)
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")
 
 
-cdef void store_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
+cdef void store_residuals(const Chain *chain, const int32_t[::1] labels,
                           double[:, :, ::1] out) noexcept nogil:
     cdef Py_ssize_t t, c, v, n, context = 0
     cdef double *row
@@ -345,15 +364,15 @@ cdef void store_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssiz
     for t in range(chain.length):
         n = n_contexts_at(chain, t)
         row = pair_row(chain, t, 0)
-        row[context * chain.n_labels + labels[start + t]] -= 1.0
+        row[context * chain.n_labels + labels[chain.start + t]] -= 1.0
         for v in range(chain.n_labels):
-            target = &out[v, start + t, 0]
+            target = &out[v, chain.start + t, 0]
             for c in range(n):
                 target[c] = (ROUND - row[c * chain.n_labels + v]) - ROUND
             for c in range(n, out.shape[2]):
                 target[c] = 0.0
-        row[context * chain.n_labels + labels[start + t]] += 1.0
-        context = next_base(chain, t, context) + labels[start + t]
+        row[context * chain.n_labels + labels[chain.start + t]] += 1.0
+        context = next_base(chain, t, context) + labels[chain.start + t]
 
 
 cdef void sum_contexts(Chain *chain) noexcept nogil:
@@ -428,7 +447,7 @@ cdef void influence_of_past(Chain *chain, Py_ssize_t t, const double *here,
         after[c] = min(now + after[c], now * (t + 1))
 
 
-cdef void store_curvature(Chain *chain, Py_ssize_t start, double[:, :, ::1] out) noexcept nogil:
+cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
     """Bounds of the row sums of the absolute Hessian of the log-likelihood.
 
     The Hessian in the scores is minus the covariance of the indicators of (context, label) pairs.
@@ -452,67 +471,63 @@ cdef void store_curvature(Chain *chain, Py_ssize_t start, double[:, :, ::1] out)
             for v in range(chain.n_labels):
                 p = pair_row(chain, t, c)[v]
                 bound = p * (2.0 * (1.0 - min(p, 1.0)) + future[v] + here[c])
-                out[v, start + t, c] = (bound + ROUND) - ROUND
+                out[v, chain.start + t, c] = (bound + ROUND) - ROUND
         for v in range(chain.n_labels):
             for c in range(n, out.shape[2]):
-                out[v, start + t, c] = 0.0
+                out[v, chain.start + t, c] = 0.0
         influence_of_past(chain, t, here, after)
         here, after = after, here
 
 
 def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                     const int32_t[::1] labels, Py_ssize_t order, Py_ssize_t first,
-                     Py_ssize_t last, double[:, :, ::1] out, double[:, :, ::1] curvature):
+                     const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+                     double[:, :, ::1] out, double[:, :, ::1] curvature):
     """Functional gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
 
     ``out`` is rounded as in `residuals`; ``curvature``, if given, receives the bound 2 p (1 - p),
     summed over the conditional distributions that a score takes part in.
     """
-    cdef Chain chain
-    cdef Py_ssize_t i, t, v, start, end
-    cdef bint enough
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i, t
     with nogil:
-        enough = open_chain(&chain, 1, scores.shape[0], scores.shape[2])
-        chain.order = order
-        chain.n_contexts = scores.shape[2]
-        for v in range(scores.shape[0] if enough else 0):
-            memset(&out[v, offsets[first], 0], 0,
-                   (offsets[last] - offsets[first]) * scores.shape[2] * sizeof(double))
-            if curvature is not None:
-                memset(&curvature[v, offsets[first], 0], 0,
-                       (offsets[last] - offsets[first]) * scores.shape[2] * sizeof(double))
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            end = offsets[i + 1]
-            for t in range(end - start):
-                condition(&chain, scores, labels, start, t, end - start)
-                spread_residuals(&chain, labels, start, t, end - start, out, curvature)
+        clear(out, offsets[first], offsets[last])
+        if curvature is not None:
+            clear(curvature, offsets[first], offsets[last])
+        for i in range(first, last):
+            place(&chain, offsets, i)
+            for t in range(chain.length):
+                condition(&chain, scores, labels, t)
+                spread_residuals(&chain, labels, t, out, curvature)
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")
 
 
-cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
-                             Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
+cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t v
+    for v in range(out.shape[0]):
+        memset(&out[v, start, 0], 0, (end - start) * out.shape[2] * sizeof(double))
+
+
+cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels, Py_ssize_t t,
+                             Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
     """Context of position t under the given labels, with one of them changed."""
     cdef Py_ssize_t j, power = 1, context = 0
     for j in range(1, min(t, chain.order) + 1):
-        context += power * (label if t - j == changed else labels[start + t - j])
+        context += power * (label if t - j == changed else labels[chain.start + t - j])
         power *= chain.n_labels
     return context
 
 
 cdef void condition(Chain *chain, const double[:, :, ::1] scores, const int32_t[::1] labels,
-                    Py_ssize_t start, Py_ssize_t t, Py_ssize_t length) noexcept nogil:
+                    Py_ssize_t t) noexcept nogil:
     """P(y_t = v | all other labels) for every v; to `pairs`."""
     cdef Py_ssize_t v, s, context
     cdef double highest = -INFINITY, total = 0.0
     cdef double *p = chain.pairs
     for v in range(chain.n_labels):
-        p[v] = scores[v, start + t, true_context(chain, labels, start, t, t, v)]
-        for s in range(t + 1, min(t + chain.order + 1, length)):
-            context = true_context(chain, labels, start, s, t, v)
-            p[v] += scores[labels[start + s], start + s, context]
+        p[v] = scores[v, chain.start + t, true_context(chain, labels, t, t, v)]
+        for s in range(t + 1, min(t + chain.order + 1, chain.length)):
+            context = true_context(chain, labels, s, t, v)
+            p[v] += scores[labels[chain.start + s], chain.start + s, context]
         highest = max(highest, p[v])
     for v in range(chain.n_labels):
         p[v] = exp(p[v] - highest)
@@ -521,47 +536,39 @@ cdef void condition(Chain *chain, const double[:, :, ::1] scores, const int32_t[
         p[v] /= total
 
 
-cdef void spread_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssize_t start,
-                           Py_ssize_t t, Py_ssize_t length, double[:, :, ::1] out,
-                           double[:, :, ::1] curvature) noexcept nogil:
+cdef void spread_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssize_t t,
+                           double[:, :, ::1] out, double[:, :, ::1] curvature) noexcept nogil:
     """Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves."""
     cdef Py_ssize_t v, s, context
     cdef int32_t label
     cdef double residual, bound
     for v in range(chain.n_labels):
-        residual = ((v == labels[start + t]) - chain.pairs[v] + ROUND) - ROUND
+        residual = ((v == labels[chain.start + t]) - chain.pairs[v] + ROUND) - ROUND
         bound = (2.0 * chain.pairs[v] * (1.0 - chain.pairs[v]) + ROUND) - ROUND
-        for s in range(t, min(t + chain.order + 1, length)):
-            context = true_context(chain, labels, start, s, t, v)
-            label = <int32_t> v if s == t else labels[start + s]
-            out[label, start + s, context] += residual
+        for s in range(t, min(t + chain.order + 1, chain.length)):
+            context = true_context(chain, labels, s, t, v)
+            label = <int32_t> v if s == t else labels[chain.start + s]
+            out[label, chain.start + s, context] += residual
             if curvature is not None:
-                curvature[label, start + s, context] += bound
+                curvature[label, chain.start + s, context] += bound
 
 
 def joint_marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
                     Py_ssize_t last, double[:, :, ::1] out):
     """Write P(context c, label v at t) to ``out[v, t, c]``, class-major as the scores."""
-    cdef Chain chain
-    cdef Py_ssize_t i, t, c, v, start, length, n
-    cdef bint enough
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i, t, c, v, n
     with nogil:
-        enough = open_chain(&chain, longest_of(offsets, first, last), scores.shape[0],
-                            scores.shape[2])
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            length = offsets[i + 1] - start
-            load_scores(&chain, scores, start, length)
+        for i in range(first, last):
+            load(&chain, scores, offsets, i)
             forward(&chain)
             backward(&chain)
-            for t in range(length):
+            for t in range(chain.length):
                 n = n_contexts_at(&chain, t)
                 for v in range(chain.n_labels):
                     for c in range(out.shape[2]):
-                        out[v, start + t, c] = pair_row(&chain, t, c)[v] if c < n else 0.0
+                        out[v, chain.start + t, c] = pair_row(&chain, t, c)[v] if c < n else 0.0
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")
 
 
 cdef int64_t best_path(Chain *chain, int32_t *origin, double *best) noexcept nogil:
@@ -601,25 +608,16 @@ cdef int64_t best_path(Chain *chain, int32_t *origin, double *best) noexcept nog
 def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
             Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
     """Write the label sequence of the highest score to ``out``, its score to ``best_scores``."""
-    cdef Chain chain
-    cdef Py_ssize_t i, t, start, length, longest = longest_of(offsets, first, last)
+    cdef Chain chain = open_chain(scores, offsets, first, last)
+    cdef Py_ssize_t i, t
     cdef int64_t context
-    cdef int32_t *origin
-    cdef bint enough
+    cdef int32_t *origin = <int32_t *> chain.backward
     with nogil:
-        enough = open_chain(&chain, longest, scores.shape[0], scores.shape[2])
-        origin = <int32_t *> malloc(longest * chain.n_contexts * sizeof(int32_t))
-        enough = enough and origin != NULL
-        for i in range(first, last if enough else first):
-            start = offsets[i]
-            length = offsets[i + 1] - start
-            load_scores(&chain, scores, start, length)
+        for i in range(first, last):
+            load(&chain, scores, offsets, i)
             context = best_path(&chain, origin, chain.forward)
             best_scores[i] = chain.log_z
-            for t in range(length - 1, -1, -1):
-                out[start + t] = <int32_t> (context % chain.n_labels)
+            for t in range(chain.length - 1, -1, -1):
+                out[chain.start + t] = <int32_t> (context % chain.n_labels)
                 context = origin[t * chain.n_contexts + context]
-        free(origin)
         close_chain(&chain)
-    if not enough:
-        raise MemoryError("no memory for the inference of one sequence")

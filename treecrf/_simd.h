@@ -13,7 +13,10 @@
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define TREECRF_WIDEST __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#define TREECRF_WIDEST                                                                            \
+    __attribute__((unused, target_clones("arch=x86-64-v4", "avx2", "default")))
+#elif defined(__GNUC__)
+#define TREECRF_WIDEST __attribute__((unused))
 #else
 #define TREECRF_WIDEST
 #endif
@@ -68,8 +71,7 @@ TREECRF_WIDEST static void exp_below(double *values, ptrdiff_t n, double highest
         values[i] = exp_of_nonpositive(values[i] - highest);
 }
 
-/* The smallest and the largest value; forbidden labels, minus infinity, do not count as smallest.
- * Eight lanes, because compilers do not reorder a minimum or maximum by themselves. */
+/* The smallest and the largest value. Eight lanes, because compilers do not reorder a minimum or maximum by themselves. */
 TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double *lowest,
                                       double *highest)
 {
@@ -96,12 +98,6 @@ TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double 
     }
     *highest = high[0];
     *lowest = low[0];
-    if (low[0] == -HUGE_VAL) {
-        *lowest = HUGE_VAL;
-        for (i = 0; i < n; i++)
-            if (values[i] < *lowest && values[i] > -HUGE_VAL)
-                *lowest = values[i];
-    }
 }
 
 /* Loops over few labels are the common case, and several times faster where the compiler knows the

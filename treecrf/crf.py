@@ -101,7 +101,6 @@ class ChainObjective:
             scores,
             self.chains,
             self.codes,
-            self.order,
             first,
             last,
             self._residuals,
