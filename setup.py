@@ -32,7 +32,7 @@ setup(
     ext_modules=cythonize(
         [
             Extension(f"treecrf.{name}", [f"treecrf/{name}.pyx"], depends=["treecrf/_simd.h"])
-            for name in ("_inference", "_tree", "_evaluate")
+            for name in ("_inference", "_features", "_tree", "_evaluate")
         ],
         compiler_directives={
             "language_level": 3,

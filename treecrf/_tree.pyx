@@ -9,11 +9,6 @@ label from the sums of each context.
 
 All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``). Their sums are
 exact, do not depend on the order of summation, and a histogram may be had by subtraction.
-
-The encoded positions lie in rows with gaps between the sequences, as wide as the window reaches,
-so that a window is a run of neighbouring rows and needs no check. ``treecrf.encoding`` describes
-the three kinds of storage (codes, bits, lists), ``treecrf.window_tests`` the numbering of the
-tests.
 """
 
 import numpy as np
@@ -25,15 +20,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from treecrf._features cimport Features, Members
+
 cdef extern from "_simd.h" nogil:
-    int lowest_bit(uint64_t word)
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
     void weigh_rows(const double *table, const int32_t *members, Py_ssize_t n_members,
                     const double *weights, double *out, Py_ssize_t n)
-    void add_pair(double *target, double first, double second)
-    void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
-                    double value, double weight)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
@@ -43,16 +36,6 @@ cdef enum RunKind:
     EACH = 0      # test b: the value is in bin b
     SUFFIX = 1    # test b: the value is in a bin above b
     PREFIX = 2    # test b: the value is in bin b or below
-
-# How a window test is judged at a row.
-cdef enum TestKind:
-    CODE_EQUAL = 0
-    CODE_ABOVE = 1
-    BIT = 2
-    LISTED = 3
-
-# Histograms of whole bytes pay off from this number of positions.
-cdef Py_ssize_t MANY_POSITIONS = 96
 
 # Leaf values are rounded to multiples of 2**-40, so that sums of scores are exact in any order.
 cdef double ROUND_LEAF = 1.5 * 2.0 ** 12
@@ -134,20 +117,11 @@ cdef class TreeGrower:
     # The positions and their features.
     cdef const int32_t[::1] row_of_position
     cdef const uint8_t[::1] depth
-    cdef const uint8_t[:, ::1] codes
-    cdef const uint8_t[:, ::1] bits
-    cdef const int64_t[::1] list_starts
-    cdef const int32_t[::1] list_ids
-    cdef Py_ssize_t left, width
-    # Where the histogram keeps them, and what can be asked of it.
-    cdef const int64_t[::1] code_bins       # first bin of each code column at each offset
-    cdef const int64_t[::1] bit_bins        # first bin of each byte at each offset
-    cdef const int64_t[::1] list_bins       # first bin of the lists at each offset
+    cdef Features features
+    # What can be asked of a histogram.
     cdef const int64_t[::1] run_starts, run_ends
     cdef const uint8_t[::1] run_kinds
     cdef const int64_t[::1] feature_starts
-    cdef const uint8_t[::1] test_kinds
-    cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs
     # Contexts.
     cdef Py_ssize_t n_labels, order, n_contexts, n_extended
     cdef const int32_t[:, ::1] symbols      # previous label at each lag of each extended context
@@ -173,7 +147,6 @@ cdef class TreeGrower:
     cdef double *running                    # cumulative bins
     cdef double *lag_sums
     cdef uint8_t *chosen
-    cdef double *byte_bins
     cdef bint failed
 
     def __cinit__(self, encoded, tests, depth, *, Py_ssize_t n_labels, Py_ssize_t order,
@@ -181,26 +154,13 @@ cdef class TreeGrower:
                   double min_samples_leaf, double max_leaf_value, double learning_rate,
                   Py_ssize_t n_chosen, bint count_apart):
         self.row_of_position = encoded.row_of_position
-        self.codes = encoded.codes
-        self.bits = encoded.bits
-        self.list_starts = encoded.list_starts
-        self.list_ids = encoded.list_ids
+        self.features = Features(encoded, tests)
         self.depth = depth
         self.n_positions = depth.shape[0]
-        self.left = tests.left
-        self.width = tests.width
-        self.code_bins = tests.code_bins
-        self.bit_bins = tests.bit_bins
-        self.list_bins = tests.list_bins
         self.run_starts = tests.run_starts
         self.run_ends = tests.run_ends
         self.run_kinds = tests.run_kinds
         self.feature_starts = tests.feature_starts
-        self.test_kinds = tests.kinds
-        self.test_offsets = tests.offsets
-        self.test_slots = tests.slots
-        self.test_lows = tests.lows
-        self.test_highs = tests.highs
         self.n_bins = tests.n_bins
         self.n_labels = n_labels
         self.order = order
@@ -227,7 +187,7 @@ cdef class TreeGrower:
         for pointer in (<size_t> self.slots, <size_t> self.free_slots, <size_t> self.nodes,
                         <size_t> self.open_leaves, <size_t> self.strata, <size_t> self.lists,
                         <size_t> self.moved, <size_t> self.scores, <size_t> self.running,
-                        <size_t> self.lag_sums, <size_t> self.chosen, <size_t> self.byte_bins):
+                        <size_t> self.lag_sums, <size_t> self.chosen):
             free(<void *> <size_t> pointer)
 
     def _allocate(self):
@@ -243,11 +203,9 @@ cdef class TreeGrower:
         self.running = <double *> malloc(2 * (self.n_bins + 1) * sizeof(double))
         self.lag_sums = <double *> malloc(3 * (self.n_labels + 1) * sizeof(double))
         self.chosen = <uint8_t *> malloc(n_features + 1)
-        self.byte_bins = <double *> malloc(2 * 256 * sizeof(double))
         if (self.slots == NULL or self.free_slots == NULL or self.nodes == NULL
                 or self.open_leaves == NULL or self.strata == NULL or self.scores == NULL
-                or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL
-                or self.byte_bins == NULL):
+                or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL):
             raise MemoryError("no memory for the working space of a tree")
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
@@ -467,70 +425,13 @@ cdef class TreeGrower:
                                 Node *false_node) noexcept nogil:
         """Part the parent's list in place, keeping the order."""
         cdef Py_ssize_t n_true
-        n_true = self._part(parent, parent.test)
+        n_true = self.features.part(parent.test, self.lists + parent.start, parent.count,
+                                    self.strata[parent.stratum].rows, self.moved)
         true_node.start = parent.start
         true_node.count = n_true
         false_node.start = parent.start + n_true
         false_node.count = parent.count - n_true
         memcpy(self.lists + false_node.start, self.moved, false_node.count * sizeof(int32_t))
-
-    cdef Py_ssize_t _part(self, Node *node, int64_t test) noexcept nogil:
-        """Move members that pass the test to the front, copy the others to `moved`."""
-        cdef const int32_t *rows = self.strata[node.stratum].rows
-        cdef int32_t *members = self.lists + node.start
-        cdef int32_t *moved = self.moved
-        cdef Py_ssize_t i, n_true = 0, n_false = 0, n = node.count
-        cdef Py_ssize_t n_columns, low = self.test_lows[test], high = self.test_highs[test]
-        cdef Py_ssize_t offset = self.test_offsets[test]
-        cdef const uint8_t *column = NULL
-        cdef int32_t member
-        cdef bint passed
-        cdef uint8_t kind = self.test_kinds[test]
-        if kind == BIT:
-            n_columns = self.bits.shape[1]
-            column = &self.bits[0, 0] + offset * n_columns + self.test_slots[test]
-        elif kind != LISTED:
-            n_columns = self.codes.shape[1]
-            column = &self.codes[0, 0] + offset * n_columns + self.test_slots[test]
-        # One loop a kind: the test is all that the loop does.
-        if kind == CODE_EQUAL:
-            for i in range(n):
-                member = members[i]
-                passed = column[rows[member] * n_columns] == low
-                members[n_true] = moved[n_false] = member
-                n_true += passed
-                n_false += not passed
-        elif kind == CODE_ABOVE:
-            for i in range(n):
-                member = members[i]
-                passed = column[rows[member] * n_columns] > low
-                members[n_true] = moved[n_false] = member
-                n_true += passed
-                n_false += not passed
-        elif kind == BIT:
-            for i in range(n):
-                member = members[i]
-                passed = column[rows[member] * n_columns] >> low & 1
-                members[n_true] = moved[n_false] = member
-                n_true += passed
-                n_false += not passed
-        else:
-            for i in range(n):
-                member = members[i]
-                passed = self._lists_one_of(rows[member] + offset, low, high)
-                members[n_true] = moved[n_false] = member
-                n_true += passed
-                n_false += not passed
-        return n_true
-
-    cdef inline bint _lists_one_of(self, Py_ssize_t row, Py_ssize_t low,
-                                   Py_ssize_t high) noexcept nogil:
-        """Whether a row lists an id of [low, high); its ids ascend."""
-        cdef int64_t i
-        for i in range(self.list_starts[row], self.list_starts[row + 1]):
-            if self.list_ids[i] >= low:
-                return self.list_ids[i] < high
-        return False
 
     cdef void _divide_contexts(self, Node *parent, Node *child, bint side,
                                const double[:, ::1] targets, const double[:, ::1] curvature,
@@ -625,115 +526,16 @@ cdef class TreeGrower:
                                const double[::1] position_weights) noexcept nogil:
         cdef double *slot = self.slots[node.slot]
         cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef Members some
+        some.members = self.lists + node.start
+        some.n = node.count
+        some.rows = stratum.rows
         memset(slot, 0, self.slot_size * sizeof(double))
-        self._add_window(node, stratum.values, slot, 2)
+        self.features.add_windows(some, stratum.values, slot, 2)
         if self.count_apart:
-            self._add_window(node, stratum.counts, slot + 2 * self.n_bins, 1)
+            self.features.add_windows(some, stratum.counts, slot + 2 * self.n_bins, 1)
         self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins, targets, curvature,
                            position_weights)
-
-    cdef void _add_window(self, Node *node, const double *values, double *bins,
-                          int stride) noexcept nogil:
-        """Add the values of a node's positions to the bins their windows fall in.
-
-        ``stride`` 2: pairs go to pairs of bins; 1: only the first of each pair is added.
-        """
-        if self.codes.shape[1]:
-            self._add_codes(node, values, bins, stride)
-        if self.bits.shape[1]:
-            self._add_bits(node, values, bins, stride)
-        if self.list_bins[self.width] > self.list_bins[0]:
-            self._add_lists(node, values, bins, stride)
-
-    cdef void _add_codes(self, Node *node, const double *values, double *bins,
-                         int stride) noexcept nogil:
-        cdef const int32_t *members = self.lists + node.start
-        cdef const int32_t *rows = self.strata[node.stratum].rows
-        cdef const int64_t *first = &self.code_bins[0]
-        cdef Py_ssize_t n_columns = self.codes.shape[1], n = self.width * n_columns
-        cdef const uint8_t *codes = &self.codes[0, 0] - self.left * n_columns
-        cdef const uint8_t *window
-        cdef Py_ssize_t i, j
-        cdef int32_t member
-        for i in range(node.count):
-            member = members[i]
-            window = codes + rows[member] * n_columns
-            if stride == 2:
-                add_window(bins, first, window, n, values[2 * member], values[2 * member + 1])
-            else:
-                for j in range(n):
-                    bins[first[j] + window[j]] += values[2 * member]
-
-    cdef void _add_bits(self, Node *node, const double *values, double *bins,
-                        int stride) noexcept nogil:
-        cdef Py_ssize_t n_columns = self.bits.shape[1], j
-        cdef const uint8_t *column
-        for j in range(self.width * n_columns):
-            column = &self.bits[0, 0] - self.left * n_columns + j
-            if node.count < MANY_POSITIONS:
-                self._add_set_bits(node, column, values, bins + stride * self.bit_bins[j], stride)
-            else:
-                self._add_bytes(node, column, values, bins + stride * self.bit_bins[j], stride)
-
-    cdef void _add_set_bits(self, Node *node, const uint8_t *column, const double *values,
-                            double *bins, int stride) noexcept nogil:
-        cdef const int32_t *members = self.lists + node.start
-        cdef const int32_t *rows = self.strata[node.stratum].rows
-        cdef Py_ssize_t i, n_columns = self.bits.shape[1]
-        cdef int32_t member
-        cdef uint64_t byte
-        cdef int bit
-        for i in range(node.count):
-            member = members[i]
-            byte = column[rows[member] * n_columns]
-            while byte:
-                bit = lowest_bit(byte)
-                byte &= byte - 1
-                bins[stride * bit] += values[2 * member]
-                if stride == 2:
-                    bins[2 * bit + 1] += values[2 * member + 1]
-
-    cdef void _add_bytes(self, Node *node, const uint8_t *column, const double *values,
-                         double *bins, int stride) noexcept nogil:
-        """Histogram of whole bytes, folded into the sums of the eight bits: one addition a
-        position serves eight features."""
-        cdef const int32_t *members = self.lists + node.start
-        cdef const int32_t *rows = self.strata[node.stratum].rows
-        cdef Py_ssize_t i, n_columns = self.bits.shape[1], half
-        cdef int32_t member
-        cdef int bit
-        cdef double *joint = self.byte_bins
-        memset(joint, 0, 2 * 256 * sizeof(double))
-        for i in range(node.count):
-            member = members[i]
-            add_pair(joint + 2 * column[rows[member] * n_columns], values[2 * member],
-                     values[2 * member + 1])
-        for bit in range(7, -1, -1):
-            half = 1 << bit
-            for i in range(half):
-                bins[stride * bit] += joint[2 * (half + i)]
-                joint[2 * i] += joint[2 * (half + i)]
-                if stride == 2:
-                    bins[2 * bit + 1] += joint[2 * (half + i) + 1]
-                    joint[2 * i + 1] += joint[2 * (half + i) + 1]
-
-    cdef void _add_lists(self, Node *node, const double *values, double *bins,
-                         int stride) noexcept nogil:
-        cdef const int32_t *members = self.lists + node.start
-        cdef const int32_t *rows = self.strata[node.stratum].rows
-        cdef Py_ssize_t i, j, row
-        cdef int64_t place, bin_
-        cdef int32_t member
-        for i in range(node.count):
-            member = members[i]
-            row = rows[member] - self.left
-            for j in range(self.width):
-                for place in range(self.list_starts[row + j], self.list_starts[row + j + 1]):
-                    bin_ = self.list_bins[j] + self.list_ids[place]
-                    if stride == 2:
-                        add_pair(bins + 2 * bin_, values[2 * member], values[2 * member + 1])
-                    else:
-                        bins[bin_] += values[2 * member]
 
     cdef void _add_contexts(self, Node *node, double *sums, const double[:, ::1] targets,
                             const double[:, ::1] curvature,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from treecrf.sequences import characters
+
+NUMBERS = (Integral, np.bool_, float, np.floating)
 
 
 def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
@@ -17,49 +20,95 @@ def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
     ValueError, TypeError
         If the number of sequences or a length differs, a label is NaN or None, or types are mixed.
     """
-    try:
-        items = [y] if isinstance(y, str) else list(y)
-    except TypeError:
-        raise TypeError(
-            f"y is of type {type(y).__name__}; expected a list of label sequences"
-        ) from None
+    items = listed(y, "y")
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
-    arrays = [_as_labels(item, i) for i, item in enumerate(items)]
+    arrays = [label_array(item, f"sequence {i}") for i, item in enumerate(items)]
     for i, (array, length) in enumerate(zip(arrays, lengths, strict=True)):
         if len(array) != length:
             raise ValueError(f"sequence {i}: {len(array)} labels for {length} positions")
-    kinds = {"i" if array.dtype.kind in "iub" else "U" for array in arrays}
-    if len(kinds) > 1:
+    if len(set(map(label_kind, arrays))) > 1:
         raise TypeError("y mixes strings and numbers; labels are all strings or all integers")
     return arrays
 
 
-def _as_labels(item: Any, i: int) -> np.ndarray:
+def listed(y: Any, name: str) -> list:
+    """The items of a list of label sequences.
+
+    Raises
+    ------
+    TypeError
+        If it is a string, which would pass for a list of one-letter sequences, or not iterable.
+    """
+    if isinstance(y, str):
+        raise TypeError(f"{name} is a string; expected a list of label sequences")
+    try:
+        items = iter(y)
+    except TypeError:
+        raise TypeError(
+            f"{name} is of type {type(y).__name__}; expected a list of label sequences"
+        ) from None
+    return list(items)
+
+
+def label_array(item: Any, where: str) -> np.ndarray:
+    """The labels of one sequence as a 1-D array of strings, integers or booleans.
+
+    Parameters
+    ----------
+    item : str or array-like of shape (n_positions,)
+        A string counts as its characters, a whole number of type float as an integer.
+    where : str
+        What messages call the sequence.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is not one dimension, types are mixed or others, or a number is not whole.
+    """
     if isinstance(item, str):
         return characters(item)
-    array = np.asarray(item)
+    # A list goes through object, for NumPy would turn ["a", 1] into two strings.
+    array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
-        raise ValueError(f"sequence {i}: labels have {array.ndim} dimensions, expected 1")
-    if array.dtype.kind == "f":
-        return _whole_numbers(array, i)
-    if array.dtype.kind in "iub" or (array.dtype.kind == "U" and isinstance(item, np.ndarray)):
-        return array
-    for t, label in enumerate(item):
-        if not isinstance(label, str):
-            raise TypeError(
-                f"sequence {i}, position {t}: label {label!r} is of type "
-                f"{type(label).__name__}; labels are all strings or all integers"
-            )
-    return array.astype(str)
+        raise ValueError(f"{where}: labels have {array.ndim} dimensions, expected 1")
+    if array.dtype.kind not in "biufU":
+        _check_types(array, where)
+        array = np.array(array.tolist())
+    return array if array.dtype.kind in "biuU" else _whole_numbers(array, where)
 
 
-def _whole_numbers(array: np.ndarray, i: int) -> np.ndarray:
-    whole = np.isfinite(array) & (array == np.floor(array))
-    if not whole.all():
-        t = int(np.flatnonzero(~whole)[0])
-        raise ValueError(f"sequence {i}, position {t}: label {array[t]} is not a whole number")
-    return array.astype(np.int64)
+def label_kind(array: np.ndarray) -> str:
+    """Which of the two kinds of labels an array of `label_array` holds: "str" or "number"."""
+    return "str" if array.dtype.kind == "U" else "number"
+
+
+def _check_types(labels: np.ndarray, where: str) -> None:
+    """Raise unless the labels are all strings or all numbers."""
+    types = set(map(type, labels))
+    strings = {kind for kind in types if issubclass(kind, str)}
+    odd = {kind for kind in types - strings if not issubclass(kind, NUMBERS)}
+    if strings and not odd:
+        odd = types - strings
+    if odd:
+        t = next(t for t, label in enumerate(labels) if type(label) in odd)
+        raise TypeError(
+            f"{where}, position {t}: label {labels[t]!r} is of type {type(labels[t]).__name__}; "
+            "labels are all strings or all integers"
+        )
+
+
+def _whole_numbers(array: np.ndarray, where: str) -> np.ndarray:
+    values = array.astype(np.float64)
+    faults = {
+        "is not a whole number": ~np.isfinite(values) | (values != np.floor(values)),
+        "is beyond the range of int64": np.abs(values) >= 2.0**63,
+    }
+    for fault, found in faults.items():
+        if found.any():
+            t = int(np.argmax(found))
+            raise ValueError(f"{where}, position {t}: label {array[t]} {fault}")
+    return values.astype(np.int64)
 
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
@@ -71,7 +120,7 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
         If a label is not among the (sorted) classes.
     """
     flat = np.concatenate(arrays)
-    if (flat.dtype.kind == "U") != (classes.dtype.kind == "U"):
+    if label_kind(flat) != label_kind(classes):
         raise ValueError(f"labels are of type {flat.dtype}, the model's are {classes.dtype}")
     codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
     unknown = classes[codes] != flat

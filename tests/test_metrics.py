@@ -1,0 +1,553 @@
+import math
+import pickle
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+
+from treecrf import metrics
+
+SHAPES = (np.array, list, tuple)
+STR_LABELS = ("a", "bb", "ccc")
+INT_LABELS = (-1, 0, 7)
+BOOL_LABELS = (False, True)
+
+
+@st.composite
+def label_pairs(draw):
+    """Ragged true and predicted labels of one kind, at least one label in all."""
+    labels = st.sampled_from(draw(st.sampled_from([STR_LABELS, INT_LABELS, BOOL_LABELS])))
+    pairs = st.lists(st.lists(st.tuples(labels, labels), max_size=6), min_size=1, max_size=6)
+    sequences = draw(pairs.filter(any))
+    make = draw(st.sampled_from(SHAPES))
+    return tuple([make([pair[k] for pair in s]) for s in sequences] for k in (0, 1))
+
+
+def flatten(sequences):
+    return [label for labels in sequences for label in np.asarray(labels).tolist()]
+
+
+# Token metrics against scikit-learn on flat labels
+
+
+@given(label_pairs())
+def test_token_accuracy_is_that_of_flat_labels(pair):
+    y_true, y_pred = pair
+    expected = sklearn.metrics.accuracy_score(flatten(y_true), flatten(y_pred))
+    assert metrics.token_accuracy_score(y_true, y_pred) == expected
+
+
+@given(label_pairs())
+def test_sequence_accuracy_counts_equal_sequences(pair):
+    right = [list(a) == list(b) for a, b in zip(*pair, strict=True)]
+    assert metrics.sequence_accuracy_score(*pair) == sum(right) / len(right)
+
+
+@pytest.mark.parametrize("average", [None, "macro", "micro", "weighted"])
+@given(pair=label_pairs(), zero_division=st.sampled_from([0.0, 1.0]))
+def test_precision_recall_fscore_are_those_of_flat_labels(average, pair, zero_division):
+    y_true, y_pred = pair
+    options = {"average": average, "zero_division": zero_division}
+    expected = sklearn.metrics.precision_recall_fscore_support(
+        flatten(y_true), flatten(y_pred), **options
+    )
+    actual = metrics.token_precision_recall_fscore(y_true, y_pred, **options)
+    for a, e in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, e)
+    functions = (
+        metrics.token_precision_score,
+        metrics.token_recall_score,
+        metrics.token_f1_score,
+    )
+    for function, e in zip(functions, expected[:3], strict=True):
+        np.testing.assert_array_equal(function(y_true, y_pred, **options), e)
+
+
+@pytest.mark.filterwarnings("ignore:A single label was found")
+@given(label_pairs())
+def test_confusion_matrix_is_that_of_flat_labels(pair):
+    y_true, y_pred = pair
+    actual = metrics.token_confusion_matrix(y_true, y_pred)
+    expected = sklearn.metrics.confusion_matrix(flatten(y_true), flatten(y_pred))
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("output_dict", [False, True])
+@given(pair=label_pairs())
+def test_report_is_that_of_flat_labels(output_dict, pair):
+    options = {"digits": 3, "output_dict": output_dict, "zero_division": 1.0}
+    expected = sklearn.metrics.classification_report(*map(flatten, pair), **options)
+    assert metrics.token_classification_report(*pair, **options) == expected
+
+
+def test_labels_choose_and_order():
+    y_true, y_pred = ["aab", "cc"], ["abb", "ca"]
+    recall = metrics.token_recall_score(y_true, y_pred, labels=["c", "a"], average=None)
+    np.testing.assert_array_equal(recall, [1 / 2, 1 / 2])
+    matrix = metrics.token_confusion_matrix(y_true, y_pred, labels=["c", "a"])
+    np.testing.assert_array_equal(matrix, [[1, 1], [0, 1]])
+    report = metrics.token_classification_report(y_true, y_pred, labels=["c"], output_dict=True)
+    assert "a" not in report
+    assert report["c"]["support"] == 2
+
+
+def test_confusion_matrix_normalizes_rows():
+    matrix = metrics.token_confusion_matrix(["aab", "b"], ["abb", "b"], normalize="true")
+    np.testing.assert_array_equal(matrix, [[0.5, 0.5], [0, 1]])
+
+
+def test_f1_defaults_to_macro():
+    # F1 of a: P = 1, R = 1/2; of b: P = 2/3, R = 1.
+    assert metrics.token_f1_score(["aab", "b"], ["abb", "b"]) == pytest.approx((2 / 3 + 4 / 5) / 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        metrics.token_accuracy_score,
+        metrics.sequence_accuracy_score,
+        metrics.token_precision_score,
+        metrics.token_recall_score,
+        metrics.token_f1_score,
+        metrics.span_precision_score,
+        metrics.span_recall_score,
+        metrics.span_f1_score,
+    ],
+)
+def test_scores_are_plain_floats(function):
+    pytest.importorskip("seqeval")
+    assert type(function([["B-X", "O"]], [["B-X", "O"]])) is float
+
+
+# Forms of labels
+
+
+@pytest.mark.parametrize(
+    "y_true",
+    [
+        ["ab", "a"],
+        [["a", "b"], ["a"]],
+        (("a", "b"), np.array(["a"])),
+        [np.array(["a", "b"], dtype=object), "a"],
+        [list("ab"), "", "a", []],
+        iter([["a", "b"], ["a"]]),
+    ],
+)
+def test_forms_of_str_labels(y_true):
+    y_true = list(y_true)
+    y_pred = ["b" * len(labels) for labels in y_true]
+    assert metrics.token_accuracy_score(iter(y_true), y_pred) == 1 / 3
+
+
+def test_int_and_bool_labels_mix():
+    y_true = [[1, 0], np.array([True, False]), np.array([1], dtype=np.uint8)]
+    y_pred = [[True, np.int64(1)], [1, 0], np.array([0], dtype=object)]
+    assert metrics.token_accuracy_score(y_true, y_pred) == 3 / 5
+
+
+def test_whole_floats_count_as_int():
+    assert metrics.token_accuracy_score([[1.0, 2], np.array([3.0])], [[1, 1], [3]]) == 2 / 3
+    assert metrics.sequence_accuracy_score([[0.0, 1.0]], [[False, True]]) == 1
+
+
+def test_unsigned_labels_above_int64():
+    assert metrics.token_accuracy_score([[2**63, 2**64 - 1]], [[2**63, 2**63]]) == 1 / 2
+
+
+def test_labels_of_pandas_series():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(["a", "b"])
+    assert metrics.token_accuracy_score([series, series.astype("category")], ["ab", "bb"]) == 3 / 4
+    assert metrics.token_accuracy_score([pandas.Series([3, 4])], [[3, 3]]) == 1 / 2
+
+
+def test_labels_of_variable_width_strings():
+    dtype = pytest.importorskip("numpy", "2.0").dtypes.StringDType()
+    y_true = [np.array(labels, dtype=dtype) for labels in (["a", "b"], ["ccc"])]
+    assert metrics.token_accuracy_score(y_true, [["a", "a"], ["ccc"]]) == 2 / 3
+    assert metrics.sequence_accuracy_score(y_true, [["a", "a"], ["ccc"]]) == 1 / 2
+
+
+def test_long_labels_are_not_cut():
+    assert metrics.token_accuracy_score([["ab"], ["abc"]], [["a"], ["ab"]]) == 0
+
+
+def test_empty_sequence_counts_as_right():
+    assert metrics.sequence_accuracy_score([[], [1, 0]], [[], [1, 1]]) == 1 / 2
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "error", "message"),
+    [
+        (["a"] * 3, ["a"] * 2, ValueError, r"^y_true has 3 sequences, y_pred has 2$"),
+        (
+            ["a"] * 12 + ["a" * 14],
+            ["a"] * 12 + ["a" * 15],
+            ValueError,
+            r"^sequence 12: 14 labels in y_true, 15 in y_pred$",
+        ),
+        ([], [], ValueError, r"^y_true and y_pred are empty; expected at least one sequence$"),
+        (["", []], [[], ""], ValueError, r"^no labels: all 2 sequences are empty$"),
+        (
+            ["a", ["a", 1]],
+            ["a"] * 2,
+            TypeError,
+            r"^sequence 1 of y_true, position 1: label 1 is of type int; labels are all strings or",
+        ),
+        ([[1, "a"]], ["aa"], TypeError, r"^sequence 0 of y_true, position 0: label 1 is of type"),
+        ([[1, None]], [[1, 1]], TypeError, r"^sequence 0 of y_true, position 1: label None is of"),
+        (
+            ["", "a"],
+            [[], [0]],
+            TypeError,
+            r"^mixed label types: str in sequence 1 of y_true, number in sequence 1 of y_pred; exp",
+        ),
+        (
+            ["a", [1]],
+            ["a", [1]],
+            TypeError,
+            r"^mixed label types: str in sequence 0 of y_true, number in sequence 1 of y_true; exp",
+        ),
+        (
+            [[0, 1.5]],
+            [[0, 1]],
+            ValueError,
+            r"^sequence 0 of y_true, position 1: label 1.5 is not a",
+        ),
+        (
+            [[0]],
+            [np.array([math.nan])],
+            ValueError,
+            r"^sequence 0 of y_pred, position 0: label nan",
+        ),
+        (
+            [[2**63, -1]],
+            [[0, 0]],
+            ValueError,
+            r"^sequence 0 of y_true, position 0: label 9.2.*e\+18 is beyond the range of int64$",
+        ),
+        ([[0, 2**70]], [[0, 0]], ValueError, r"^sequence 0 of y_true, position 1: .* is beyond"),
+        (["a"], [[None]], TypeError, r"^sequence 0 of y_pred, position 0: label None is of"),
+        ([[b"a"]], ["a"], TypeError, r"^sequence 0 of y_true, position 0: label b'a' is of"),
+        (
+            [["a", math.nan]],
+            ["aa"],
+            TypeError,
+            r"^sequence 0 of y_true, position 1: label nan is o",
+        ),
+        ([[[1], [0]]], [[1, 0]], ValueError, r"^sequence 0 of y_true: labels have 2 dim"),
+        ([[[1], [0, 1]]], [[1, 0]], TypeError, r"^sequence 0 of y_true, position 0: label \[1\] i"),
+        ([0, 1], [0, 1], ValueError, r"^sequence 0 of y_true: labels have 0 dimensions, exp"),
+        ("ab", ["ab"], TypeError, r"^y_true is a string; expected a list of label sequences$"),
+        (["ab"], 1, TypeError, r"^y_pred is of type int; expected a list of label"),
+    ],
+)
+@pytest.mark.parametrize(
+    "function",
+    [
+        metrics.token_accuracy_score,
+        metrics.sequence_accuracy_score,
+        metrics.token_precision_recall_fscore,
+        metrics.token_f1_score,
+        metrics.token_classification_report,
+        metrics.token_confusion_matrix,
+        metrics.span_f1_score,
+        metrics.span_classification_report,
+    ],
+)
+def test_errors_say_what_and_where(function, y_true, y_pred, error, message):
+    if "span" in function.__name__:
+        pytest.importorskip("seqeval")
+    with pytest.raises(error, match=message):
+        function(y_true, y_pred)
+
+
+@pytest.mark.parametrize("average", ["binary", "samples", 1])
+@pytest.mark.parametrize("function", [metrics.token_f1_score, metrics.span_f1_score])
+def test_unknown_average(function, average):
+    with pytest.raises(ValueError, match=r"^average: expected one of .* got "):
+        function(["B"], ["B"], average=average)
+
+
+# Span metrics
+
+# Three true spans (PER, LOC, PER), three predicted (PER, ORG, PER); the PER spans agree at 2 of 2.
+Y_TRUE = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-PER"]]
+Y_PRED = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-PER"]]
+
+
+@pytest.fixture(scope="module")
+def seqeval():
+    return pytest.importorskip("seqeval")
+
+
+@pytest.mark.usefixtures("seqeval")
+class TestSpans:
+    def test_by_hand(self):
+        assert metrics.span_precision_score(Y_TRUE, Y_PRED) == pytest.approx(2 / 3)
+        assert metrics.span_recall_score(Y_TRUE, [*Y_PRED[:1], ["O", "O"]]) == pytest.approx(1 / 3)
+        assert metrics.span_precision_score(Y_TRUE, [*Y_PRED[:1], ["O", "O"]]) == 1 / 2
+        assert metrics.span_f1_score(Y_TRUE, [*Y_PRED[:1], ["O", "O"]]) == pytest.approx(2 / 5)
+
+    def test_averages_by_hand(self):
+        def f1(average):
+            return metrics.span_f1_score(Y_TRUE, Y_PRED, average=average)
+
+        np.testing.assert_array_equal(f1(None), [0, 0, 1])  # LOC, ORG, PER
+        assert f1("macro") == pytest.approx(1 / 3)
+        assert f1("micro") == f1("weighted") == pytest.approx(2 / 3)
+
+    def test_takes_arrays(self):
+        y_true, y_pred = ([np.array(labels) for labels in y] for y in (Y_TRUE, Y_PRED))
+        assert metrics.span_f1_score(y_true, y_pred) == pytest.approx(2 / 3)
+
+    def test_spans_end_with_their_sequence(self):
+        assert metrics.span_f1_score([["B-X"], ["I-X"]], [["B-X"], ["B-X"]]) == 1
+        assert metrics.span_f1_score([["B-X", "I-X"]], [["B-X", "B-X"]]) == 0
+
+    @pytest.mark.parametrize(
+        ("scheme", "right", "wrong"),
+        [
+            ("IOB1", "I-X B-X O", "I-X I-X O"),
+            ("IOB2", "B-X I-X B-X", "I-X I-X B-X"),
+            ("IOE2", "I-X E-X E-X", "I-X I-X E-X"),
+            ("IOBES", "B-X E-X S-X", "B-X I-X S-X"),
+            ("BILOU", "B-X L-X U-X", "B-X I-X U-X"),
+        ],
+    )
+    def test_strict_schemes(self, scheme, right, wrong):
+        y_true, y_wrong = [right.split()], [wrong.split()]
+        options = {"scheme": scheme, "mode": "strict"}
+        assert metrics.span_recall_score(y_true, y_true, **options) == 1
+        assert metrics.span_recall_score(y_true, y_wrong, **options) < 1
+
+    @given(st.data(), st.sampled_from(["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"]))
+    def test_every_encoded_span_counts(self, data, scheme):
+        spans = data.draw(st.lists(st.tuples(st.sampled_from("XYO"), st.integers(1, 3))))
+        labels = encode(spans, scheme)
+        report = metrics.span_classification_report(
+            [labels, encode([("Z", 1)], scheme)],
+            [labels, ["O"]],
+            scheme=scheme,
+            mode="strict",
+            output_dict=True,
+        )
+        support = {name: row["support"] for name, row in report.items() if " " not in name}
+        assert support == Counter([kind for kind, _ in spans if kind != "O"] + ["Z"])
+
+    def test_report(self):
+        report = metrics.span_classification_report(Y_TRUE, Y_PRED, output_dict=True)
+        assert report["PER"] == {"precision": 1, "recall": 1, "f1-score": 1, "support": 2}
+        assert report["micro avg"]["support"] == 3
+        text = metrics.span_classification_report(Y_TRUE, Y_PRED, digits=4)
+        assert text.split()[4:9] == ["LOC", "0.0000", "0.0000", "0.0000", "1"]
+
+    def test_nothing_to_report(self):
+        with pytest.raises(ValueError, match=r"^nothing to report: no span in y_true or y_pred$"):
+            metrics.span_classification_report([["O"]], [["O"]])
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+    @pytest.mark.parametrize("zero_division", [0, 1])
+    def test_without_spans(self, average, zero_division):
+        options = {"average": average, "zero_division": zero_division}
+        assert metrics.span_f1_score([["O"]], [["O"]], **options) == zero_division
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"mode": "lenient"}, r"^mode: expected None or 'strict', got 'lenient'$"),
+            ({"scheme": "IOE1", "mode": "strict"}, r"^scheme: expected None or one of .*'IOE1'$"),
+            ({"scheme": "IOB2"}, r"^got scheme='IOB2' with mode=None: "),
+            ({"mode": "strict"}, r"^got scheme=None with mode='strict': "),
+            ({"zero_division": math.nan}, r"^zero_division: expected 0 or 1, got nan$"),
+        ],
+    )
+    def test_wrong_options(self, options, message):
+        for function in (metrics.span_f1_score, metrics.span_classification_report):
+            with pytest.raises(ValueError, match=message):
+                function(Y_TRUE, Y_PRED, **options)
+
+    @pytest.mark.parametrize(
+        ("label", "options"),
+        [
+            ("U-X", {}),
+            ("ORG", {}),
+            ("", {}),
+            ("B_X", {}),
+            ("O-X", {}),
+            ("1-X", {"scheme": "IOB1", "mode": "strict"}),
+            ("S-X", {"scheme": "IOB2", "mode": "strict"}),
+        ],
+    )
+    def test_labels_that_are_no_span_labels(self, label, options):
+        message = rf"^sequence 1 of y_pred, position 2: label '{label}'; expected 'O', or one of B,"
+        with pytest.raises(ValueError, match=message):
+            metrics.span_f1_score([["O"], ["O"] * 3], [["O"], ["O", "O", label]], **options)
+
+    def test_int_labels(self):
+        with pytest.raises(TypeError, match=r"^y_true: labels are numbers; spans need str"):
+            metrics.span_f1_score([[0, 1]], [[0, 1]])
+
+
+def encode(spans, scheme):
+    """Labels of adjacent (type, length) spans; type O is outside."""
+    labels = []
+    for i, (kind, length) in enumerate(spans):
+        if kind == "O":
+            labels += ["O"] * length
+            continue
+        first, last, single = {
+            "IOB1": "BIB" if i and spans[i - 1][0] == kind else "III",
+            "IOB2": "BIB",
+            "IOE2": "IEE",
+            "IOBES": "BES",
+            "BILOU": "BLU",
+        }[scheme]
+        prefixes = single if length == 1 else first + "I" * (length - 2) + last
+        labels += [f"{prefix}-{kind}" for prefix in prefixes]
+    return labels
+
+
+def test_missing_seqeval_teaches_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "seqeval", None)
+    for function in (metrics.span_f1_score, metrics.span_classification_report):
+        with pytest.raises(ImportError, match=r'pip install "treecrf\[spans\]"'):
+            function(Y_TRUE, Y_PRED)
+
+
+# Scorers
+
+
+class Lookup(BaseEstimator):
+    """Predict each symbol's most frequent label, or `constant` where given."""
+
+    def __init__(self, constant=None):
+        self.constant = constant
+
+    def fit(self, X, y):
+        counts = Counter(
+            pair for s, labels in zip(X, y, strict=True) for pair in zip(s, labels, strict=True)
+        )
+        self.table_ = {symbol: label for (symbol, label), _ in reversed(counts.most_common())}
+        self.classes_ = np.unique(np.concatenate([np.asarray(labels) for labels in y]))
+        return self
+
+    def predict(self, X):
+        choose = self.table_.get if self.constant is None else lambda _: self.constant
+        return [np.array([choose(symbol) for symbol in sequence]) for sequence in X]
+
+    def predict_log_likelihood(self, X, y):
+        return np.array([-1.0 * len(labels) ** 2 for labels in y])
+
+
+class TwoClassLookup(ClassifierMixin, Lookup):
+    pass
+
+
+X = ["ab", "bba", "a", "abab", "bb", "aabba"]
+Y = [[{"a": "O", "b": "B-X"}[symbol] for symbol in sequence] for sequence in X]
+
+
+@pytest.fixture(params=sorted(metrics.SCORERS))
+def name(request):
+    if request.param.startswith("span"):
+        pytest.importorskip("seqeval")
+    return request.param
+
+
+def test_scorers_are_module_attributes(name):
+    assert getattr(metrics, name) is metrics.SCORERS[name]
+    assert name in metrics.__all__
+
+
+def test_scorers_in_cross_validation(name):
+    # A symbol determines its label, so every score of predictions is perfect.
+    scores = cross_val_score(Lookup(), X, Y, scoring=metrics.get_scorer(name), cv=3)
+    expected = [1, 1, 1]
+    if name == "log_likelihood":
+        expected = [-13 / 5, -17 / 5, -29 / 7]
+    np.testing.assert_allclose(scores, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # All labels predicted O: right at 8 of 17 positions, in 1 of 6 sequences.
+        ("token_accuracy", 8 / 17),
+        ("sequence_accuracy", 1 / 6),
+        ("token_precision_macro", 8 / 17 / 2),
+        ("token_recall_macro", 1 / 2),
+        ("token_f1_macro", 16 / 25 / 2),
+        ("token_f1_weighted", 16 / 25 * 8 / 17),
+        ("log_likelihood", -(4 + 9 + 1 + 16 + 4 + 25) / 17),
+    ],
+)
+def test_scores_by_hand(name, expected):
+    score = metrics.get_scorer(name)(Lookup("O").fit(X, Y), X, Y)
+    assert score == pytest.approx(expected)
+
+
+def test_span_scores_by_hand(seqeval):
+    # Predicting B-X everywhere finds all 9 spans among 17.
+    fitted = Lookup("B-X").fit(X, Y)
+    assert metrics.span_precision(fitted, X, Y) == pytest.approx(9 / 17)
+    assert metrics.span_recall(fitted, X, Y) == 1
+    assert metrics.span_f1(fitted, X, Y) == pytest.approx(18 / 26)
+
+
+def test_scorers_pickle(name):
+    fitted = Lookup().fit(X, Y)
+    restored = pickle.loads(pickle.dumps(metrics.SCORERS[name]))
+    assert restored(fitted, X, Y) == metrics.SCORERS[name](fitted, X, Y)
+
+
+@pytest.mark.parametrize("estimator", [Lookup("O"), TwoClassLookup("O")])
+def test_scorers_of_classifiers_and_others(estimator):
+    assert metrics.token_accuracy(estimator.fit(X, Y), X, Y) == pytest.approx(8 / 17)
+
+
+def test_scorers_in_grid_search_over_processes():
+    search = GridSearchCV(
+        Lookup(),
+        {"constant": ["O", "B-X", None]},
+        scoring=metrics.token_f1_macro,
+        cv=KFold(3),
+        n_jobs=2,
+    )
+    search.fit([list(sequence) for sequence in X], [np.array(labels) for labels in Y])
+    assert search.best_params_ == {"constant": None}
+    assert search.best_score_ == 1
+
+
+def test_several_scorers_at_once():
+    names = ["token_accuracy", "sequence_accuracy", "log_likelihood"]
+    scoring = {name: metrics.SCORERS[name] for name in names}
+    result = cross_validate(Lookup(), X, Y, scoring=scoring, cv=2)
+    np.testing.assert_array_equal(result["test_token_accuracy"], [1, 1])
+    np.testing.assert_array_equal(result["test_sequence_accuracy"], [1, 1])
+    np.testing.assert_allclose(result["test_log_likelihood"], [-14 / 6, -45 / 11])
+
+
+def test_get_scorer_gives_a_copy():
+    assert metrics.get_scorer("token_f1_macro") is not metrics.token_f1_macro
+
+
+def test_unknown_scorer():
+    with pytest.raises(ValueError, match=r"^unknown scorer 'f1'; expected one of token_accuracy, "):
+        metrics.get_scorer("f1")
+
+
+@pytest.mark.parametrize("y", [[], ["", []]])
+def test_log_likelihood_without_labels(y):
+    with pytest.raises(ValueError, match=r"^y has no labels$"):
+        metrics.log_likelihood(Lookup(), [], y)

@@ -1,0 +1,317 @@
+"""Span metrics: whole spans (``B-PER I-PER``) compared by seqeval, an optional dependency."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from treecrf.labels import label_kind
+from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
+
+# IOE1 is left out: seqeval 1.2.2 misses one-label spans that another span of their type follows.
+SCHEMES = ("IOB1", "IOB2", "IOE2", "IOBES", "BILOU")
+
+
+def _import_seqeval() -> tuple[ModuleType, ModuleType]:
+    try:
+        from seqeval import metrics, scheme
+    except ImportError as error:
+        raise ImportError('span metrics need seqeval: pip install "treecrf[spans]"') from error
+    return metrics, scheme
+
+
+def _span_options(
+    scheme: str | None, mode: str | None, zero_division: float
+) -> tuple[ModuleType, dict[str, Any]]:
+    """Return seqeval's metrics module and its keyword arguments for the given options."""
+    if mode not in (None, "strict"):
+        raise ValueError(f"mode: expected None or 'strict', got {mode!r}")
+    if scheme not in (None, *SCHEMES):
+        raise ValueError(f"scheme: expected None or one of {SCHEMES}, got {scheme!r}")
+    # seqeval would ignore one without the other, and its score and report would disagree.
+    if (scheme is None) != (mode is None):
+        raise ValueError(
+            f"got scheme={scheme!r} with mode={mode!r}: mode='strict' and a scheme go together"
+        )
+    # seqeval would read every other value (nan, say) as 1.
+    if zero_division not in (0, 1):
+        raise ValueError(f"zero_division: expected 0 or 1, got {zero_division!r}")
+    metrics, schemes = _import_seqeval()
+    token_class = getattr(schemes, scheme) if scheme else None
+    return metrics, {"scheme": token_class, "mode": mode, "zero_division": zero_division}
+
+
+def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None) -> None:
+    """Raise at a label that seqeval would misread: as outside, or as a span of a wrong type."""
+    prefixes = sorted(set((scheme or "IOBES").rstrip("12")) - {"O"})
+    label_pattern = re.compile(f"O|[{''.join(prefixes)}](-.+)?")
+    for i, labels in enumerate(sequences):
+        for t, label in enumerate(labels):
+            if not label_pattern.fullmatch(label):
+                hint = "" if scheme else " (or mode='strict' and the scheme of the labels)"
+                raise ValueError(
+                    f"sequence {i} of {name}, position {t}: label {label!r}; expected 'O', or one "
+                    f"of {', '.join(prefixes)} followed by '-' and a type{hint}"
+                )
+
+
+def _span_labels(
+    y_true: LabelSequences, y_pred: LabelSequences, scheme: str | None
+) -> list[list[list[str]]]:
+    """Return both arguments as the lists of lists of str that seqeval wants."""
+    both = []
+    for name, arrays in zip(("y_true", "y_pred"), paired(y_true, y_pred), strict=True):
+        if any(labels.size and label_kind(labels) != "str" for labels in arrays):
+            raise TypeError(f"{name}: labels are numbers; spans need str labels such as 'B-PER'")
+        sequences = [labels.tolist() for labels in arrays]
+        _check_span_labels(sequences, name, scheme)
+        both.append(sequences)
+    return both
+
+
+def _span_score(
+    metric: str,
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    average: str | None,
+    scheme: str | None,
+    mode: str | None,
+    zero_division: float,
+) -> float | np.ndarray:
+    check_average(average)
+    metrics, options = _span_options(scheme, mode, zero_division)
+    true, pred = _span_labels(y_true, y_pred, scheme)
+    score = getattr(metrics, metric)
+    # Without spans seqeval's macro average is the mean of nothing, its other averages are not.
+    if average == "macro" and not len(score(true, pred, average=None, **options)):
+        return float(zero_division)
+    return scalar_or_array(score(true, pred, average=average, **options))
+
+
+def span_precision_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    average: str | None = "micro",
+    scheme: str | None = None,
+    mode: str | None = None,
+    zero_division: float = 0.0,
+) -> float | np.ndarray:
+    """Share of the predicted spans that are right: same type, first and last position.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (str), one item per sequence.
+    average, scheme, mode, zero_division : optional
+        As in `span_f1_score`. `zero_division` is the precision where no span is predicted.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,) of float64
+        An array, in the order of the sorted types, if `average` is None.
+
+    Raises
+    ------
+    ImportError, ValueError, TypeError
+        As `span_f1_score`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import span_precision_score
+    >>> y_true = [["B-PER", "I-PER", "O", "B-LOC"]]
+    >>> y_pred = [["B-PER", "I-PER", "O", "O"]]
+    >>> span_precision_score(y_true, y_pred)
+    1.0
+    """
+    return _span_score(
+        "precision_score",
+        y_true,
+        y_pred,
+        average=average,
+        scheme=scheme,
+        mode=mode,
+        zero_division=zero_division,
+    )
+
+
+def span_recall_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    average: str | None = "micro",
+    scheme: str | None = None,
+    mode: str | None = None,
+    zero_division: float = 0.0,
+) -> float | np.ndarray:
+    """Share of the true spans that are found: same type, first and last position.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (str), one item per sequence.
+    average, scheme, mode, zero_division : optional
+        As in `span_f1_score`. `zero_division` is the recall where `y_true` has no span.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,) of float64
+        An array, in the order of the sorted types, if `average` is None.
+
+    Raises
+    ------
+    ImportError, ValueError, TypeError
+        As `span_f1_score`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import span_recall_score
+    >>> y_true = [["B-PER", "I-PER", "O", "B-LOC"]]
+    >>> y_pred = [["B-PER", "I-PER", "O", "O"]]
+    >>> span_recall_score(y_true, y_pred)
+    0.5
+    """
+    return _span_score(
+        "recall_score",
+        y_true,
+        y_pred,
+        average=average,
+        scheme=scheme,
+        mode=mode,
+        zero_division=zero_division,
+    )
+
+
+def span_f1_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    average: str | None = "micro",
+    scheme: str | None = None,
+    mode: str | None = None,
+    zero_division: float = 0.0,
+) -> float | np.ndarray:
+    """F1 over spans, the harmonic mean of span precision and span recall.
+
+    A predicted span is right if a true span of the same type has the same first and last position.
+    A label is ``O`` or a prefix, ``-`` and the type of its span (``B-PER``); a prefix alone stands
+    for spans of one nameless type.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (str), one item per sequence.
+    average : {None, "macro", "micro", "weighted"}, default="micro"
+        "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
+        per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
+    scheme : {None, "IOB1", "IOB2", "IOE2", "IOBES", "BILOU"}, default=None
+        How ``mode="strict"`` reads the prefixes; needed there, and of no use elsewhere.
+    mode : {None, "strict"}, default=None
+        None reads prefixes ``B, I, E, S`` with forgiveness, as the CoNLL evaluation script does:
+        any change of type begins a span, even at an ``I-``. "strict" counts only spans that
+        `scheme` allows.
+    zero_division : {0, 1}, default=0.0
+        Value of a precision or recall whose denominator is 0.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_types,) of float64
+        An array, in the order of the sorted types, if `average` is None.
+
+    Raises
+    ------
+    ImportError
+        If seqeval is not installed.
+    ValueError
+        If the numbers of sequences or their lengths differ, there are no labels, a label is no
+        span label, an option is unknown, or only one of `scheme` and `mode` is given.
+    TypeError
+        If labels are not str.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import span_f1_score
+    >>> y_true = [["B-PER", "I-PER", "O"], ["B-LOC", "O"]]
+    >>> y_pred = [["B-PER", "O", "O"], ["B-LOC", "O"]]
+    >>> span_f1_score(y_true, y_pred)
+    0.5
+    >>> span_f1_score(y_true, y_pred, average=None)
+    array([1., 0.])
+    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]])
+    1.0
+    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="IOB2", mode="strict")
+    0.0
+    """
+    return _span_score(
+        "f1_score",
+        y_true,
+        y_pred,
+        average=average,
+        scheme=scheme,
+        mode=mode,
+        zero_division=zero_division,
+    )
+
+
+def span_classification_report(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    scheme: str | None = None,
+    mode: str | None = None,
+    digits: int = 2,
+    output_dict: bool = False,
+    zero_division: float = 0.0,
+) -> str | dict:
+    """Table of precision, recall, F1 and support of each type of span and their averages.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (str), one item per sequence.
+    scheme, mode : optional
+        As in `span_f1_score`.
+    digits : int, default=2
+        Decimal places of the text.
+    output_dict : bool, default=False
+        Return a dict in place of text.
+    zero_division : {0, 1}, default=0.0
+        Value of a precision or recall whose denominator is 0.
+
+    Returns
+    -------
+    str or dict
+        As from seqeval's ``classification_report``.
+
+    Raises
+    ------
+    ImportError, ValueError, TypeError
+        As `span_f1_score`; ValueError also if there is no span in `y_true` or `y_pred`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import span_classification_report
+    >>> y_true = [["B-PER", "I-PER", "O"], ["B-LOC", "O"]]
+    >>> y_pred = [["B-PER", "O", "O"], ["B-LOC", "O"]]
+    >>> print(span_classification_report(y_true, y_pred))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+             LOC       1.00      1.00      1.00         1
+             PER       0.00      0.00      0.00         1
+    <BLANKLINE>
+       micro avg       0.50      0.50      0.50         2
+       macro avg       0.50      0.50      0.50         2
+    weighted avg       0.50      0.50      0.50         2
+    <BLANKLINE>
+    """
+    metrics, options = _span_options(scheme, mode, zero_division)
+    true, pred = _span_labels(y_true, y_pred, scheme)
+    if not len(metrics.f1_score(true, pred, average=None, **options)):
+        raise ValueError("nothing to report: no span in y_true or y_pred")
+    return metrics.classification_report(
+        true, pred, digits=digits, output_dict=output_dict, **options
+    )

@@ -1,0 +1,356 @@
+"""Token metrics: all positions of all sequences as one long classification task."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import (
+    accuracy_score,
+    classification_report,
+    confusion_matrix,
+    precision_recall_fscore_support,
+)
+
+from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
+
+
+def _concatenate(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([labels for labels in arrays if labels.size])
+
+
+def _flat(y_true: LabelSequences, y_pred: LabelSequences) -> tuple[np.ndarray, np.ndarray]:
+    true, pred = paired(y_true, y_pred)
+    return _concatenate(true), _concatenate(pred)
+
+
+def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
+    """Share of positions whose label is right.
+
+    Long sequences weigh more than short ones: all positions count alike.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (all str, or all int or bool), one item per sequence.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of sequences or their lengths differ, there are no labels, or a number is
+        not whole.
+    TypeError
+        If labels are of mixed or other types.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_accuracy_score
+    >>> token_accuracy_score(["aab", "b"], ["abb", "b"])
+    0.75
+    """
+    return float(accuracy_score(*_flat(y_true, y_pred)))
+
+
+def sequence_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
+    """Share of sequences all of whose labels are right.
+
+    Every sequence counts alike, whatever its length; one without positions counts as right.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (all str, or all int or bool), one item per sequence.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score(["aab", "b"], ["abb", "b"])
+    0.5
+    """
+    pairs = zip(*paired(y_true, y_pred), strict=True)
+    return float(np.mean([np.array_equal(true, pred) for true, pred in pairs]))
+
+
+def token_precision_recall_fscore(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    average: str | None = None,
+    zero_division: float | str = 0.0,
+) -> tuple:
+    """Precision, recall, F1 and support of each label over all positions.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels (all str, or all int or bool), one item per sequence.
+    labels : array-like of shape (n_labels,), default=None
+        The labels to report or average over, in this order. By default all labels in `y_true` or
+        `y_pred`, sorted.
+    average : {None, "macro", "micro", "weighted"}, default=None
+        None gives one value per label, "macro" their plain mean, "weighted" their mean weighted
+        by support, "micro" the value of the pooled counts.
+    zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
+        Value of a precision or recall whose denominator is 0; see scikit-learn.
+
+    Returns
+    -------
+    precision, recall, fscore : float, or ndarray of shape (n_labels,) of float64
+        Arrays if `average` is None.
+    support : None, or ndarray of shape (n_labels,) of int64
+        Number of positions with each true label; None if averaged.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_accuracy_score`; ValueError also if `average` is unknown.
+
+    See Also
+    --------
+    sklearn.metrics.precision_recall_fscore_support : The same for flat labels.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_precision_recall_fscore
+    >>> precision, recall, fscore, support = token_precision_recall_fscore(
+    ...     ["aab", "b"], ["abb", "b"])
+    >>> recall
+    array([0.5, 1. ])
+    >>> support
+    array([2, 2])
+    """
+    check_average(average)
+    return precision_recall_fscore_support(
+        *_flat(y_true, y_pred), labels=labels, average=average, zero_division=zero_division
+    )
+
+
+def token_precision_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    average: str | None = "macro",
+    zero_division: float | str = 0.0,
+) -> float | np.ndarray:
+    """Precision over all positions, averaged over the labels.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels, one item per sequence.
+    labels, average, zero_division : optional
+        As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
+        is the precision of a label that is never predicted.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_labels,) of float64
+        An array if `average` is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_precision_recall_fscore`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_precision_score
+    >>> token_precision_score(["aabb", "b"], ["abbb", "b"])
+    0.875
+    """
+    scores = token_precision_recall_fscore(
+        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
+    )
+    return scalar_or_array(scores[0])
+
+
+def token_recall_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    average: str | None = "macro",
+    zero_division: float | str = 0.0,
+) -> float | np.ndarray:
+    """Recall over all positions, averaged over the labels.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels, one item per sequence.
+    labels, average, zero_division : optional
+        As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
+        is the recall of a label that never occurs in `y_true`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_labels,) of float64
+        An array if `average` is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_precision_recall_fscore`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_recall_score
+    >>> token_recall_score(["aabb", "b"], ["abbb", "b"])
+    0.75
+    """
+    scores = token_precision_recall_fscore(
+        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
+    )
+    return scalar_or_array(scores[1])
+
+
+def token_f1_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    average: str | None = "macro",
+    zero_division: float | str = 0.0,
+) -> float | np.ndarray:
+    """F1, the harmonic mean of precision and recall, averaged over the labels.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels, one item per sequence.
+    labels, average, zero_division : optional
+        As in `token_precision_recall_fscore`, with "macro" the default `average`; "micro" over all
+        labels is the accuracy. `zero_division` is the F1 of a label that is neither true nor
+        predicted anywhere.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_labels,) of float64
+        An array if `average` is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_precision_recall_fscore`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_f1_score
+    >>> round(token_f1_score(["aabb", "b"], ["abbb", "b"]), 4)
+    0.7619
+    """
+    scores = token_precision_recall_fscore(
+        y_true, y_pred, labels=labels, average=average, zero_division=zero_division
+    )
+    return scalar_or_array(scores[2])
+
+
+def token_classification_report(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    digits: int = 2,
+    output_dict: bool = False,
+    zero_division: float | str = 0.0,
+) -> str | dict:
+    """Table of precision, recall, F1 and support of each label and their averages.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels, one item per sequence.
+    labels : array-like of shape (n_labels,), default=None
+        The labels to report, in this order; by default all in `y_true` or `y_pred`, sorted.
+    digits : int, default=2
+        Decimal places of the text.
+    output_dict : bool, default=False
+        Return a dict in place of text.
+    zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
+        Value of a precision or recall whose denominator is 0.
+
+    Returns
+    -------
+    str or dict
+        As from scikit-learn's ``classification_report``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_classification_report
+    >>> print(token_classification_report(["aab", "b"], ["abb", "b"]))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+               a       1.00      0.50      0.67         2
+               b       0.67      1.00      0.80         2
+    <BLANKLINE>
+        accuracy                           0.75         4
+       macro avg       0.83      0.75      0.73         4
+    weighted avg       0.83      0.75      0.73         4
+    <BLANKLINE>
+    """
+    return classification_report(
+        *_flat(y_true, y_pred),
+        labels=labels,
+        digits=digits,
+        output_dict=output_dict,
+        zero_division=zero_division,
+    )
+
+
+def token_confusion_matrix(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    labels: ArrayLike | None = None,
+    normalize: str | None = None,
+) -> np.ndarray:
+    """Count the positions of each true label (row) by predicted label (column).
+
+    Parameters
+    ----------
+    y_true, y_pred : list of array-like of shape (n_positions,)
+        True and predicted labels, one item per sequence.
+    labels : array-like of shape (n_labels,), default=None
+        The labels to count, in this order; by default all in `y_true` or `y_pred`, sorted.
+    normalize : {None, "true", "pred", "all"}, default=None
+        Divide by the sums of the rows, of the columns, or of everything.
+
+    Returns
+    -------
+    ndarray of shape (n_labels, n_labels)
+        Counts (int64), or shares (float64) if normalized.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from treecrf.metrics import token_confusion_matrix
+    >>> token_confusion_matrix(["aab", "b"], ["abb", "b"])
+    array([[1, 1],
+           [0, 2]])
+    """
+    return confusion_matrix(*_flat(y_true, y_pred), labels=labels, normalize=normalize)
