@@ -4,12 +4,19 @@ The rows of ``treecrf.encoding`` have gaps between the sequences, as wide as the
 that a window is a run of neighbouring rows and needs no check.
 """
 
+import numpy as np
+
+from treecrf.window_tests import pair_codes
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
     void add_pair(double *target, double first, double second)
+    void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
+                   const int64_t *places, const uint8_t *codes, Py_ssize_t n, double value,
+                   double weight)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
 
@@ -43,6 +50,10 @@ cdef class Features:
         self.code_bins = tests.code_bins
         self.bit_bins = tests.bit_bins
         self.list_bins = tests.list_bins
+        self.posting_starts, self.postings = encoded.postings()
+        self.marks = np.zeros(encoded.list_starts.shape[0] - 1, dtype=np.uint8)
+        self.pair_places, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
+        self.joint = np.zeros(2 * self.pair_bins[self.pair_places.shape[0]])
         self.test_kinds = tests.kinds
         self.test_offsets = tests.offsets
         self.test_slots = tests.slots
@@ -71,6 +82,9 @@ cdef class Features:
         cdef const uint8_t *window
         cdef Py_ssize_t i, j
         cdef int32_t member
+        if stride == 2 and some.n * self.pair_places.shape[0] > 2 * self.joint.shape[0]:
+            self._add_code_pairs(some, values, bins)
+            return
         for i in range(some.n):
             member = some.members[i]
             window = codes + some.rows[member] * n_columns
@@ -79,6 +93,45 @@ cdef class Features:
             else:
                 for j in range(n):
                     bins[first[j] + window[j]] += values[2 * member]
+
+    cdef void _add_code_pairs(self, Members some, const double *values,
+                              double *bins) noexcept nogil:
+        """The same by joint histograms of neighbouring codes: half the additions a position."""
+        cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_places.shape[0]
+        cdef const uint8_t *codes = &self.codes[0, 0] - self.left * n_columns
+        cdef const uint8_t *window
+        cdef double *joint = &self.joint[0]
+        cdef Py_ssize_t i, p, j
+        cdef int32_t member
+        memset(joint, 0, self.joint.shape[0] * sizeof(double))
+        for i in range(some.n):
+            member = some.members[i]
+            window = codes + some.rows[member] * n_columns
+            add_pairs(joint, &self.pair_bins[0], &self.pair_widths[0], &self.pair_places[0],
+                      window, n_pairs, values[2 * member], values[2 * member + 1])
+            for p in range(self.unpaired.shape[0]):
+                j = self.unpaired[p]
+                add_pair(bins + 2 * (self.code_bins[j] + window[j]), values[2 * member],
+                         values[2 * member + 1])
+        self._part_pairs(bins)
+
+    cdef void _part_pairs(self, double *bins) noexcept nogil:
+        """Sum joint bins over either code."""
+        cdef Py_ssize_t p, a, b, width, n_rows
+        cdef double *first
+        cdef double *second
+        cdef double *joint
+        for p in range(self.pair_places.shape[0]):
+            width = self.pair_widths[p]
+            n_rows = (self.pair_bins[p + 1] - self.pair_bins[p]) // width
+            first = bins + 2 * self.code_bins[self.pair_places[p]]
+            second = bins + 2 * self.code_bins[self.pair_places[p] + 1]
+            joint = &self.joint[2 * self.pair_bins[p]]
+            for a in range(n_rows):
+                for b in range(width):
+                    add_pair(first + 2 * a, joint[0], joint[1])
+                    add_pair(second + 2 * b, joint[0], joint[1])
+                    joint += 2
 
     cdef void _add_bits(self, Members some, const double *values, double *bins,
                         int stride) noexcept nogil:
@@ -187,19 +240,18 @@ cdef class Features:
                 n_true += passed
                 n_false += not passed
         else:
+            self._mark(low, high, 1)
             for i in range(n):
                 member = members[i]
-                passed = self._lists_one_of(rows[member] + offset, low, high)
+                passed = self.marks[rows[member] + offset]
                 members[n_true] = moved[n_false] = member
                 n_true += passed
                 n_false += not passed
+            self._mark(low, high, 0)
         return n_true
 
-    cdef inline bint _lists_one_of(self, Py_ssize_t row, Py_ssize_t low,
-                                   Py_ssize_t high) noexcept nogil:
-        """Whether a row lists an id of [low, high); its ids ascend."""
+    cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil:
+        """Mark the rows that list an id of [low, high)."""
         cdef int64_t i
-        for i in range(self.list_starts[row], self.list_starts[row + 1]):
-            if self.list_ids[i] >= low:
-                return self.list_ids[i] < high
-        return False
+        for i in range(self.posting_starts[low], self.posting_starts[high]):
+            self.marks[self.postings[i]] = mark

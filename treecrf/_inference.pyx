@@ -33,7 +33,7 @@ cdef double ROUND = 1.5 * 2.0 ** 20
 # Products of 2 * order + 1 factors of the spread of the scores, and of a total that has shrunk to
 # SMALLEST_TOTAL, must stay within double precision.
 cdef double WIDEST_EXPONENT = 500.0
-cdef double SMALLEST_TOTAL = 1e-60
+cdef double SMALLEST_TOTAL = 1e-60        # and its inverse is the largest
 
 
 cdef struct Chain:
@@ -148,7 +148,7 @@ cdef void scaled_forward(Chain *chain, double highest) noexcept nogil:
         total = forward_step(now, n, pair_row(chain, t, 0), after, n_after, chain.n_labels)
         n = n_after
         chain.scale[t] = 1.0
-        if total < SMALLEST_TOTAL:
+        if not SMALLEST_TOTAL < total < 1.0 / SMALLEST_TOTAL:
             chain.scale[t] = 1.0 / total
             chain.log_z += log(total)
             for c in range(n):

@@ -196,21 +196,6 @@ static inline void backward_step(const double *forward, ptrdiff_t n, double *row
     TREECRF_BY_SIZE(n_labels, , backward_step_n, forward, n, rows, now, after, n_after)
 }
 
-/* For the listed members: out[2 i] = sum over v of weights[v] * table[members[i]][v]. */
-TREECRF_TEMPLATE void weigh_rows_n(const double *restrict table, const int32_t *restrict members,
-                                   ptrdiff_t n_members, const double *restrict weights,
-                                   double *restrict out, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n_members; i++)
-        out[2 * i] = dot_n(weights, table + members[i] * n, n);
-}
-
-static inline void weigh_rows(const double *table, const int32_t *members, ptrdiff_t n_members,
-                              const double *weights, double *out, ptrdiff_t n)
-{
-    TREECRF_BY_SIZE(n, , weigh_rows_n, table, members, n_members, weights, out)
-}
-
 /* A histogram bin is a pair (sum of residuals, sum of weights), added to in one instruction. */
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -239,6 +224,17 @@ static inline void add_window(double *bins, const int64_t *first, const uint8_t 
     }
     for (; j < n; j++)
         add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
+}
+
+/* The same for the joint bins of pairs of neighbouring codes. */
+static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
+                             const int64_t *places, const uint8_t *codes, ptrdiff_t n,
+                             double value, double weight)
+{
+    for (ptrdiff_t p = 0; p < n; p++) {
+        const uint8_t *pair = codes + places[p];
+        add_pair(joint + 2 * (bins[p] + pair[0] * widths[p] + pair[1]), value, weight);
+    }
 }
 
 TREECRF_WIDEST static void subtract_from(double *restrict target, const double *restrict source,

@@ -25,8 +25,6 @@ from treecrf._features cimport Features, Members
 cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
-    void weigh_rows(const double *table, const int32_t *members, Py_ssize_t n_members,
-                    const double *weights, double *out, Py_ssize_t n)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
@@ -207,6 +205,18 @@ cdef class TreeGrower:
                 or self.open_leaves == NULL or self.strata == NULL or self.scores == NULL
                 or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL):
             raise MemoryError("no memory for the working space of a tree")
+        self._open_root()
+
+    def _open_root(self):
+        """Make the stratum that every tree starts with: all positions, all contexts."""
+        cdef Py_ssize_t e
+        cdef Stratum *stratum = &self.strata[0]
+        if not open_stratum(stratum, self.n_positions, self.n_extended, self.order,
+                            self.count_apart):
+            raise MemoryError(f"no memory for {self.n_positions} positions")
+        for e in range(self.n_extended):
+            stratum.members[e] = 1.0
+        self._count_members(stratum)
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores):
@@ -285,6 +295,7 @@ cdef class TreeGrower:
                      const double[::1] position_weights) noexcept nogil:
         """Make the root: all positions, all contexts."""
         cdef Py_ssize_t i
+        cdef double sums[3]
         cdef Node *root = &self.nodes[0]
         cdef Stratum *stratum = &self.strata[0]
         self.n_open = self.n_free = 0
@@ -293,27 +304,19 @@ cdef class TreeGrower:
             self.n_free += 1
         self.n_nodes = self.n_strata = 1
         self.lists_size = 0
-        if not open_stratum(stratum, self.n_positions, self.n_extended, self.order,
-                            self.count_apart):
-            self.failed = True
-            return
-        for i in range(self.n_extended):
-            stratum.members[i] = 1.0
-        self._count_members(stratum)
-        for i in range(self.n_positions):
-            stratum.positions[i] = <int32_t> i
-        stratum.size = self.n_positions
-        self._fill_stratum(stratum, targets, curvature, position_weights)
+        stratum.size = 0
         self._new_node(root, 0)
-        self._list_stratum(root)
         root.total = root.weight = root.examples = 0.0
-        for i in range(stratum.size):
-            root.total += stratum.values[2 * i]
-            root.weight += stratum.values[2 * i + 1]
-            if self.count_apart:
-                root.examples += stratum.counts[2 * i]
+        for i in range(self.n_positions):
+            self._sum_members(stratum, <int32_t> i, self.depth[i], targets, curvature,
+                              position_weights, sums)
+            self._append(stratum, <int32_t> i, self.row_of_position[i], sums)
+            root.total += sums[0]
+            root.weight += sums[1]
+            root.examples += sums[2]
         if not self.count_apart:
             root.examples = root.weight
+        self._list_stratum(root)
         root.slot = self._take_slot()
 
     cdef void _new_node(self, Node *node, int32_t stratum) noexcept nogil:
@@ -406,8 +409,8 @@ cdef class TreeGrower:
         false_node.weight = parent.weight - parent.true_weight
         false_node.examples = parent.examples - parent.true_examples
         if on_label:
-            self._divide_contexts(parent, true_node, True, targets, curvature, position_weights)
-            self._divide_contexts(parent, false_node, False, targets, curvature, position_weights)
+            self._divide_contexts(parent, true_node, false_node, targets, curvature,
+                                  position_weights)
         else:
             self._divide_positions(parent, true_node, false_node)
         if is_last or self.failed:
@@ -433,31 +436,81 @@ cdef class TreeGrower:
         false_node.count = parent.count - n_true
         memcpy(self.lists + false_node.start, self.moved, false_node.count * sizeof(int32_t))
 
-    cdef void _divide_contexts(self, Node *parent, Node *child, bint side,
+    cdef void _divide_contexts(self, Node *parent, Node *true_node, Node *false_node,
                                const double[:, ::1] targets, const double[:, ::1] curvature,
                                const double[::1] position_weights) noexcept nogil:
-        """Open a stratum with the parent's contexts that pass (or fail) its label test."""
+        """Part the parent's contexts by its label test, into two new strata.
+
+        A position without contexts on a side is not listed there.
+        """
         cdef Stratum *old = &self.strata[parent.stratum]
-        cdef Stratum *new = &self.strata[self.n_strata]
+        cdef Stratum *passed = self._new_stratum(parent, true_node)
+        cdef Stratum *failed = self._new_stratum(parent, false_node)
         cdef int64_t lag = (parent.test - self.n_bins) // (self.n_labels + 1)
         cdef int64_t symbol = (parent.test - self.n_bins) % (self.n_labels + 1)
-        cdef Py_ssize_t e, i, n = 0
-        cdef int32_t position
-        if not open_stratum(new, parent.count, self.n_extended, self.order, self.count_apart):
-            self.failed = True
+        cdef Py_ssize_t e, i
+        cdef int32_t place, position
+        cdef uint8_t depth
+        cdef double sums[3]
+        if self.failed:
             return
         for e in range(self.n_extended):
-            new.members[e] = old.members[e] * ((self.symbols[e, lag] == symbol) == side)
-        self._count_members(new)
+            passed.members[e] = old.members[e] * (self.symbols[e, lag] == symbol)
+            failed.members[e] = old.members[e] * (self.symbols[e, lag] != symbol)
+        self._count_members(passed)
+        self._count_members(failed)
         for i in range(parent.count):
-            position = old.positions[self.lists[parent.start + i]]
-            new.positions[n] = position
-            n += new.n_members[self.depth[position]] > 0
-        new.size = n
-        self._fill_stratum(new, targets, curvature, position_weights)
+            place = self.lists[parent.start + i]
+            position = old.positions[place]
+            depth = self.depth[position]
+            self._sum_members(passed, position, depth, targets, curvature, position_weights, sums)
+            if passed.n_members[depth] > 0:
+                self._append(passed, position, old.rows[place], sums)
+            if failed.n_members[depth] > 0:
+                sums[0] = old.values[2 * place] - sums[0]
+                sums[1] = old.values[2 * place + 1] - sums[1]
+                if self.count_apart:
+                    sums[2] = old.counts[2 * place] - sums[2]
+                self._append(failed, position, old.rows[place], sums)
+        self._list_stratum(true_node)
+        self._list_stratum(false_node)
+
+    cdef Stratum *_new_stratum(self, Node *parent, Node *child) noexcept nogil:
+        """An empty stratum for at most the parent's positions."""
+        cdef Stratum *stratum = &self.strata[self.n_strata]
+        if not open_stratum(stratum, parent.count, self.n_extended, self.order, self.count_apart):
+            self.failed = True
+        stratum.size = 0
         child.stratum = <int32_t> self.n_strata
         self.n_strata += 1
-        self._list_stratum(child)
+        return stratum
+
+    cdef inline void _append(self, Stratum *stratum, int32_t position, int32_t row,
+                             const double *sums) noexcept nogil:
+        cdef Py_ssize_t n = stratum.size
+        stratum.positions[n] = position
+        stratum.rows[n] = row
+        stratum.values[2 * n] = sums[0]
+        stratum.values[2 * n + 1] = sums[1]
+        if self.count_apart:
+            stratum.counts[2 * n] = sums[2]
+            stratum.counts[2 * n + 1] = 0.0
+        stratum.size = n + 1
+
+    cdef inline void _sum_members(self, const Stratum *stratum, int32_t position, uint8_t depth,
+                                  const double[:, ::1] targets, const double[:, ::1] curvature,
+                                  const double[::1] position_weights,
+                                  double *sums) noexcept nogil:
+        """Residual, weight and number of the examples of a position in a set of contexts."""
+        cdef const double *members = stratum.members + self.depth_starts[depth]
+        cdef Py_ssize_t n = self._n_contexts_at(depth)
+        cdef double weight = position_weights[position]
+        sums[0] = dot(members, &targets[position, 0], n)
+        if curvature is None:
+            sums[1] = stratum.n_members[depth] * weight
+        else:
+            sums[1] = dot(members, &curvature[position, 0], n)
+        sums[2] = stratum.n_members[depth] * (weight > 0)
 
     cdef void _count_members(self, Stratum *stratum) noexcept nogil:
         cdef Py_ssize_t e
@@ -467,40 +520,6 @@ cdef class TreeGrower:
             stratum.n_members[self._depth_of(e)] += stratum.members[e]
             n += stratum.members[e]
         stratum.one_context = n < 2.0
-
-    cdef void _fill_stratum(self, Stratum *stratum, const double[:, ::1] targets,
-                            const double[:, ::1] curvature,
-                            const double[::1] position_weights) noexcept nogil:
-        """Sum the residuals and weights of each position over the contexts of the set."""
-        cdef Py_ssize_t i
-        cdef int32_t position
-        cdef uint8_t depth
-        weigh_rows(&targets[0, 0], stratum.positions, stratum.size, stratum.members,
-                   stratum.values, self.n_contexts)
-        if curvature is not None:
-            weigh_rows(&curvature[0, 0], stratum.positions, stratum.size, stratum.members,
-                       stratum.values + 1, self.n_contexts)
-        for i in range(stratum.size):
-            position = stratum.positions[i]
-            stratum.rows[i] = self.row_of_position[position]
-            depth = self.depth[position]
-            if curvature is None:
-                stratum.values[2 * i + 1] = stratum.n_members[depth] * position_weights[position]
-            if self.count_apart:
-                stratum.counts[2 * i] = stratum.n_members[depth] * (position_weights[position] > 0)
-                stratum.counts[2 * i + 1] = 0.0
-            if depth < self.order:
-                self._fill_shallow(stratum, i, depth, targets, curvature)
-
-    cdef void _fill_shallow(self, Stratum *stratum, Py_ssize_t i, uint8_t depth,
-                            const double[:, ::1] targets,
-                            const double[:, ::1] curvature) noexcept nogil:
-        """The same for a position near the start of its sequence, with contexts of its own."""
-        cdef const double *members = stratum.members + self.depth_starts[depth]
-        cdef Py_ssize_t n = self._n_contexts_at(depth), position = stratum.positions[i]
-        stratum.values[2 * i] = dot(members, &targets[position, 0], n)
-        if curvature is not None:
-            stratum.values[2 * i + 1] = dot(members, &curvature[position, 0], n)
 
     cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
         if depth:

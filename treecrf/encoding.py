@@ -61,8 +61,8 @@ class Plan:
 class EncodedSequences:
     """Encoded positions of some sequences.
 
-    ``row_of_position`` gives the row of each position; ``depth_of`` the number of labels before
-    it.
+    ``row_of_position`` gives the row of each position. Row r lists the ids
+    ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending, all below ``n_ids``.
     """
 
     row_of_position: np.ndarray
@@ -71,11 +71,19 @@ class EncodedSequences:
     bits: np.ndarray
     list_starts: np.ndarray
     list_ids: np.ndarray
+    n_ids: int
 
     @property
     def n_positions(self) -> int:
         """Number of positions."""
         return len(self.row_of_position)
+
+    def postings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Turn the lists around: starts of the ids, and the rows that list each, ascending."""
+        rows = np.repeat(np.arange(len(self.list_starts) - 1), np.diff(self.list_starts))
+        starts = np.cumsum(np.bincount(self.list_ids, minlength=self.n_ids))
+        by_id = rows[np.argsort(self.list_ids, kind="stable")]
+        return np.append(0, starts), by_id.astype(np.int32)
 
     def depth_of(self, order: int) -> np.ndarray:
         """Number of labels before each position, at most ``order``; uint8."""
@@ -175,7 +183,8 @@ class Encoder:
         for start, stop, piece in sequences.pieces():
             self._encode_piece(piece, rows[start:stop], codes, bits, lists)
         starts, ids = _join_lists(lists, n_rows)
-        return EncodedSequences(rows, sequences.offsets, codes, bits, starts, ids)
+        n_ids = self.plan.n_ids
+        return EncodedSequences(rows, sequences.offsets, codes, bits, starts, ids, n_ids)
 
     def _encode_piece(
         self, piece: Any, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
@@ -265,7 +274,7 @@ class Encoder:
                 codes[rows, slot] = binned
             else:
                 passed = values[:, k] > thresholds[j]
-                bits[rows, slot >> 3] |= passed.astype(np.uint8) << (slot & 7)
+                bits[rows, slot >> 3] |= passed.astype(np.uint8) << np.uint8(slot & 7)
 
     def is_single(self) -> np.ndarray:
         """Which columns have one id in a list: those whose only test is false at 0."""

@@ -11,6 +11,10 @@ from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, Encoder
 # How the tests of a run of bins follow from the bins; the kernel uses the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2
 
+# Joint histograms of two codes must stay in the nearest caches.
+MOST_PAIR_BINS = 1024
+MOST_JOINT_BINS = 8192
+
 
 @dataclass(frozen=True)
 class TestTable:
@@ -55,6 +59,37 @@ class TestTable:
 def number_tests(encoder: Encoder) -> TestTable:
     """Number all tests at all offsets of the encoder's window."""
     return _TableBuilder(encoder).build()
+
+
+def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Choose neighbouring codes of the window to be counted in joint histograms.
+
+    Returns
+    -------
+    places : int64 array (n_pairs,)
+        The first code of each pair, counted through the window.
+    widths : int64 array (n_pairs,)
+        Number of bins of the second code.
+    bins : int64 array (n_pairs + 1,)
+        First joint bin of each pair, and the number of all.
+    unpaired : int64 array
+        The other codes.
+    """
+    end = table.bit_bins[0] if len(table.bit_bins) else table.list_bins[0]
+    sizes = np.diff(table.code_bins, append=end).tolist()
+    places, unpaired, bins = [], [], [0]
+    j = 0
+    while j < len(sizes):
+        joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else MOST_PAIR_BINS + 1
+        if joint <= MOST_PAIR_BINS and bins[-1] + joint <= MOST_JOINT_BINS:
+            places.append(j)
+            bins.append(bins[-1] + joint)
+            j += 2
+        else:
+            unpaired.append(j)
+            j += 1
+    widths = [sizes[j + 1] for j in places]
+    return tuple(np.array(part, dtype=np.int64) for part in (places, widths, bins, unpaired))
 
 
 class _TableBuilder:
