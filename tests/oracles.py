@@ -227,13 +227,17 @@ def pseudo_likelihood_gradient(
 def pseudo_likelihood_curvature(
     scores: np.ndarray, labels: Sequence[int], n_labels: int, order: int
 ) -> np.ndarray:
-    """Return 2 p (1 - p) summed over the conditional probabilities p that involve each score."""
+    """Return a bound of the row sums of the absolute Hessian of the pseudo-log-likelihood.
+
+    In P(y_t | all other labels) a label of probability p has one score for every position that
+    sees it: each is in a row of the Hessian with all of them, and with those of the other labels.
+    """
     curvature = np.zeros(scores.shape)
     for t in range(len(labels)):
         touched, probabilities = _replacements(scores, labels, t, n_labels, order)
         for v, p in enumerate(probabilities):
             for entry in touched[v]:
-                curvature[entry] += 2 * p * (1 - p)
+                curvature[entry] += 2 * p * (1 - p) * len(touched[v])
     return curvature
 
 

@@ -12,6 +12,8 @@ from oracles import (
     grow_naive_tree,
     hessian_row_sums,
     indicator,
+    log_forward_backward,
+    pseudo_likelihood_curvature,
     pseudo_likelihood_gradient,
     pseudo_log_likelihood,
     window_test_truth,
@@ -130,14 +132,41 @@ def test_pseudo_likelihood_gradient_matches_finite_differences(shape):
     np.testing.assert_allclose(numeric, analytic, atol=1e-8)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pseudo_likelihood_curvature_bounds_the_hessian(shape):
+    n_labels, n_positions, order = shape
+    scores, labels = make_scores(*shape), make_labels(n_labels, n_positions)
+    curvature = pseudo_likelihood_curvature(scores, labels, n_labels, order)
+    for i in range(0, scores.size, 5):
+        entry = np.unravel_index(i, scores.shape)
+        row = finite_difference_gradient(
+            lambda s, entry=entry: pseudo_likelihood_gradient(s, labels, n_labels, order)[entry],
+            scores,
+        )
+        assert np.abs(row).sum() <= curvature[entry] + 1e-8
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_recursions_in_logarithms_agree_with_enumeration(shape):
+    n_labels, _, order = shape
+    scores = make_scores(*shape)
+    result = brute_force(scores, n_labels, order)
+    log_z, joint = log_forward_backward(scores, n_labels, order)
+    np.testing.assert_allclose(log_z, result.log_z)
+    np.testing.assert_allclose(np.exp(joint), result.joint)
+    best, through = log_forward_backward(scores, n_labels, order, np.maximum)
+    np.testing.assert_allclose(best, result.best_log_probability + result.log_z)
+    np.testing.assert_allclose(through.max(axis=(0, 2)), 0.0, atol=1e-12)
+
+
 def test_window_tests_on_symbols_and_tables():
     symbols = window_test_truth(
         ["aba", "b"], [("category", 0, -1, "a"), ("boundary", 0, 1, None), ("category", 0, 0, "b")]
     )
     assert symbols.astype(int).tolist() == [[0, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1]]
     table = [np.array([[1.0, 0.0], [2.0, 1.0], [np.nan, 1.0]])]
-    numbers = window_test_truth(table, [("number", 0, 0, 1.0), ("boolean", 1, 1, None)])
-    assert numbers.astype(int).tolist() == [[0, 1, 0], [1, 1, 0]]
+    tests = [("number", 0, 0, 1.0), ("boolean", 1, 1, None), ("at most", 0, -1, 1.0)]
+    assert window_test_truth(table, tests).astype(int).tolist() == [[0, 1, 0], [1, 1, 0], [0, 1, 0]]
 
 
 def test_naive_tree_by_hand():

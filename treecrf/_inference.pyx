@@ -484,8 +484,9 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                      double[:, :, ::1] out, double[:, :, ::1] curvature):
     """Functional gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
 
-    ``out`` is rounded as in `residuals`; ``curvature``, if given, receives the bound 2 p (1 - p),
-    summed over the conditional distributions that a score takes part in.
+    ``out`` is rounded as in `residuals`. ``curvature``, if given, receives the row sums of the
+    absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over the
+    conditional distributions that a score takes part in.
     """
     cdef Chain chain = open_chain(scores, offsets, first, last)
     cdef Py_ssize_t i, t
@@ -544,7 +545,8 @@ cdef void spread_residuals(const Chain *chain, const int32_t[::1] labels, Py_ssi
     cdef double residual, bound
     for v in range(chain.n_labels):
         residual = ((v == labels[chain.start + t]) - chain.pairs[v] + ROUND) - ROUND
-        bound = (2.0 * chain.pairs[v] * (1.0 - chain.pairs[v]) + ROUND) - ROUND
+        bound = 2.0 * chain.pairs[v] * (1.0 - chain.pairs[v])
+        bound = (bound * min(chain.order + 1, chain.length - t) + ROUND) - ROUND
         for s in range(t, min(t + chain.order + 1, chain.length)):
             context = true_context(chain, labels, s, t, v)
             label = <int32_t> v if s == t else labels[chain.start + s]

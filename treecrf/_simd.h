@@ -23,6 +23,7 @@
 
 #if defined(_MSC_VER)
 #include <intrin.h>
+#define restrict __restrict
 static inline int lowest_bit(uint64_t word)
 {
     unsigned long index;

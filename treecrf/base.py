@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf import io
+from treecrf import integrity, io
 from treecrf.boosting import (
     Booster,
     Growth,
@@ -29,10 +29,16 @@ from treecrf.boosting import (
 from treecrf.contexts import check_order
 from treecrf.encoding import EncodedSequences, Encoder
 from treecrf.forest import Forest
-from treecrf.labels import as_label_arrays, encode_labels, find_classes
+from treecrf.labels import as_label_arrays, check_kind, encode_labels, find_classes
 from treecrf.progress import Progress
-from treecrf.sequences import Sequences, as_sequences
+from treecrf.sequences import Sequences, Trained, as_sequences
 from treecrf.threads import Threads
+
+# Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
+LARGEST_WEIGHT = 1e6
+
+# Codes of a window are counted for every position.
+LARGEST_WINDOW = 10_000
 
 # Second-order leaves can be far off where there is little curvature.
 MOST_NEWTON_STEP = 4.0
@@ -46,7 +52,7 @@ class BoostedSequenceClassifier(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "order": [Interval(numbers.Integral, 0, None, closed="left")],
-        "window": [Interval(numbers.Integral, 0, None, closed="left"), tuple, list],
+        "window": [numbers.Integral, tuple, list],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -63,7 +69,11 @@ class BoostedSequenceClassifier(BaseEstimator):
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "n_jobs": [numbers.Integral, None],
+        "n_jobs": [
+            Interval(numbers.Integral, 1, None, closed="left"),
+            Interval(numbers.Integral, None, -1, closed="right"),
+            None,
+        ],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -108,11 +118,12 @@ class BoostedSequenceClassifier(BaseEstimator):
     def _train(self, X: Any, y: Any, X_val: Any, y_val: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
-        sequences, labels = _checked(X, y, earlier.get("n_features_in_"))
+        trained_on = earlier["_encoder"].trained_on if earlier else None
+        sequences, labels = _checked(X, y, trained_on)
         rng = check_random_state(self.random_state)
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
-        sequences, labels, held_out = self._hold_out(sequences, labels, X_val, y_val, seed)
         classes = earlier["classes_"] if earlier else find_classes(labels)
+        sequences, labels, held_out = self._hold_out(sequences, labels, X_val, y_val, seed)
         check_order(len(classes), self.order)
         if earlier:
             encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
@@ -144,10 +155,13 @@ class BoostedSequenceClassifier(BaseEstimator):
         self, sequences: Sequences, labels: list, X_val: Any, y_val: Any, seed: int
     ) -> tuple[Sequences, list, tuple[Sequences, list] | None]:
         """Training sequences and labels, and those for validation."""
+        if (X_val is None) != (y_val is None):
+            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+            raise ValueError(f"{given} is given without {missing}")
         if X_val is not None:
-            if y_val is None:
-                raise ValueError("X_val is given without y_val")
-            return sequences, labels, _checked(X_val, y_val, sequences.n_features)
+            kind = "symbols" if sequences.form == "symbols" else "table"
+            like = Trained(kind, sequences.n_features, sequences.names)
+            return sequences, labels, _checked(X_val, y_val, like)
         if not self.early_stopping:
             return sequences, labels, None
         n = sequences.n_sequences
@@ -234,9 +248,16 @@ class BoostedSequenceClassifier(BaseEstimator):
         """Weight of each position: that of its true label."""
         if self.class_weight is None:
             return np.ones(len(codes))
+        if isinstance(self.class_weight, dict):
+            unknown = [k for k in self.class_weight if k not in set(classes.tolist())]
+            if unknown:
+                raise ValueError(f"class_weight has {unknown}, but y holds only {classes.tolist()}")
         weights = compute_class_weight(self.class_weight, classes=classes, y=np.concatenate(labels))
-        if not (weights > 0).all():
-            raise ValueError(f"class_weight gives {weights.tolist()}; weights must be positive")
+        if not ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
+            raise ValueError(
+                f"class_weight gives {weights.tolist()}; weights must be positive and lie between "
+                f"{1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
+            )
         return weights[codes]
 
     def _summary(
@@ -255,31 +276,44 @@ class BoostedSequenceClassifier(BaseEstimator):
         n_iter = forest.n_iter - (len(history.train) - 1) + n_new
         forest = forest.copy(n_iter)
         before = earlier.get("train_score_", np.zeros(1))[:-1]
-        before_validation = earlier.get("validation_score_", np.zeros(0))[:-1]
+        validation = np.zeros(0)
+        if history.validation:
+            validation = np.append(
+                self._validation_before(earlier, before), history.validation[: n_new + 1]
+            )
         gains = forest.gains(encoder.n_features)
-        return {
+        names = {} if encoder.names is None else {"feature_names_in_": np.array(encoder.names)}
+        return names | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
             "n_iter_": n_iter,
             "train_score_": np.append(before, history.train[: n_new + 1]),
-            "validation_score_": np.append(before_validation, history.validation[: n_new + 1]),
+            "validation_score_": validation,
             "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
             "_encoder": encoder,
             "_forest": forest,
             "_seed": seed,
         }
 
+    @staticmethod
+    def _validation_before(earlier: dict, train_before: np.ndarray) -> np.ndarray:
+        """Validation scores before a warm start; NaN where none were taken."""
+        if not earlier:
+            return np.zeros(0)
+        scores = earlier["validation_score_"][:-1]
+        return scores if len(scores) else np.full(len(train_before), np.nan)
+
     def _window(self) -> tuple[int, int]:
-        if isinstance(self.window, numbers.Integral):
-            return int(self.window), int(self.window)
-        if len(self.window) != 2 or not all(
-            isinstance(w, numbers.Integral) and w >= 0 for w in self.window
+        window = self.window
+        sides = (window, window) if isinstance(window, numbers.Integral) else tuple(window)
+        if len(sides) != 2 or not all(
+            isinstance(w, numbers.Integral) and 0 <= w <= LARGEST_WINDOW for w in sides
         ):
             raise ValueError(
                 f"window={self.window!r}; expected an integer or a pair (left, right) of integers "
-                "of at least 0"
+                f"from 0 to {LARGEST_WINDOW}"
             )
-        return int(self.window[0]), int(self.window[1])
+        return int(sides[0]), int(sides[1])
 
     @abstractmethod
     def _objective(
@@ -291,7 +325,7 @@ class BoostedSequenceClassifier(BaseEstimator):
 
     def _encoded(self, X: Any) -> EncodedSequences:
         check_is_fitted(self, "_forest")
-        return self._encoder.encode(as_sequences(X, self.n_features_in_))
+        return self._encoder.encode(as_sequences(X, self._encoder.trained_on))
 
     def _scores(self, X: Any, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Scores of all positions and the offsets of the sequences."""
@@ -302,7 +336,7 @@ class BoostedSequenceClassifier(BaseEstimator):
         self, X: Any, y: Any, threads: Threads
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         check_is_fitted(self, "_forest")
-        sequences, labels = _checked(X, y, self.n_features_in_)
+        sequences, labels = _checked(X, y, self._encoder.trained_on)
         codes = encode_labels(labels, self.classes_)
         encoded = self._encoder.encode(sequences)
         scores = self._forest.scores(self._encoder, encoded, threads)
@@ -321,8 +355,9 @@ class BoostedSequenceClassifier(BaseEstimator):
         float
         """
         check_is_fitted(self, "_forest")
-        sequences = as_sequences(X, self.n_features_in_)
-        labels = as_label_arrays(y, np.diff(sequences.offsets))
+        X = list(X) if isinstance(X, Iterator) else X
+        _, labels = _checked(X, y, self._encoder.trained_on)
+        check_kind(labels, self.classes_)
         return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate(labels)))
 
     # Saved models
@@ -361,26 +396,32 @@ class BoostedSequenceClassifier(BaseEstimator):
         return values, arrays | encoder_arrays | forest
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
-        """Take over the state of a saved model."""
+        """Take over the state of a saved model, if its parts fit together."""
+        self._validate_params()
         packed = {
             name.removeprefix("forest."): array
             for name, array in arrays.items()
             if name.startswith("forest.")
         }
         self.classes_ = arrays["classes"]
+        self._encoder = io.encoder_from_state(values["encoder"], arrays)
+        self.n_iter_, self._seed, order = (int(values[key]) for key in ("n_iter", "seed", "order"))
+        integrity.check_classes(self.classes_)
+        check_order(len(self.classes_), order)
+        integrity.check_encoder(self._encoder)
+        integrity.check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
+        self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.train_score_ = arrays["train_score"]
         self.validation_score_ = arrays["validation_score"]
         self.feature_importances_ = arrays["feature_importances"]
-        self.n_iter_ = values["n_iter"]
-        self._seed = values["seed"]
-        self._encoder = io.encoder_from_state(values["encoder"], arrays)
-        self._forest = Forest.unpack(len(self.classes_), values["order"], packed)
         self.n_features_in_ = self._encoder.n_features
+        if self._encoder.names is not None:
+            self.feature_names_in_ = np.array(self._encoder.names)
         return self
 
 
-def _checked(X: Any, y: Any, n_features: int | None) -> tuple[Sequences, list[np.ndarray]]:
-    sequences = as_sequences(X, n_features)
+def _checked(X: Any, y: Any, trained_on: Trained | None) -> tuple[Sequences, list[np.ndarray]]:
+    sequences = as_sequences(X, trained_on)
     return sequences, as_label_arrays(y, np.diff(sequences.offsets))
 
 

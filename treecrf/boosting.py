@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from treecrf._tree import TreeGrower
+from treecrf.bundling import bundle
 from treecrf.encoding import EncodedSequences, Encoder
 from treecrf.forest import Forest
 from treecrf.threads import Threads
@@ -74,12 +75,12 @@ class Booster:
         threads: Threads,
     ):
         self.forest = forest
-        self.encoded = encoded
+        plan, self.encoded = bundle(encoder, encoded)
         self.objective = objective
         self.growth = growth
-        self.position_weights = position_weights
+        self.position_weights = np.rint(position_weights * ROUND) / ROUND
         self.threads = threads
-        self.table = number_tests(encoder)
+        self.table = number_tests(encoder, plan)
         self.scores = forest.scores(encoder, encoded, threads)
         self.weighted = bool((position_weights != 1).any())
         self._growers = self._make_growers()
@@ -92,6 +93,7 @@ class Booster:
         # Weights count examples unless something else is in them.
         uncounted = curved or self.weighted or growth.subsample < 1
         fewest = 0 if uncounted and growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        n_examples = max(2, self.scores[0].size)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
             growers.put(
@@ -101,7 +103,7 @@ class Booster:
                     depth,
                     n_labels=forest.n_labels,
                     order=forest.order,
-                    max_leaf_nodes=growth.max_leaf_nodes,
+                    max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
                     l2_regularization=growth.l2_regularization,
                     min_gain=growth.min_gain,
                     min_samples_leaf=fewest,

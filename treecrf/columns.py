@@ -76,9 +76,8 @@ def _numbers(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> l
     sampled = _sample(sequences, rng)
     if sparse.issparse(sampled):
         sampled = sampled.tocsc()
-        n = sampled.shape[0]
         return [
-            Column("number", _thresholds(_column_with_zeros(sampled, j, n), max_bins))
+            Column("number", _thresholds(_column_with_zero(sampled, j), max_bins))
             for j in range(sequences.n_features)
         ]
     return [
@@ -87,10 +86,14 @@ def _numbers(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> l
     ]
 
 
-def _column_with_zeros(matrix: Any, j: int, n: int) -> np.ndarray:
-    """Sorted values of a column of a CSC matrix; its many zeros stand for fewer when all agree."""
+def _column_with_zero(matrix: Any, j: int) -> np.ndarray:
+    """Sorted values of a column of a CSC matrix.
+
+    All its zeros count as one, lest they take every quantile.
+    """
     values = matrix.data[matrix.indptr[j] : matrix.indptr[j + 1]].astype(np.float64)
-    return np.sort(np.concatenate([values, np.zeros(n - len(values))]))
+    zeros = np.zeros(int(len(values) < matrix.shape[0]))
+    return np.sort(np.concatenate([values, zeros]))
 
 
 def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
@@ -112,11 +115,11 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
 
 def _thresholds(values: np.ndarray, max_bins: int) -> np.ndarray:
     """Thresholds for sorted values: between all distinct ones, or at quantiles."""
-    distinct = values[np.append(True, np.diff(values) > 0)]
+    distinct = values[np.append(True, values[1:] > values[:-1])]
     if len(distinct) > max_bins:
         places = np.linspace(0, len(values) - 1, max_bins + 1)[1:-1]
-        below = np.unique(np.searchsorted(distinct, values[places.astype(np.int64)]))
-        below = below[below < len(distinct) - 1]
+        quantiles = np.searchsorted(distinct, values[places.astype(np.int64)])
+        below = np.unique(np.minimum(quantiles, len(distinct) - 2))
     else:
         below = np.arange(len(distinct) - 1)
     low, high = distinct[below], distinct[below + 1]

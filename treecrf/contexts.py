@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-MOST_CONTEXTS = 1 << 24
+MOST_SCORES_LOG2 = 24
 
 
 def check_order(n_labels: int, order: int) -> None:
@@ -15,10 +17,10 @@ def check_order(n_labels: int, order: int) -> None:
     ValueError
         If ``n_labels ** order`` is too large.
     """
-    if n_labels ** (order + 1) > MOST_CONTEXTS:
+    if (order + 1) * math.log2(n_labels) > MOST_SCORES_LOG2:
         raise ValueError(
-            f"order={order} with {n_labels} labels makes {n_labels ** (order + 1)} scores a "
-            f"position; at most {MOST_CONTEXTS} are possible"
+            f"order={order} with {n_labels} labels makes {n_labels}**{order + 1} scores a "
+            f"position; at most 2**{MOST_SCORES_LOG2} are possible"
         )
 
 

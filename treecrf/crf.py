@@ -134,7 +134,7 @@ class TreeCRF(BoostedSequenceClassifier):
         Newton boosting: leaves are divided by the curvature of the likelihood instead of the
         number of examples. The curvature is a bound for which steps of length 1 are safe.
     min_gain : float, default=0.0
-        A split must reduce the squared error by more than this. 0.01 saves time at no cost.
+        A split must reduce the squared error by more than this.
     min_samples_leaf : int, default=1
         Fewest examples, pairs of position and previous labels, on a side of a split.
     max_features : float, default=1.0
@@ -176,16 +176,16 @@ class TreeCRF(BoostedSequenceClassifier):
         The labels, sorted.
     n_iter_ : int
         Number of boosting iterations of the model.
-    train_score_ : float array (n_iter_ + 1,)
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood of a training position before the first and after each iteration.
     validation_score_ : float array
         The same for held-out sequences; empty without them.
-    feature_importances_ : float array (n_features_in_,)
+    feature_importances_ : float array of shape ``(n_features_in_,)``
         Share of the splits' total gain that each feature has, at all offsets together.
     n_features_in_ : int
         Number of features; 1 for symbols.
-    feature_names_in_ : array (n_features_in_,)
-        Names of the features, where the input has names.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where all sequences are data frames with string columns.
 
     See Also
     --------

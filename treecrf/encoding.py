@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.columns import Column, learn_columns, only_thresholds
-from treecrf.sequences import Sequences
+from treecrf.sequences import Sequences, Trained
 
 # Storage of a column.
 CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
@@ -45,12 +45,14 @@ MOST_CODES = 254
 class Plan:
     """Where each column is stored.
 
-    ``slots`` holds a code column, a bit, or the first id of a list; ``zeros`` the bin of the
-    value 0 of a number in a list, whose tests point away from 0.
+    ``slots`` holds a code column, a bit, or the first id of a list; ``first_codes`` the code of a
+    column's first value; ``zeros`` the bin of the value 0 of a number in a list, whose tests point
+    away from 0.
     """
 
     storage: np.ndarray
     slots: np.ndarray
+    first_codes: np.ndarray
     zeros: np.ndarray
     n_codes: np.ndarray
     n_bits: int
@@ -106,6 +108,7 @@ class Encoder:
     columns: list[Column]
     plan: Plan
     form: str
+    names: tuple[str, ...] | None
 
     def __init__(self, window: tuple[int, int], max_bins: int = 255):
         self.window = window
@@ -114,14 +117,17 @@ class Encoder:
     def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
         """Learn categories, thresholds and where to store each column."""
         self.form = "symbols" if sequences.form == "symbols" else "table"
+        self.names = sequences.names
         columns, shares = learn_columns(sequences, self.max_bins, rng)
         self.columns = columns
         self.plan = self._make_plan(shares, sequences.form == "sparse")
         return self
 
-    def restore(self, form: str, columns: list[Column], plan: Plan) -> Encoder:
+    def restore(
+        self, form: str, names: tuple[str, ...] | None, columns: list[Column], plan: Plan
+    ) -> Encoder:
         """Take over what an earlier encoder has learned."""
-        self.form, self.columns, self.plan = form, columns, plan
+        self.form, self.names, self.columns, self.plan = form, names, columns, plan
         return self
 
     @property
@@ -132,7 +138,7 @@ class Encoder:
     def _make_plan(self, shares: np.ndarray, is_sparse: bool) -> Plan:
         n = len(self.columns)
         storage = np.full(n, NOWHERE, dtype=np.int8)
-        slots, zeros = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+        slots, first_codes, zeros = np.zeros((3, n), dtype=np.int32)
         n_codes: list[int] = []
         n_bits = n_ids = 0
         if any(self.window) and not any(map(fits_codes, self.columns)):
@@ -148,6 +154,7 @@ class Encoder:
                 n_bits += 1
             elif fits_codes(column) or (not single and column.kind == "number" and not is_sparse):
                 storage[j], slots[j] = CODES, len(n_codes)
+                first_codes[j] = column.kind == "category"
                 n_codes.append(column.n_tests + 1 + (column.kind == "category"))
             else:
                 storage[j], slots[j] = LISTS, n_ids
@@ -155,18 +162,25 @@ class Encoder:
                     zeros[j] = np.searchsorted(column.values, 0.0, side="left")
                 single_id = single and zeros[j] == 0
                 n_ids += column.n_tests + (column.kind == "number" and not single_id)
-        return Plan(storage, slots, zeros, np.array(n_codes, dtype=np.int64), n_bits, n_ids)
+        return Plan(
+            storage, slots, first_codes, zeros, np.array(n_codes, dtype=np.int64), n_bits, n_ids
+        )
+
+    @property
+    def trained_on(self) -> Trained:
+        """What sequences must be like to be encoded."""
+        return Trained(self.form, len(self.columns), self.names)
 
     def check(self, sequences: Sequences) -> None:
         """Refuse sequences of another form than those learned from."""
-        form = "symbols" if sequences.form == "symbols" else "table"
-        if form != self.form:
-            raise TypeError(f"the model was trained on {self.form}, X holds {form}")
-        if form == "symbols" and self.columns[0].values.dtype.kind != sequences.dtype.kind:
+        self.trained_on.check_form(sequences.form)
+        if self.form == "table":
+            return
+        learned, given = self.columns[0].values.dtype.kind, sequences.dtype.kind
+        if learned != given:
             names = {"U": "strings", "i": "integers"}
             raise TypeError(
-                f"the model was trained on {names[self.columns[0].values.dtype.kind]}, the symbols "
-                f"of X are {names[sequences.dtype.kind]}"
+                f"the model was trained on {names[learned]}, the symbols of X are {names[given]}"
             )
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
@@ -208,7 +222,9 @@ class Encoder:
     def _encode_dense(
         self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
     ) -> None:
-        plan, is_bool = self.plan, piece.dtype.kind == "b"
+        plan = self.plan
+        # A model of numbers may be given booleans.
+        is_bool = piece.dtype.kind == "b" and all(c.kind == "boolean" for c in self.columns)
         for j in np.flatnonzero(plan.storage == CODES):
             binned = np.searchsorted(self.columns[j].values, piece[:, j], side="left")
             codes[rows, plan.slots[j]] = binned
@@ -285,23 +301,24 @@ class Encoder:
         return only_thresholds(self.columns)
 
     def storage_of(
-        self, columns: np.ndarray, values: np.ndarray
+        self, columns: np.ndarray, values: np.ndarray, plan: Plan | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where to look for the answer to tests: kinds, slots, lows and highs (int32 arrays)."""
-        plan, real = self.plan, np.maximum(columns, 0)
-        storage = np.where(columns == BOUNDARY, CODES, plan.storage[real])
-        is_category = np.array([c.kind == "category" for c in self.columns])[real]
-        slots = np.where(columns == BOUNDARY, 0, plan.slots[real])
-        first, zeros = plan.slots[real] + values, plan.zeros[real]
+        plan, real, outside = plan or self.plan, np.maximum(columns, 0), columns == BOUNDARY
+        is_number = np.array([c.kind == "number" for c in self.columns])[real]
+        is_single = self.is_single()[real]
+        storage = np.where(outside, CODES, plan.storage[real])
+        slots, zeros = np.where(outside, 0, plan.slots[real]), plan.zeros[real]
+        above = is_number & ~outside & (plan.first_codes[real] == 0)
+        codes = np.where(outside, 0, plan.first_codes[real] + values)
+        # Numbers in lists: ids below 0's bin say yes to `x <= threshold`, those above to the rest.
+        ids, below = plan.slots[real] + values, values < zeros
         ends = plan.slots[real] + np.array([c.n_tests + 1 for c in self.columns])[real]
-        equal = (columns == BOUNDARY) | is_category
-        kinds = np.choose(storage, [np.where(equal, CODE_EQUAL, CODE_ABOVE), BIT, LISTED, LISTED])
-        code = np.where(columns == BOUNDARY, 0, values + is_category)
-        below = values < zeros
-        one_id = is_category | self.is_single()[real]
-        lows = np.where(one_id, first, np.where(below, plan.slots[real], first + 1))
-        highs = np.where(one_id | below, first + 1, ends)
-        lows = np.choose(storage, [code, slots & 7, lows, lows])
+        one_id = is_single | ~is_number
+        lows = np.where(one_id, ids, np.where(below, plan.slots[real], ids + 1))
+        highs = np.where(one_id | below, ids + 1, ends)
+        kinds = np.choose(storage, [np.where(above, CODE_ABOVE, CODE_EQUAL), BIT, LISTED, LISTED])
+        lows = np.choose(storage, [codes, slots & 7, lows, lows])
         slots = np.choose(storage, [slots, slots >> 3, 0, 0])
         return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
 

@@ -1,17 +1,19 @@
 """Saved models: one file of numbers and text, with a version and a checksum.
 
-A file is a line of magic bytes, the format's version, the SHA-256 of what follows, and a NumPy
+A file is a line of magic bytes, the SHA-256 of what follows, the format's version, and a NumPy
 archive: the arrays of the model and, as bytes of JSON, its parameters. The archive is read without
 pickle, and only after the checksum has been found right.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
-import tempfile
+import zipfile
+from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
@@ -23,7 +25,7 @@ from treecrf.encoding import Encoder, Plan
 MAGIC = b"treecrf model\n"
 VERSION = 1
 CHECKSUM_BYTES = hashlib.sha256().digest_size
-HEADER_BYTES = len(MAGIC) + 4 + CHECKSUM_BYTES
+PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes")
 KINDS = ("boolean", "category", "number")
 
 
@@ -38,14 +40,14 @@ def write(path: str | PathLike, values: dict, arrays: dict[str, np.ndarray]) -> 
     np.savez_compressed(buffer, allow_pickle=False, **arrays, **{"json": text})
     payload = VERSION.to_bytes(4, "little") + buffer.getvalue()
     checksum = hashlib.sha256(payload).digest()
-    directory = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(MAGIC + checksum + payload)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
 
 
@@ -70,9 +72,28 @@ def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
         raise ModelFileError(
             f"{path}: format {version}; this version of treecrf reads formats up to {VERSION}"
         )
-    with np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
+    with misfits(path), np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
         arrays = dict(archive)
-    return json.loads(arrays.pop("json").tobytes()), arrays
+        return json.loads(arrays.pop("json").tobytes()), arrays
+
+
+@contextlib.contextmanager
+def misfits(path: str | PathLike) -> Iterator[None]:
+    """Turn the errors of content that is no model into a `ModelFileError`."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise ModelFileError(f"{path}: the content is not that of a model: {error}") from error
 
 
 def plain_parameters(parameters: dict) -> dict:
@@ -106,6 +127,7 @@ def restored_parameters(parameters: dict) -> dict:
 def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
     """What a saved model holds of an encoder."""
     values = {"window": list(encoder.window), "max_bins": encoder.max_bins, "form": encoder.form}
+    values["names"] = None if encoder.names is None else list(encoder.names)
     numbers = [c.values for c in encoder.columns if c.kind == "number"]
     arrays = {
         "columns.kinds": np.array([KINDS.index(c.kind) for c in encoder.columns], dtype=np.uint8),
@@ -116,9 +138,8 @@ def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
         if column.kind == "category":
             arrays[f"columns.categories.{j}"] = column.values
     plan = encoder.plan
-    arrays |= {f"plan.{name}": getattr(plan, name) for name in ("storage", "slots", "zeros")}
+    arrays |= {f"plan.{name}": getattr(plan, name) for name in PLAN_ARRAYS}
     values |= {"n_bits": plan.n_bits, "n_ids": plan.n_ids}
-    arrays["plan.n_codes"] = plan.n_codes
     return values, arrays
 
 
@@ -134,13 +155,10 @@ def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
             columns.append(Column("category", arrays[f"columns.categories.{j}"]))
         else:
             columns.append(Column("boolean"))
-    plan = Plan(
-        arrays["plan.storage"],
-        arrays["plan.slots"],
-        arrays["plan.zeros"],
-        arrays["plan.n_codes"],
-        values["n_bits"],
-        values["n_ids"],
-    )
+    if used != len(arrays["columns.thresholds"]) or [len(c.values) for c in columns] != sizes:
+        raise ValueError("its columns are not those of a model")
+    parts = {name: arrays[f"plan.{name}"] for name in PLAN_ARRAYS}
+    plan = Plan(**parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
     encoder = Encoder(tuple(values["window"]), values["max_bins"])
-    return encoder.restore(values["form"], columns, plan)
+    names = None if values["names"] is None else tuple(values["names"])
+    return encoder.restore(values["form"], names, columns, plan)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from treecrf.sequences import characters
 
@@ -42,13 +44,10 @@ def listed(y: Any, name: str) -> list:
     """
     if isinstance(y, str):
         raise TypeError(f"{name} is a string; expected a list of label sequences")
-    try:
-        items = iter(y)
-    except TypeError:
-        raise TypeError(
-            f"{name} is of type {type(y).__name__}; expected a list of label sequences"
-        ) from None
-    return list(items)
+    unordered = isinstance(y, (bytes, dict, set, frozenset)) or sparse.issparse(y)
+    if unordered or not isinstance(y, Iterable):
+        raise TypeError(f"{name} is of type {type(y).__name__}; expected a list of label sequences")
+    return list(y)
 
 
 def label_array(item: Any, where: str) -> np.ndarray:
@@ -68,6 +67,8 @@ def label_array(item: Any, where: str) -> np.ndarray:
     """
     if isinstance(item, str):
         return characters(item)
+    if np.ma.is_masked(item):
+        raise ValueError(f"{where}: labels are masked; every position needs a label")
     # A list goes through object, for NumPy would turn ["a", 1] into two strings.
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
@@ -75,7 +76,11 @@ def label_array(item: Any, where: str) -> np.ndarray:
     if array.dtype.kind not in "biufU":
         _check_types(array, where)
         array = np.array(array.tolist())
-    return array if array.dtype.kind in "biuU" else _whole_numbers(array, where)
+    if array.dtype.kind in "bU":
+        return array
+    if array.dtype.kind in "iu" and array.max(initial=0) <= np.iinfo(np.int64).max:
+        return array.astype(np.int64)
+    return _whole_numbers(array, where)
 
 
 def label_kind(array: np.ndarray) -> str:
@@ -119,9 +124,8 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     ValueError
         If a label is not among the (sorted) classes.
     """
+    check_kind(arrays, classes)
     flat = np.concatenate(arrays)
-    if label_kind(flat) != label_kind(classes):
-        raise ValueError(f"labels are of type {flat.dtype}, the model's are {classes.dtype}")
     codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
     unknown = classes[codes] != flat
     if unknown.any():
@@ -133,6 +137,12 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
             f"sequence {i}, position {t}: label {flat[position].item()!r} was not seen in training"
         )
     return codes.astype(np.int32)
+
+
+def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
+    """Refuse strings where the model's labels are numbers, and the reverse."""
+    if label_kind(arrays[0]) != label_kind(classes):
+        raise ValueError(f"labels are of type {arrays[0].dtype}, the model's are {classes.dtype}")
 
 
 def find_classes(arrays: list[np.ndarray]) -> np.ndarray:

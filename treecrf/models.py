@@ -25,6 +25,8 @@ def load(path: str | PathLike) -> BoostedSequenceClassifier:
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ModelFileError
         If the file is not a saved model, is damaged or incomplete, or is of a newer version. Such
         a file is never executed.
@@ -39,7 +41,9 @@ def load(path: str | PathLike) -> BoostedSequenceClassifier:
     ['x', 'y']
     """
     values, arrays = io.read(path)
-    if values["class"] not in CLASSES:
-        raise io.ModelFileError(f"{path}: a model of the unknown class {values['class']!r}")
-    estimator = CLASSES[values["class"]](**io.restored_parameters(values["parameters"]))
-    return estimator._restore(values, arrays)
+    with io.misfits(path):
+        name = values["class"]
+        if name not in CLASSES:
+            raise io.ModelFileError(f"{path}: a model of the unknown class {name!r}")
+        estimator = CLASSES[name](**io.restored_parameters(values["parameters"]))
+        return estimator._restore(values, arrays)

@@ -20,6 +20,21 @@ FORMS = (
 
 
 @dataclass(frozen=True)
+class Trained:
+    """What a model was trained on: ``"symbols"`` or ``"table"``, the width, and column names."""
+
+    form: str
+    n_features: int
+    names: tuple[str, ...] | None = None
+
+    def check_form(self, form: str) -> None:
+        """Refuse symbols where the model knows tables, and the reverse."""
+        kind = "symbols" if form == "symbols" else "table"
+        if kind != self.form:
+            raise TypeError(f"the model was trained on {self.form}, X holds {kind}")
+
+
+@dataclass(frozen=True)
 class Sequences:
     """Checked sequences, one after another.
 
@@ -33,6 +48,8 @@ class Sequences:
     n_features : int
     dtype : numpy dtype
         Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
+    names : tuple of str, optional
+        Names of the features.
     """
 
     form: str
@@ -40,6 +57,7 @@ class Sequences:
     offsets: np.ndarray
     n_features: int
     dtype: np.dtype
+    names: tuple[str, ...] | None = None
 
     @property
     def n_sequences(self) -> int:
@@ -74,7 +92,8 @@ class Sequences:
         """The chosen sequences, in the given order."""
         items = [self.items[i] for i in indices]
         lengths = np.diff(self.offsets)[indices]
-        return Sequences(self.form, items, offsets_of(lengths), self.n_features, self.dtype)
+        offsets = offsets_of(lengths)
+        return Sequences(self.form, items, offsets, self.n_features, self.dtype, self.names)
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
@@ -89,14 +108,14 @@ def characters(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")
 
 
-def as_sequences(X: Any, n_features: int | None = None) -> Sequences:
+def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
     """Check and pack the sequences that a user gives.
 
     Parameters
     ----------
     X : iterable of sequences
-    n_features : int, optional
-        Number of features that every sequence must have.
+    trained_on : Trained, optional
+        What the sequences must be like.
 
     Returns
     -------
@@ -108,7 +127,8 @@ def as_sequences(X: Any, n_features: int | None = None) -> Sequences:
         If X is not a list of sequences of one form, or a sequence is empty, has another width
         than the others, or holds NaN or infinite values.
     """
-    items = [_as_item(item, i) for i, item in enumerate(_listed(X))]
+    given = _listed(X)
+    items = [_as_item(item, i) for i, item in enumerate(given)]
     if not items:
         raise ValueError("X holds no sequences")
     form = _form(items[0])
@@ -120,20 +140,24 @@ def as_sequences(X: Any, n_features: int | None = None) -> Sequences:
             )
         if _length(item) == 0:
             raise ValueError(f"sequence {i} is empty: a sequence needs at least one position")
+    if trained_on is not None:
+        trained_on.check_form(form)
     if form == "symbols":
         width, dtype = 1, _common_symbol_type(items)
         items = _of_one_kind(items)
     else:
-        width = _common_width(items, n_features)
+        width = _common_width(items, trained_on)
         dtype = np.result_type(*{item.dtype for item in items})
         if dtype.kind == "f":
             _refuse_non_finite(items)
-    return Sequences(form, items, offsets_of([_length(i) for i in items]), width, dtype)
+    names = _common_names(given, trained_on)
+    return Sequences(form, items, offsets_of([_length(i) for i in items]), width, dtype, names)
 
 
 def _listed(X: Any) -> list:
     flat = isinstance(X, np.ndarray) and X.ndim < 3 and X.dtype != object
-    if isinstance(X, str) or sparse.issparse(X) or flat:
+    single = isinstance(X, (str, bytes, dict, set, frozenset)) or hasattr(X, "columns")
+    if single or sparse.issparse(X) or flat:
         raise TypeError(
             f"X is {_describe(X)}; expected a list of sequences: put a single sequence into a "
             f"list, [X]; {FORMS}"
@@ -144,12 +168,34 @@ def _listed(X: Any) -> list:
         raise TypeError(f"X is {_describe(X)}; expected a list of sequences; {FORMS}") from None
 
 
+def _names_of(item: Any) -> tuple[str, ...] | None:
+    """Column names of a data frame, if all are strings."""
+    names = tuple(getattr(item, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _common_names(given: list, trained_on: Trained | None) -> tuple[str, ...] | None:
+    first = _names_of(given[0])
+    expected = trained_on.names if trained_on is not None and trained_on.names else first
+    for i, item in enumerate(given):
+        names = _names_of(item)
+        if names != first or (names and names != expected):
+            raise ValueError(
+                f"sequence {i} has the columns {list(names or ())}, expected {list(expected or ())}"
+            )
+    return first
+
+
 def _as_item(item: Any, i: int) -> Any:
     """One sequence as a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
     if isinstance(item, str):
         return item
+    if sparse.issparse(item) and item.ndim == 2:
+        return _tidy(_numeric(item, i))
     if sparse.issparse(item):
-        return _numeric(sparse.csr_array(item), i)
+        raise ValueError(f"sequence {i} has {item.ndim} dimensions; {FORMS}")
+    if np.ma.is_masked(item):
+        raise ValueError(f"sequence {i} has masked values; missing values are not supported")
     try:
         array = np.asarray(item)
     except ValueError as error:
@@ -168,6 +214,14 @@ def _numeric(array: Any, i: int) -> Any:
             "float values"
         )
     return array
+
+
+def _tidy(matrix: Any) -> Any:
+    """A CSR matrix of its own, without stored zeros and duplicates."""
+    matrix = sparse.csr_array(matrix, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _symbols(array: np.ndarray, item: Any, i: int) -> np.ndarray:
@@ -229,11 +283,11 @@ def _of_one_kind(items: list) -> list:
     return [characters(item) if isinstance(item, str) else item for item in items]
 
 
-def _common_width(items: list, n_features: int | None) -> int:
-    width = items[0].shape[1] if n_features is None else n_features
+def _common_width(items: list, trained_on: Trained | None) -> int:
+    width = items[0].shape[1] if trained_on is None else trained_on.n_features
     for i, item in enumerate(items):
         if item.shape[1] != width:
-            other = "sequence 0 has" if n_features is None else "the model was trained with"
+            other = "sequence 0 has" if trained_on is None else "the model was trained with"
             raise ValueError(f"sequence {i} has {item.shape[1]} features, {other} {width}")
     if width == 0:
         raise ValueError("the sequences have 0 features; at least 1 is needed")
@@ -244,14 +298,18 @@ def _refuse_non_finite(items: list) -> None:
     for i, item in enumerate(items):
         values = item.data if sparse.issparse(item) else item
         # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
-        if item.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
-            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            if item.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+                continue
         bad = ~np.isfinite(values)
         if not bad.any():
             continue
-        place = tuple(int(axis[0]) for axis in np.nonzero(bad))
         if sparse.issparse(item):
-            where, value = "", values[place]
+            t, feature = (int(axis[bad][0]) for axis in (item.tocoo().row, item.indices))
+            value = values[bad][0]
         else:
-            where, value = f", position {place[0]}, feature {place[1]}", values[place]
-        raise ValueError(f"sequence {i}{where}: {value} is not a finite number")
+            t, feature = (int(axis[0]) for axis in np.nonzero(bad))
+            value = values[t, feature]
+        raise ValueError(
+            f"sequence {i}, position {t}, feature {feature}: {value} is not a finite number"
+        )

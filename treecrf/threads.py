@@ -23,7 +23,7 @@ class Threads:
     """
 
     def __init__(self, n_jobs: int | None):
-        self.n_threads = effective_n_jobs(n_jobs or 1)
+        self.n_threads = effective_n_jobs(1 if n_jobs is None else n_jobs)
         self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
 
     def __enter__(self) -> Threads:

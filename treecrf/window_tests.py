@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, Encoder
+from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, Encoder, Plan
 
 # How the tests of a run of bins follow from the bins; the kernel uses the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2
@@ -56,9 +56,9 @@ class TestTable:
         return len(self.feature_starts) - 1
 
 
-def number_tests(encoder: Encoder) -> TestTable:
-    """Number all tests at all offsets of the encoder's window."""
-    return _TableBuilder(encoder).build()
+def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
+    """Number all tests at all offsets of the encoder's window, where the plan has the columns."""
+    return _TableBuilder(encoder, plan or encoder.plan).build()
 
 
 def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -95,9 +95,9 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 class _TableBuilder:
     """Lays out the bins of a histogram and the tests that they judge."""
 
-    def __init__(self, encoder: Encoder):
+    def __init__(self, encoder: Encoder, plan: Plan):
         self.encoder = encoder
-        self.plan = encoder.plan
+        self.plan = plan
         self.left, self.right = encoder.window
         self.offsets = range(-self.left, self.right + 1)
         self.runs: list[tuple[int, int, int]] = []
@@ -112,7 +112,7 @@ class _TableBuilder:
         bins, columns, offsets, values = (
             np.array(self.tests, dtype=np.int32).reshape(-1, 4).T.copy()
         )
-        kinds, slots, lows, highs = self.encoder.storage_of(columns, values)
+        kinds, slots, lows, highs = self.encoder.storage_of(columns, values, self.plan)
         runs = np.array(_merged(self.runs), dtype=np.int64).reshape(-1, 3)
         full = {
             name: _spread(array, bins, self.n_bins)
@@ -151,25 +151,29 @@ class _TableBuilder:
             self.runs.append((start, start + len(values), kind))
 
     def _add_codes(self, offset: int) -> list[int]:
-        stored = {self.plan.slots[j]: j for j in self._stored(CODES)}
+        stored: dict[int, list[int]] = {}
+        for j in self._stored(CODES):
+            stored.setdefault(int(self.plan.slots[j]), []).append(int(j))
         bins = []
         for slot, n_codes in enumerate(self.plan.n_codes):
             start = self.n_bins
             bins.append(start)
-            self.feature_starts.append(start)
-            self.n_bins += int(n_codes)
             if slot == 0 and offset != 0:
                 self._run(EACH, start, BOUNDARY, offset, range(1))
-            if slot in stored:
-                self._add_code_tests(int(stored[slot]), offset, start)
+            self._add_code_tests(stored.get(slot, []), offset, start)
+            self.n_bins += int(n_codes)
         return bins
 
-    def _add_code_tests(self, j: int, offset: int, start: int) -> None:
-        column = self.encoder.columns[j]
-        if column.kind == "category":
-            self._run(EACH, start + 1, j, offset, range(column.n_tests))
-        else:
-            self._run(SUFFIX, start, j, offset, range(column.n_tests))
+    def _add_code_tests(self, columns: list[int], offset: int, start: int) -> None:
+        """Tests of the columns that share a code; the first feature begins with the code's bins."""
+        ordered = sorted(columns, key=lambda j: self.plan.first_codes[j])
+        self.feature_starts.append(start)
+        for place, j in enumerate(ordered):
+            first = int(self.plan.first_codes[j])
+            if place:
+                self.feature_starts.append(start + first)
+            kind = EACH if first else SUFFIX
+            self._run(kind, start + first, j, offset, range(self.encoder.columns[j].n_tests))
 
     def _add_bits(self, offset: int) -> list[int]:
         start = self.n_bins

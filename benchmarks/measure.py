@@ -1,0 +1,104 @@
+"""Seconds, peak memory, spreads of repeated measurements, and Markdown tables."""
+
+from __future__ import annotations
+
+import gc
+import math
+import multiprocessing
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and range of repeated measurements."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return median(self.values)
+
+    def show(self, scale: float = 1.0, digits: int = 2) -> str:
+        """``median (min-max)`` in other units."""
+        low, middle, high = (scale * f(self.values) for f in (min, median, max))
+        if len(self.values) == 1:
+            return f"{middle:.{digits}f}"
+        return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+
+    def over(self, other: Spread) -> Spread:
+        """Ratios of measurements taken in the same round, so that drift cancels."""
+        return Spread(tuple(a / b for a, b in zip(self.values, other.values, strict=True)))
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Measure CPU seconds of all threads of this process: robust to what else the machine does."""
+    gc.collect()
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def seconds_repeated(call: Callable[[], Any], at_least: float = 0.2) -> float:
+    """Seconds of one call, averaged over enough calls to last ``at_least`` seconds."""
+    once = max(seconds(call), 1e-6)
+    n_calls = max(1, math.ceil(at_least / once))
+    return seconds(lambda: [call() for _ in range(n_calls)]) / n_calls
+
+
+def peak_growth(prepare: Callable[..., Any], run: Callable[[Any], Any], *arguments: Any) -> float:
+    """Bytes that memory grows at most while ``run(prepare(*arguments))`` runs after ``prepare``.
+
+    It happens in a new process, since a process that has worked before hides growth in the
+    memory it was given earlier. Both functions must be importable by name.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
+        return pool.submit(_growth, prepare, run, arguments).result()
+
+
+def _growth(prepare: Callable[..., Any], run: Callable[[Any], Any], arguments: tuple) -> float:
+    prepared = prepare(*arguments)
+    gc.collect()
+    before = reset_peak_memory()
+    run(prepared)
+    return peak_memory() - before
+
+
+def reset_peak_memory() -> float:
+    """Make this process forget its peak; returns the bytes resident now (NaN outside Linux)."""
+    forget = Path("/proc/self/clear_refs")
+    if not forget.exists():
+        return math.nan
+    forget.write_text("5")
+    return _status_bytes("VmRSS")
+
+
+def peak_memory() -> float:
+    """Most bytes resident since the last reset (NaN outside Linux)."""
+    return _status_bytes("VmHWM")
+
+
+def _status_bytes(field: str) -> float:
+    status = Path("/proc/self/status")
+    found = re.search(rf"{field}:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return 1024.0 * int(found[1]) if found else math.nan
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out a table whose first column is text and whose other columns are numbers."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(_row(cells, widths) for cells in (header, rule, *rows))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join([first, *rest])} |"

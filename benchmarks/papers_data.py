@@ -1,0 +1,193 @@
+"""The three data sets of the TREECRF papers, as symbol sequences and as windowed indicators.
+
+The folder that holds them is named by the environment variable ``TREECRF_DATA``. Running this
+file checks that the letters read back give exactly the windows of the published files.
+
+The published files number each indicator ``offset * n_symbols + symbol``; the last symbol of
+each block means "beyond the end". Hyphenation is special: its rows are the gaps between two
+letters, so that the last letter of a word is seen in windows but has no row of its own. A model
+that reads whole words is told that no hyphen follows the last letter, and is judged on the rows
+alone. ``hyphen-rows`` is the same data as rows of indicators, without a window and without that
+letter.
+"""
+
+from __future__ import annotations
+
+import os
+import string
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+NAMES = ("protein", "nettalk", "hyphen")
+CHOICES = (*NAMES, "hyphen-rows")
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+@dataclass
+class Split:
+    """The sequences of one file: ``letters`` may run past the rows, which have ``labels``."""
+
+    letters: list[str]
+    labels: list[str]
+    window: tuple[int, int]
+    alphabet: str
+    as_rows: bool = False
+
+    @cached_property
+    def windowed(self) -> sparse.csr_matrix:
+        """Indicators of every row's window, shape (n_rows, width * n_symbols)."""
+        blocks = map(self._window_codes, self.letters, self.labels)
+        return indicators(np.concatenate(list(blocks)), len(self.alphabet) + 1)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Number of rows of each sequence."""
+        return np.array([len(labels) for labels in self.labels])
+
+    def inputs(self) -> list:
+        """Give what a sequence model reads: strings, or rows of indicators."""
+        if not self.as_rows:
+            return self.letters
+        rows = self.windowed.astype(bool)
+        return [rows[rows_of_one] for rows_of_one in row_slices(self.lengths)]
+
+    def targets(self) -> list[str]:
+        """Give what a sequence model learns: a letter without a row is labeled 0."""
+        if self.as_rows:
+            return self.labels
+        pairs = zip(self.letters, self.labels, strict=True)
+        return [labels.ljust(len(letters), "0") for letters, labels in pairs]
+
+    def rows_of(self, outputs: list[np.ndarray]) -> np.ndarray:
+        """Join what a sequence model says of each sequence, leaving out letters without a row."""
+        pairs = zip(outputs, self.lengths, strict=True)
+        return np.concatenate([output[:length] for output, length in pairs])
+
+    def take(self, indices: np.ndarray) -> Split:
+        """Choose sequences."""
+        letters, labels = ([items[i] for i in indices] for items in (self.letters, self.labels))
+        return replace(self, letters=letters, labels=labels)
+
+    def _window_codes(self, letters: str, labels: str) -> np.ndarray:
+        left, right = self.window
+        beyond = len(self.alphabet)
+        codes = [self.alphabet.index(letter) for letter in letters]
+        padded = np.array([beyond] * left + codes + [beyond] * right)
+        return np.lib.stride_tricks.sliding_window_view(padded, left + right + 1)[: len(labels)]
+
+
+@dataclass
+class Task:
+    """A data set with its split into training and test sequences."""
+
+    name: str
+    train: Split
+    test: Split
+
+    @property
+    def classes(self) -> list[str]:
+        """All labels, in order."""
+        return sorted(set("".join(self.train.labels)))
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The window over what a sequence model reads."""
+        return (0, 0) if self.train.as_rows else self.train.window
+
+    def arrays(self) -> tuple[list, list, list, list]:
+        """``X_train, y_train, X_test, y_test`` as a sequence model reads them."""
+        return self.train.inputs(), self.train.targets(), self.test.inputs(), self.test.targets()
+
+    def codes(self, split: Split) -> np.ndarray:
+        """Labels of all rows as numbers, in the order of ``classes``."""
+        return np.searchsorted(self.classes, list("".join(split.labels)))
+
+
+def load(name: str) -> Task:
+    """Read one of ``CHOICES``."""
+    readers = {
+        "protein": _protein,
+        "nettalk": _nettalk,
+        "hyphen": _hyphen,
+        "hyphen-rows": lambda part: replace(_hyphen(part), as_rows=True),
+    }
+    return Task(name, readers[name]("train"), readers[name]("test"))
+
+
+def indicators(codes: np.ndarray, n_values: int) -> sparse.csr_matrix:
+    """One-hot rows of a table of codes: column j with value c sets j * n_values + c."""
+    n_rows, n_columns = codes.shape
+    columns = (codes + n_values * np.arange(n_columns)).astype(np.int32).ravel()
+    starts = np.arange(0, columns.size + 1, n_columns, dtype=np.int32)
+    values = np.ones(columns.size, dtype=np.float32)
+    return sparse.csr_matrix((values, columns, starts), shape=(n_rows, n_columns * n_values))
+
+
+def row_slices(lengths: np.ndarray) -> list[slice]:
+    ends = np.cumsum(lengths)
+    return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+
+def folder() -> Path:
+    """Find the data folder, or end the program with an explanation."""
+    path = os.environ.get("TREECRF_DATA")
+    if not path:
+        sys.exit("TREECRF_DATA is not set: it names the folder of protein/, nettalk/ and hyphen/")
+    return Path(path)
+
+
+def _protein(part: str) -> Split:
+    path = folder() / "protein" / f"sparse.protein.11.{part}"
+    return _from_windows(path, (5, 5), AMINO_ACIDS)
+
+
+def _hyphen(part: str) -> Split:
+    path = folder() / "hyphen" / f"sparse.hyphen.6.{part}"
+    return _from_windows(path, (2, 3), string.ascii_lowercase)
+
+
+def _nettalk(part: str) -> Split:
+    lines = (folder() / "nettalk" / f"stress.{part}.txt").read_text().splitlines()
+    words, stresses = zip(*(line.split("\t") for line in lines), strict=True)
+    return Split(list(words), list(stresses), (6, 6), string.ascii_lowercase)
+
+
+def _from_windows(path: Path, window: tuple[int, int], alphabet: str) -> Split:
+    """Undo the windows: the center of every row, then the letters to the last row's right."""
+    left, _ = window
+    sequences, columns, labels = read_windows(path)
+    codes = columns % (len(alphabet) + 1)
+    letters, marks = [], []
+    for rows in row_slices(np.unique(sequences, return_counts=True)[1]):
+        tail = [code for code in codes[rows.stop - 1, left + 1 :] if code < len(alphabet)]
+        center = codes[rows, left]
+        letters.append("".join(alphabet[code] for code in [*center, *tail]))
+        marks.append("".join(map(str, labels[rows])))
+    return Split(letters, marks, window, alphabet)
+
+
+def read_windows(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sequence number, indicator columns and label of every row of a published file."""
+    table = np.loadtxt(path, dtype=np.int32, skiprows=1)
+    return table[:, 0], table[:, 3:-1], table[:, -1]
+
+
+def check_against_files() -> None:
+    """Compare the windows rebuilt from the letters with the published ones."""
+    files = {"protein": "protein/sparse.protein.11", "hyphen": "hyphen/sparse.hyphen.6"}
+    for name, stem in files.items():
+        task = load(name)
+        for part, split in (("train", task.train), ("test", task.test)):
+            _, columns, labels = read_windows(folder() / f"{stem}.{part}")
+            same_windows = np.array_equal(split.windowed.indices, columns.ravel())
+            same_labels = "".join(split.labels) == "".join(map(str, labels))
+            print(f"{name} {part}: {'same' if same_windows and same_labels else 'DIFFERENT'}")
+
+
+if __name__ == "__main__":
+    check_against_files()

@@ -1,0 +1,5 @@
+"""Benchmarks for asv: seconds and peak memory over lengths, windows and numbers of labels."""
+
+LENGTHS = [10, 20, 40, 80, 160, 320]
+HALF_WINDOWS = [1, 2, 3, 4, 5]
+LABELS = [2, 3, 5, 10, 20, 50]

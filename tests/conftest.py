@@ -1,0 +1,59 @@
+"""What several test files need: small synthetic sequences, a trained model, the data folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from treecrf import TreeCRF
+
+# The same examples in every run, and no clock: a slow machine must not fail a test.
+settings.register_profile("treecrf", deadline=None, derandomize=True)
+settings.load_profile("treecrf")
+
+
+@pytest.fixture(scope="session")
+def letters():
+    """Strings and labels: what a letter is called depends on it and on the label before."""
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("abcd"), rng.integers(4, 13))) for _ in range(24)]
+    return X, [_label_letters(word, rng) for word in X]
+
+
+def _label_letters(word: str, rng: np.random.Generator) -> str:
+    labels = ""
+    for letter in word:
+        follows = labels[-1:] or "x"
+        label = {"a": "x", "b": "y", "c": "z", "d": follows}[letter]
+        labels += rng.choice(list("xyz")) if rng.random() < 0.1 else label
+    return labels
+
+
+@pytest.fixture(scope="session")
+def tables():
+    """Tables of three features, of which the second tells most of the label, and labels 0, 1, 2."""
+    rng = np.random.default_rng(1)
+    y = [np.sort(rng.integers(0, 3, rng.integers(4, 13))) for _ in range(24)]
+    X = [rng.normal(size=(len(labels), 3)) for labels in y]
+    for table, labels in zip(X, y, strict=True):
+        table[:, 1] += labels
+    return X, y
+
+
+@pytest.fixture(scope="session")
+def trained(letters):
+    """A model of the letters. Shared: tests must not change it."""
+    return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0).fit(*letters)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Folder of the published data sets."""
+    path = os.environ.get("TREECRF_DATA")
+    if not path:
+        pytest.skip("TREECRF_DATA, the folder of the published data sets, is not set")
+    return Path(path)

@@ -1,0 +1,91 @@
+"""Random input for the tests: what users might give, and what nobody should."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+import treecrf
+
+PACKAGE = Path(treecrf.__file__).parent
+
+text = st.text(st.characters(exclude_categories=()), max_size=4)
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(), text,
+    st.binary(max_size=3), st.complex_numbers(), st.just(np.datetime64("2004-01-01")),
+)  # fmt: skip
+dtypes = st.one_of(
+    hnp.boolean_dtypes(), hnp.integer_dtypes(), hnp.unsigned_integer_dtypes(),
+    hnp.floating_dtypes(), hnp.complex_number_dtypes(), hnp.unicode_string_dtypes(max_len=3),
+    hnp.byte_string_dtypes(max_len=3), hnp.datetime64_dtypes(), hnp.timedelta64_dtypes(),
+    hnp.array_dtypes(), st.just(np.dtype(object)),
+)  # fmt: skip
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
+
+
+@st.composite
+def arrays(draw) -> np.ndarray:
+    dtype, shape = draw(dtypes), draw(shapes)
+    if dtype.hasobject:
+        return draw(hnp.arrays(dtype, shape, elements=scalars))
+    return draw(hnp.arrays(dtype, shape))
+
+
+@st.composite
+def matrices(draw) -> sparse.sparray:
+    table = draw(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=3)))
+    return draw(st.sampled_from([sparse.csr_array, sparse.coo_matrix, sparse.lil_array]))(table)
+
+
+def containers(inner: st.SearchStrategy) -> st.SearchStrategy:
+    return st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(text, inner, max_size=2),
+        st.lists(inner, max_size=2).map(iter),
+    )
+
+
+garbage = st.recursive(st.one_of(scalars, arrays(), matrices()), containers, max_leaves=6)
+
+numbers = st.one_of(st.floats(-9, 9), st.floats(), st.integers(-2, 2), st.integers())
+lengths = st.integers(1, 4)
+forms = st.one_of(
+    lengths.map(lambda n: st.text("abc", min_size=n, max_size=n)),
+    lengths.map(lambda n: st.lists(text, min_size=n, max_size=n)),
+    lengths.map(lambda n: st.lists(st.integers(), min_size=n, max_size=n)),
+    lengths.map(lambda n: st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)),
+    st.tuples(st.sampled_from("?bBhqQefdg"), lengths).map(lambda a: hnp.arrays(a[0], (a[1], 2))),
+    st.just(matrices()),
+)
+sequences = forms.flatmap(lambda form: st.lists(form, min_size=1, max_size=4))
+
+
+def labels_for(X: list) -> st.SearchStrategy:
+    """Label sequences that mostly fit."""
+    kinds = st.sampled_from([
+        st.sampled_from("xyz"), st.integers(0, 2), st.booleans(), st.sampled_from([0.0, 1.0]),
+        st.integers(), scalars,
+    ])  # fmt: skip
+    sizes = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
+    return kinds.flatmap(
+        lambda kind: st.tuples(*(st.lists(kind, min_size=n, max_size=n) for n in sizes)).map(list)
+    )
+
+
+def check_call(call: Callable[[], list]) -> None:
+    """Run what must give probabilities or else an error of the package's own words."""
+    try:
+        results = call()
+    except (ValueError, TypeError) as error:
+        raiser = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        assert type(error) in (ValueError, TypeError) and str(error)
+        assert raiser.is_relative_to(PACKAGE), f"not explained by the package: {error!r}"
+    else:
+        assert all(np.isfinite(result).all() for result in results)

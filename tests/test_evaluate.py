@@ -1,0 +1,217 @@
+"""Forests score positions as training did and as a walk down each tree does, to the last bit."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from cases import STORAGES, dense, random_sequences
+from oracles import extended_contexts, meaning_of_tests, window_test_truth
+
+import treecrf.encoding
+from treecrf.boosting import Booster, Growth
+from treecrf.encoding import Encoder
+from treecrf.forest import LABEL, Forest
+from treecrf.sequences import as_sequences
+from treecrf.threads import Threads
+
+LENGTHS = [9, 1, 14, 3, 60]
+BORDERS = [4095, 4096, 4097, 8193]  # blocks are of 4096 positions
+
+
+class RandomObjective:
+    """Asks the trees to follow noise."""
+
+    def __init__(self, shape, seed):
+        self.shape, self.rng = shape, np.random.default_rng(seed)
+
+    def examples(self, scores, iteration):
+        return np.rint(self.rng.uniform(-1, 1, self.shape) * 2.0**32) / 2.0**32, None, 0.0
+
+    def value(self, scores):
+        return 0.0
+
+
+class Trained:
+    """A forest grown on noise, with the scores that training accumulated."""
+
+    def __init__(self, kind, seed, *, n_labels=2, order=1, window=(1, 1), n_iter=3, **growth):
+        rng = np.random.default_rng(seed)
+        self.kind, self.n_labels, self.order = kind, n_labels, order
+        self.sequences = random_sequences(kind, rng, LENGTHS)
+        packed = as_sequences(self.sequences)
+        self.encoder = Encoder(window).fit(packed, rng)
+        self.encoded = self.encoder.encode(packed)
+        self.forest = Forest(n_labels, order)
+        shape = (n_labels, packed.n_positions, n_labels**order)
+        booster = Booster(
+            self.forest,
+            self.encoder,
+            self.encoded,
+            RandomObjective(shape, seed),
+            Growth(**{**PLAIN_GROWTH, **growth}),
+            np.ones(packed.n_positions),
+            Threads(1),
+        )
+        for _ in range(n_iter):
+            booster.step()
+        self.training_scores = booster.scores
+
+    def scores(self, sequences=None, n_threads=1, **options):
+        encoded = self.encoded
+        if sequences is not None:
+            encoded = self.encoder.encode(as_sequences(sequences))
+        with Threads(n_threads) as threads:
+            return self.forest.scores(self.encoder, encoded, threads, **options)
+
+    def walked(self, sequences):
+        return walk(self.forest, self.encoder, dense(sequences))
+
+
+PLAIN_GROWTH = {
+    "max_leaf_nodes": 15,
+    "l2_regularization": 1.0,
+    "learning_rate": 0.3,
+    "min_gain": 0.0,
+    "min_samples_leaf": 1,
+    "max_features": 1.0,
+    "subsample": 1.0,
+    "max_leaf_value": np.inf,
+    "seed": 0,
+}
+
+
+def walk(forest, encoder, sequences):
+    """Take every example down every tree."""
+    places = np.concatenate([np.arange(len(sequence)) for sequence in sequences])
+    depth = np.minimum(places, forest.order)
+    scores = np.zeros((forest.n_labels, len(places), forest.n_labels**forest.order))
+    for k, tree in enumerate(forest.trees):
+        truth = truth_of_nodes(tree, encoder, sequences)
+        for context_depth, c, symbols in extended_contexts(forest.n_labels, forest.order):
+            for t in np.flatnonzero(depth == context_depth):
+                node = 0
+                while tree["true_child"][node] >= 0:
+                    if tree["column"][node] == LABEL:
+                        passed = symbols[tree["offset"][node] - 1] == tree["value"][node]
+                    else:
+                        passed = truth[node, t]
+                    node = tree["true_child" if passed else "false_child"][node]
+                scores[k % forest.n_labels, t, c] += tree["leaf"][node]
+    return scores
+
+
+def truth_of_nodes(tree, encoder, sequences):
+    """Truth of each node's window test at all positions; other rows are False."""
+    nodes = np.flatnonzero((tree["true_child"] >= 0) & (tree["column"] != LABEL))
+    tests = (tree[name][nodes] for name in ("column", "offset", "value"))
+    rows = window_test_truth(sequences, meaning_of_tests(encoder, *tests))
+    truth = np.zeros((len(tree["leaf"]), rows.shape[1]), dtype=bool)
+    truth[nodes] = rows
+    return truth
+
+
+@pytest.fixture
+def few_codes(monkeypatch):
+    """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
+    monkeypatch.setattr(treecrf.encoding, "MOST_CODES", 4)
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (0, 3)])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_scores_equal_those_of_training_and_of_walking(kind, order, window, few_codes):
+    trained = Trained(kind, order, order=order, window=window, n_labels=2 + order % 2)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", STORAGES)
+def test_new_sequences(kind, seed, few_codes):
+    """They hold unseen categories, and numbers beyond those of training."""
+    trained = Trained(kind, seed, n_labels=3, window=(2, 1), max_features=0.5)
+    new = random_sequences(kind, np.random.default_rng(seed + 100), [1, 30, 2, 50], new=True)
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+@pytest.mark.parametrize("length", BORDERS)
+@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
+def test_blocks_and_threads(kind, length):
+    trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
+    sequences = random_sequences(kind, np.random.default_rng(length), [length - 7, 7])
+    scores = trained.scores(sequences)
+    np.testing.assert_array_equal(scores, trained.walked(sequences))
+    for n_threads in (2, 4):
+        np.testing.assert_array_equal(trained.scores(sequences, n_threads), scores)
+
+
+def test_each_length_of_a_block_rest():
+    """Words of 64 positions are filled to every length, and no label test reaches further."""
+    trained = Trained("letters", 0, n_iter=1, window=(0, 1), max_leaf_nodes=40)
+    assert all((tree["column"] == LABEL).any() for tree in trained.forest.trees)
+    text = random_sequences("letters", np.random.default_rng(0), [200])[0]
+    for length in range(1, 200):
+        np.testing.assert_array_equal(
+            trained.scores([text[:length]]), trained.walked([text[:length]]), err_msg=str(length)
+        )
+
+
+def test_iterations_add_up():
+    trained = Trained("letters", 0, n_iter=5)
+    np.testing.assert_array_equal(trained.scores(iterations=(0, 5)), trained.scores())
+    assert not trained.scores(iterations=(2, 2)).any()
+    scores = trained.scores(iterations=(0, 2))
+    assert trained.scores(iterations=(2, 4), start=scores) is scores
+    np.testing.assert_array_equal(
+        scores + trained.scores(iterations=(4, 5)), trained.training_scores
+    )
+    np.testing.assert_array_equal(
+        trained.forest.copy(4).scores(trained.encoder, trained.encoded, Threads(1)), scores
+    )
+
+
+def test_a_growing_forest_is_not_scored_as_it_was_before():
+    """What is prepared for scoring is kept; more trees must not meet it."""
+    one, two = (Trained("letters", 0, n_iter=n) for n in (1, 2))
+    first = one.scores()
+    one.forest.trees.extend(two.forest.trees[2:])
+    np.testing.assert_array_equal(first, two.scores(iterations=(0, 1)))
+    np.testing.assert_array_equal(one.scores(), two.training_scores)
+
+
+def test_a_forest_without_trees_scores_zero():
+    trained = Trained("floats", 0, n_iter=0)
+    assert trained.scores().shape == (2, sum(LENGTHS), 2)
+    assert not trained.scores().any()
+
+
+@pytest.mark.parametrize("n_iter", [0, 2])
+def test_packing_and_pickling_keep_every_tree(n_iter):
+    trained = Trained("sparse", 0, n_iter=n_iter, n_labels=3)
+    forest = trained.forest
+    for copy in (Forest.unpack(3, 1, forest.pack()), pickle.loads(pickle.dumps(forest))):
+        assert copy.n_iter == n_iter
+        for old, new in zip(forest.trees, copy.trees, strict=True):
+            assert old.keys() == new.keys()
+            for name in old:
+                np.testing.assert_array_equal(old[name], new[name])
+        scores = copy.scores(trained.encoder, trained.encoded, Threads(1))
+        np.testing.assert_array_equal(scores, trained.training_scores)
+
+
+def test_gains_of_columns():
+    """Each split counts for its column; tests of labels and boundaries for none."""
+    trained = Trained("floats", 0)
+    gains = trained.forest.gains(trained.encoder.n_features)
+    expected = np.zeros(trained.encoder.n_features)
+    for tree in trained.forest.trees:
+        for column, child, gain in zip(
+            tree["column"], tree["true_child"], tree["gain"], strict=True
+        ):
+            if child >= 0 and column >= 0:
+                expected[column] += gain
+    np.testing.assert_allclose(gains, expected)
+    assert gains[0] > 0
+    assert gains[-1] == 0  # a constant column

@@ -1,0 +1,182 @@
+"""`TreeCRF` is an estimator like others: cloned, searched, piped, copied, stored."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+import treecrf
+from treecrf import TreeCRF
+
+CHANGED = {
+    "order": 0, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "l2_regularization": 0.5,
+    "learning_rate": 0.5, "second_order": True, "min_gain": 0.01, "min_samples_leaf": 2,
+    "max_features": 0.9, "subsample": 0.8, "max_bins": 9, "init": "pseudo_likelihood",
+    "decoding": "viterbi", "early_stopping": True, "validation_fraction": 0.3,
+    "n_iter_no_change": 2, "tol": 0.01, "warm_start": True, "class_weight": {"x": 2.0},
+    "n_jobs": 2, "random_state": 5, "verbose": 0,
+}  # fmt: skip
+
+
+def small(**parameters) -> TreeCRF:
+    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | parameters)
+
+
+def assert_predicts_the_same(a, b, X) -> None:
+    for p, q in zip(a.predict_proba(X), b.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_parameters_are_kept_as_given():
+    window = [1, 2]
+    crf = TreeCRF(window=window)
+    assert crf.window is window
+    assert TreeCRF(**CHANGED).get_params() == CHANGED
+    assert TreeCRF().set_params(**CHANGED).get_params() == CHANGED
+    assert set(CHANGED) == set(inspect.signature(TreeCRF).parameters)
+
+
+def test_parameters_have_names_only():
+    with pytest.raises(TypeError, match="positional"):
+        TreeCRF(1)
+    with pytest.raises(ValueError, match="Invalid parameter 'depth' for estimator TreeCRF"):
+        TreeCRF().set_params(depth=3)
+
+
+def test_repr_shows_what_was_changed():
+    assert repr(TreeCRF()) == "TreeCRF()"
+    assert repr(TreeCRF(window=(1, 2), order=0)) == "TreeCRF(order=0, window=(1, 2))"
+    assert "TreeCRF" in TreeCRF()._repr_html_()
+
+
+def test_clone_has_the_parameters_and_nothing_else(letters):
+    for crf in (TreeCRF(**CHANGED), TreeCRF(**CHANGED).fit(*letters)):
+        twin = clone(crf)
+        assert twin.get_params() == CHANGED
+        assert vars(twin) == twin.get_params()
+        with pytest.raises(NotFittedError):
+            check_is_fitted(twin)
+
+
+def test_fitted_attributes_end_with_an_underscore(trained):
+    check_is_fitted(trained)
+    public = {name for name in vars(trained) if not name.startswith("_")}
+    attributes = public - set(trained.get_params())
+    assert attributes == {
+        "classes_", "feature_importances_", "n_features_in_", "n_iter_", "train_score_",
+        "validation_score_",
+    }  # fmt: skip
+
+
+def test_grid_search(letters):
+    X, y = letters
+    grid = {"max_iter": [1, 6], "decoding": ["marginal", "viterbi"], "order": [0, 1]}
+    search = GridSearchCV(small(), grid, cv=3).fit(X, y)
+    assert len(search.cv_results_["mean_test_score"]) == 8
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_["max_iter"] == 6
+    assert search.best_params_["order"] == 1
+    assert search.score(X, y) == search.best_estimator_.score(X, y) > 0.7
+    np.testing.assert_array_equal(search.predict(X)[0], search.best_estimator_.predict(X)[0])
+
+
+def test_cross_validation(letters, tables):
+    for X, y in (letters, tables):
+        scores = cross_val_score(small(), X, y, cv=KFold(4))
+        assert scores.shape == (4,)
+        train = small().fit(X[6:], y[6:])
+        assert scores[0] == train.score(X[:6], y[:6])
+
+
+def test_cross_validation_by_likelihood(letters):
+    X, y = letters
+
+    def log_likelihood(crf, X, y):
+        return crf.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+
+    results = cross_validate(small(), X, y, cv=3, scoring=log_likelihood, return_estimator=True)
+    assert all(isinstance(crf, TreeCRF) for crf in results["estimator"])
+    assert (results["test_score"] > -np.log(3)).all()
+
+
+def upper(words: list[str]) -> list[str]:
+    return [word.upper() for word in words]
+
+
+def test_pipeline(letters):
+    X, y = letters
+    pipe = Pipeline([("upper", FunctionTransformer(upper)), ("crf", small())])
+    pipe.set_params(crf__max_iter=4).fit(X, y)
+    direct = small(max_iter=4).fit(upper(X), y)
+    for p, q in zip(pipe.predict_proba(X), direct.predict_proba(upper(X)), strict=True):
+        np.testing.assert_array_equal(p, q)
+    assert pipe.score(X, y) == direct.score(upper(X), y)
+    search = GridSearchCV(pipe, {"crf__max_iter": [1, 2]}, cv=3).fit(X, y)
+    assert search.best_estimator_["crf"].n_iter_ in (1, 2)
+
+
+def through_pickle(crf, _):
+    return pickle.loads(pickle.dumps(crf))
+
+
+def through_joblib(crf, tmp_path):
+    joblib.dump(crf, tmp_path / "model.joblib")
+    return joblib.load(tmp_path / "model.joblib")
+
+
+def through_save(crf, tmp_path):
+    crf.save(tmp_path / "model")
+    return treecrf.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "store", [through_pickle, through_joblib, through_save, lambda crf, _: copy.deepcopy(crf)]
+)
+def test_copies_predict_the_same(store, letters, tmp_path):
+    X, y = letters
+    crf = small(**CHANGED | {"early_stopping": False}).fit(X, y)
+    crf.predict(X)
+    again = store(crf, tmp_path)
+    assert again.get_params() == crf.get_params()
+    assert_predicts_the_same(crf, again, X)
+    for model in (crf, again):
+        model.set_params(max_iter=6).fit(X, y)
+    assert_predicts_the_same(crf, again, X)
+
+
+def test_a_copy_is_trained_on_its_own(letters):
+    X, y = letters
+    crf = small(warm_start=True).fit(X, y)
+    before = [p.copy() for p in crf.predict_proba(X)]
+    for twin in (copy.copy(crf), copy.deepcopy(crf)):
+        twin.set_params(max_iter=9).fit(X, y)
+        assert (crf.n_iter_, twin.n_iter_) == (3, 9)
+        for p, q in zip(before, crf.predict_proba(X), strict=True):
+            np.testing.assert_array_equal(p, q)
+
+
+def test_models_train_in_parallel(letters):
+    X, y = letters
+    search = GridSearchCV(small(n_jobs=2), {"max_iter": [1, 2]}, cv=2, n_jobs=2)
+    with joblib.parallel_backend("threading"):
+        search.fit(X, y)
+    alone = GridSearchCV(small(), {"max_iter": [1, 2]}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+
+
+def test_it_is_an_estimator():
+    assert isinstance(TreeCRF(), BaseEstimator)
+    assert TreeCRF().__sklearn_tags__() is not None

@@ -1,0 +1,113 @@
+"""Whether the parts of a saved model fit together.
+
+A checksum tells a damaged file; these checks tell a file that was made up. The compiled kernels
+trust what they are given, so nothing reaches them that could make them read astray.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, NOWHERE, Encoder
+from treecrf.forest import FIELDS, LABEL
+
+
+def check_classes(classes: np.ndarray) -> None:
+    """Raise ValueError unless these are sorted, distinct labels."""
+    _require(classes.ndim == 1 and len(classes) > 1, "labels")
+    _require(classes.dtype.kind in "biuU" and (classes[1:] > classes[:-1]).all(), "labels")
+
+
+def check_encoder(encoder: Encoder) -> None:
+    """Raise ValueError unless the columns are possible and the plan has a place for each."""
+    plan, n = encoder.plan, len(encoder.columns)
+    _require(encoder.form in ("symbols", "table"), "form")
+    _require(n > 0 and (encoder.form == "table" or n == 1), "columns")
+    _require(encoder.names is None or len(encoder.names) == n, "names")
+    _require(len(encoder.window) == 2 and all(_is_count(w) for w in encoder.window), "window")
+    for column in encoder.columns:
+        values = column.values
+        _require(values.ndim == 1 and (values[1:] > values[:-1]).all(), "categories or thresholds")
+        _require(column.kind != "number" or np.isfinite(values).all(), "thresholds")
+        _require((column.kind == "category") == (encoder.form == "symbols"), "columns")
+    for array in (plan.storage, plan.slots, plan.first_codes, plan.zeros):
+        _require(array.shape == (n,) and array.dtype.kind == "i", "plan")
+    _require(plan.n_codes.ndim == 1 and plan.n_codes.dtype.kind == "i", "plan")
+    _require(_is_count(plan.n_bits) and _is_count(plan.n_ids), "plan")
+    _check_slots(encoder)
+
+
+def _check_slots(encoder: Encoder) -> None:
+    plan = encoder.plan
+    n_tests = np.array([column.n_tests for column in encoder.columns])
+    is_category = np.array([column.kind == "category" for column in encoder.columns])
+    _require(np.isin(plan.storage, (CODES, BITS, LISTS, NOWHERE)).all(), "plan")
+    _require((plan.slots >= 0).all() and (plan.zeros >= 0).all(), "plan")
+    coded = plan.storage == CODES
+    _require((plan.slots[coded] < len(plan.n_codes)).all(), "plan")
+    _require((n_tests[coded] + 1 + is_category[coded] <= 256).all(), "plan")
+    _require((plan.first_codes == (coded & is_category)).all(), "plan")
+    _require((plan.slots[plan.storage == BITS] < plan.n_bits).all(), "plan")
+    listed = plan.storage == LISTS
+    n_ids = n_tests + (~is_category & ~encoder.is_single())
+    _require((plan.slots[listed] + n_ids[listed] <= plan.n_ids).all(), "plan")
+    boundary = any(encoder.window) and not is_category[coded].any()
+    _require(not boundary or (len(plan.n_codes) > 0 and not (plan.slots[coded] == 0).any()), "plan")
+
+
+def check_forest(
+    packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
+) -> None:
+    """Raise ValueError unless these are whole trees whose tests the encoder knows."""
+    starts = packed["starts"]
+    n_nodes = len(packed["leaf"])
+    _require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
+    _require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype.kind == "i", "trees")
+    _require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
+    if n_nodes == 0:
+        return
+    _require(np.isfinite(packed["leaf"]).all(), "leaves")
+    integers = ("column", "offset", "value", "true_child", "false_child")
+    _require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
+    _check_children(packed, starts)
+    _check_tests(packed, n_labels, order, encoder)
+
+
+def _check_children(packed: dict[str, np.ndarray], starts: np.ndarray) -> None:
+    """Children follow their parent within the tree, and every node but the root is one's child."""
+    sizes = np.diff(starts)
+    first, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
+    place = np.arange(len(first)) - first
+    children = np.stack([packed["true_child"], packed["false_child"]]).astype(np.int64)
+    inner = children[0] >= 0
+    _require((children[:, ~inner] == -1).all(), "children")
+    _require(((children > place) & (children < size))[:, inner].all(), "children")
+    found = np.sort((children + first)[:, inner].ravel())
+    expected = np.delete(np.arange(len(first)), starts[:-1])
+    _require(np.array_equal(found, expected), "children")
+
+
+def _check_tests(
+    packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
+) -> None:
+    inner = packed["true_child"] >= 0
+    column, offset, value = (packed[name][inner] for name in ("column", "offset", "value"))
+    _require(((column >= LABEL) & (column < encoder.n_features)).all(), "tests")
+    on_label = column == LABEL
+    _require(((offset >= 1) & (offset <= order) & (value <= n_labels))[on_label].all(), "tests")
+    left, right = encoder.window
+    _require(((offset >= -left) & (offset <= right))[~on_label].all(), "tests")
+    n_tests = np.array([c.n_tests for c in encoder.columns])
+    n_tests[encoder.plan.storage == NOWHERE] = 0
+    most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
+    _require(((value >= 0) & ((value < most) | on_label)).all(), "tests")
+    _require((offset[column == BOUNDARY] != 0).all(), "tests")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"its {what} are not those of a model")
