@@ -19,7 +19,7 @@ docs: $(VENV)/.docs
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint treecrf
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint treecrf
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
