@@ -585,7 +585,7 @@ BAD_PARAMETERS = {
     "tol": [-1, np.nan],
     "warm_start": [1, None],
     "class_weight": ["even", [1, 2]],
-    "n_jobs": [1.5, "all"],
+    "n_jobs": [0, 1.5, "all"],
     "random_state": [-1, "seed"],
     "verbose": [-1, "yes"],
 }

@@ -108,6 +108,13 @@ class BoostedSequenceClassifier(BaseEstimator):
         ValueError, TypeError
             If a parameter, a sequence or a label sequence is not as described; the message says
             which and where.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
+        >>> crf.n_iter_
+        5
         """
         self._validate_params()
         fitted = self._train(X, y, X_val, y_val)
@@ -353,6 +360,14 @@ class BoostedSequenceClassifier(BaseEstimator):
         Returns
         -------
         float
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data, or y does not fit X; the message says which
+            sequence and why.
         """
         check_is_fitted(self, "_forest")
         X = list(X) if isinstance(X, Iterator) else X
@@ -370,7 +385,15 @@ class BoostedSequenceClassifier(BaseEstimator):
         Parameters
         ----------
         path : path-like
-            Any file name; ``.treecrf`` is customary.
+            Any file name; ``.treecrf`` is customary. A file that exists is replaced by a complete
+            one or not at all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        OSError
+            If the file cannot be written.
         """
         check_is_fitted(self, "_forest")
         io.write(path, *self._state())

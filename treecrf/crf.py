@@ -286,6 +286,21 @@ class TreeCRF(BoostedSequenceClassifier):
         -------
         list of arrays (n_positions,)
             Labels, by ``decoding``.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> crf.predict(["nab"])[0].tolist()
+        ['c', 'v', 'c']
         """
         if self.decoding == "viterbi":
             return self.decode(X)[0]
@@ -302,6 +317,21 @@ class TreeCRF(BoostedSequenceClassifier):
         -------
         list of float arrays (n_positions, n_classes)
             Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> crf.predict_proba(["nab"])[0].shape
+        (3, 2)
         """
         with Threads(self.n_jobs) as threads:
             scores, offsets = self._scores(X, threads)
@@ -318,6 +348,21 @@ class TreeCRF(BoostedSequenceClassifier):
         Yields
         ------
         list of float arrays (n_positions, n_classes)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> len(list(crf.staged_predict_proba(["nab"])))
+        5
         """
         encoded = self._encoded(X)
         chains = chains_of(encoded.offsets, self._forest.order)
@@ -336,6 +381,23 @@ class TreeCRF(BoostedSequenceClassifier):
         Returns
         -------
         float array (n_sequences,)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data, or y does not fit X; the message says which
+            sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> log_p = crf.predict_log_likelihood(["nab", "nab"], ["cvc", "vcv"])
+        >>> bool(log_p[0] > log_p[1])
+        True
         """
         with Threads(self.n_jobs) as threads:
             scores, offsets, codes = self._scores_and_codes(X, y, threads)
@@ -358,6 +420,22 @@ class TreeCRF(BoostedSequenceClassifier):
         -------
         labels : list of arrays (n_positions,)
         log_probabilities : float array (n_sequences,)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> labels, log_probabilities = crf.decode(["nab"])
+        >>> labels[0].tolist(), log_probabilities.shape
+        (['c', 'v', 'c'], (1,))
         """
         with Threads(self.n_jobs) as threads:
             scores, offsets = self._scores(X, threads)

@@ -1,0 +1,55 @@
+"""Writes the models of the present file format, and what they predict.
+
+The files of every format stay for good: what was saved once must be read by all later versions.
+Run this when the format's number has changed, and add what it writes to the repository.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from treecrf import TreeCRF
+from treecrf.io import VERSION
+
+FOLDER = Path(__file__).parent
+
+
+def symbols() -> tuple[TreeCRF, list, list]:
+    X = ["banana", "panama", "cabana", "ananas"]
+    crf = TreeCRF(window=(1, 2), order=2, max_iter=3, l2_regularization=0.5, decoding="viterbi")
+    return crf, X, ["cvcvcv", "cvcvcv", "cvcvcv", "vcvcvs"]
+
+
+def table() -> tuple[TreeCRF, list, list]:
+    """Columns of many values, of two and of rare ones, so that each kind of storage is there."""
+    rng = np.random.default_rng(0)
+    shares = [1.0, 0.4, 0.05]
+    X = [(rng.random((12, 3)) < shares) * np.round(rng.normal(size=(12, 3)), 1) for _ in range(5)]
+    for t in X:
+        t[:, 1:] = t[:, 1:] != 0
+    y = [(t[:, 0] > 0).astype(int) + (t[:, 1] > 0) for t in X]
+    crf = TreeCRF(window=1, max_iter=3, max_leaf_nodes=8, l2_regularization=0.5, second_order=True,
+                  class_weight={0: 1.0, 1: 1.5, 2: 2.0}, random_state=1)  # fmt: skip
+    return crf, [t.tolist() for t in X], [labels.tolist() for labels in y]
+
+
+def main() -> None:
+    for make in (symbols, table):
+        crf, X, y = make()
+        name = f"format{VERSION}-{make.__name__}"
+        crf.fit(X, y).save(FOLDER / f"{name}.treecrf")
+        expected = {
+            "parameters": crf.get_params(),
+            "X": X,
+            "labels": [labels.tolist() for labels in crf.predict(X)],
+            "probabilities": [p.tolist() for p in crf.predict_proba(X)],
+            "train_score": crf.train_score_.tolist(),
+        }
+        (FOLDER / f"{name}.json").write_text(json.dumps(expected) + "\n")
+
+
+if __name__ == "__main__":
+    main()
