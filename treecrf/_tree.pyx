@@ -128,6 +128,10 @@ cdef class TreeGrower:
     cdef Py_ssize_t max_leaves, n_chosen
     cdef double penalty, min_gain, min_examples, max_value, learning_rate
     cdef bint count_apart
+    # The tree that is being grown.
+    cdef const double[:, ::1] targets, curvature
+    cdef const double[::1] position_weights
+    cdef uint64_t seed
     # Working memory.
     cdef Py_ssize_t n_bins, n_positions, slot_size, n_slots, n_free
     cdef double **slots
@@ -241,9 +245,13 @@ cdef class TreeGrower:
             ``true_child``, ``false_child``, ``value``, ``gain``, ``weight``.
         """
         cdef Py_ssize_t i
+        self.targets = targets
+        self.curvature = curvature
+        self.position_weights = position_weights
+        self.seed = seed
         with nogil:
             self.failed = False
-            self._grow(targets, curvature, position_weights, seed)
+            self._grow()
             if not self.failed:
                 for i in range(self.n_nodes):
                     if self.nodes[i].true_child < 0:
@@ -273,26 +281,23 @@ cdef class TreeGrower:
 
     # Growth
 
-    cdef void _grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
-                    const double[::1] position_weights, uint64_t seed) noexcept nogil:
+    cdef void _grow(self) noexcept nogil:
         cdef Py_ssize_t n_leaves = 1
         cdef int32_t leaf
-        self._plant(targets, curvature, position_weights)
+        self._plant()
         if self.failed:
             return
         if n_leaves < self.max_leaves:
-            self._build_histogram(&self.nodes[0], targets, curvature, position_weights)
-            self._find_split(0, seed)
+            self._build_histogram(&self.nodes[0])
+            self._find_split(0)
         while n_leaves < self.max_leaves and not self.failed:
             leaf = self._take_best_leaf()
             if leaf < 0:
                 break
             n_leaves += 1
-            self._split(leaf, targets, curvature, position_weights, seed,
-                        n_leaves == self.max_leaves)
+            self._split(leaf, n_leaves == self.max_leaves)
 
-    cdef void _plant(self, const double[:, ::1] targets, const double[:, ::1] curvature,
-                     const double[::1] position_weights) noexcept nogil:
+    cdef void _plant(self) noexcept nogil:
         """Make the root: all positions, all contexts."""
         cdef Py_ssize_t i
         cdef double sums[3]
@@ -308,8 +313,7 @@ cdef class TreeGrower:
         self._new_node(root, 0)
         root.total = root.weight = root.examples = 0.0
         for i in range(self.n_positions):
-            self._sum_members(stratum, <int32_t> i, self.depth[i], targets, curvature,
-                              position_weights, sums)
+            self._sum_members(stratum, <int32_t> i, self.depth[i], sums)
             self._append(stratum, <int32_t> i, self.row_of_position[i], sums)
             root.total += sums[0]
             root.weight += sums[1]
@@ -388,9 +392,7 @@ cdef class TreeGrower:
             self.open_leaves[best] = self.open_leaves[self.n_open]
         return leaf
 
-    cdef void _split(self, int32_t parent_id, const double[:, ::1] targets,
-                     const double[:, ::1] curvature, const double[::1] position_weights,
-                     uint64_t seed, bint is_last) noexcept nogil:
+    cdef void _split(self, int32_t parent_id, bint is_last) noexcept nogil:
         cdef Node *parent = &self.nodes[parent_id]
         cdef int32_t true_id = <int32_t> self.n_nodes
         cdef int32_t false_id = true_id + 1
@@ -409,20 +411,19 @@ cdef class TreeGrower:
         false_node.weight = parent.weight - parent.true_weight
         false_node.examples = parent.examples - parent.true_examples
         if on_label:
-            self._divide_contexts(parent, true_node, false_node, targets, curvature,
-                                  position_weights)
+            self._divide_contexts(parent, true_node, false_node)
         else:
             self._divide_positions(parent, true_node, false_node)
         if is_last or self.failed:
             return
         if true_node.count <= false_node.count:
-            self._build_both(parent, true_node, false_node, targets, curvature, position_weights)
+            self._build_both(parent, true_node, false_node)
         else:
-            self._build_both(parent, false_node, true_node, targets, curvature, position_weights)
+            self._build_both(parent, false_node, true_node)
         if self.failed:
             return
-        self._find_split(true_id, seed)
-        self._find_split(false_id, seed)
+        self._find_split(true_id)
+        self._find_split(false_id)
 
     cdef void _divide_positions(self, Node *parent, Node *true_node,
                                 Node *false_node) noexcept nogil:
@@ -436,9 +437,8 @@ cdef class TreeGrower:
         false_node.count = parent.count - n_true
         memcpy(self.lists + false_node.start, self.moved, false_node.count * sizeof(int32_t))
 
-    cdef void _divide_contexts(self, Node *parent, Node *true_node, Node *false_node,
-                               const double[:, ::1] targets, const double[:, ::1] curvature,
-                               const double[::1] position_weights) noexcept nogil:
+    cdef void _divide_contexts(self, Node *parent, Node *true_node,
+                               Node *false_node) noexcept nogil:
         """Part the parent's contexts by its label test, into two new strata.
 
         A position without contexts on a side is not listed there.
@@ -463,7 +463,7 @@ cdef class TreeGrower:
             place = self.lists[parent.start + i]
             position = old.positions[place]
             depth = self.depth[position]
-            self._sum_members(passed, position, depth, targets, curvature, position_weights, sums)
+            self._sum_members(passed, position, depth, sums)
             if passed.n_members[depth] > 0:
                 self._append(passed, position, old.rows[place], sums)
             if failed.n_members[depth] > 0:
@@ -498,18 +498,16 @@ cdef class TreeGrower:
         stratum.size = n + 1
 
     cdef inline void _sum_members(self, const Stratum *stratum, int32_t position, uint8_t depth,
-                                  const double[:, ::1] targets, const double[:, ::1] curvature,
-                                  const double[::1] position_weights,
                                   double *sums) noexcept nogil:
         """Residual, weight and number of the examples of a position in a set of contexts."""
         cdef const double *members = stratum.members + self.depth_starts[depth]
         cdef Py_ssize_t n = self._n_contexts_at(depth)
-        cdef double weight = position_weights[position]
-        sums[0] = dot(members, &targets[position, 0], n)
-        if curvature is None:
+        cdef double weight = self.position_weights[position]
+        sums[0] = dot(members, &self.targets[position, 0], n)
+        if self.curvature is None:
             sums[1] = stratum.n_members[depth] * weight
         else:
-            sums[1] = dot(members, &curvature[position, 0], n)
+            sums[1] = dot(members, &self.curvature[position, 0], n)
         sums[2] = stratum.n_members[depth] * (weight > 0)
 
     cdef void _count_members(self, Stratum *stratum) noexcept nogil:
@@ -528,21 +526,17 @@ cdef class TreeGrower:
 
     # Histograms
 
-    cdef void _build_both(self, Node *parent, Node *small, Node *large,
-                          const double[:, ::1] targets, const double[:, ::1] curvature,
-                          const double[::1] position_weights) noexcept nogil:
+    cdef void _build_both(self, Node *parent, Node *small, Node *large) noexcept nogil:
         """Histogram of the smaller child; the other is what remains of the parent's."""
         small.slot = self._take_slot()
         large.slot = parent.slot
         parent.slot = -1
         if self.failed:
             return
-        self._build_histogram(small, targets, curvature, position_weights)
+        self._build_histogram(small)
         subtract_from(self.slots[large.slot], self.slots[small.slot], self.slot_size)
 
-    cdef void _build_histogram(self, Node *node, const double[:, ::1] targets,
-                               const double[:, ::1] curvature,
-                               const double[::1] position_weights) noexcept nogil:
+    cdef void _build_histogram(self, Node *node) noexcept nogil:
         cdef double *slot = self.slots[node.slot]
         cdef Stratum *stratum = &self.strata[node.stratum]
         cdef Members some
@@ -553,12 +547,9 @@ cdef class TreeGrower:
         self.features.add_windows(some, stratum.values, slot, 2)
         if self.count_apart:
             self.features.add_windows(some, stratum.counts, slot + 2 * self.n_bins, 1)
-        self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins, targets, curvature,
-                           position_weights)
+        self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins)
 
-    cdef void _add_contexts(self, Node *node, double *sums, const double[:, ::1] targets,
-                            const double[:, ::1] curvature,
-                            const double[::1] position_weights) noexcept nogil:
+    cdef void _add_contexts(self, Node *node, double *sums) noexcept nogil:
         """Sums of each context: residuals, then weights, then numbers of examples."""
         cdef Stratum *stratum = &self.strata[node.stratum]
         cdef double *totals = sums
@@ -578,16 +569,16 @@ cdef class TreeGrower:
             depth = self.depth[position]
             start = self.depth_starts[depth]
             n = self._n_contexts_at(depth)
-            add_scaled(totals + start, &targets[position, 0], 1.0, n)
-            if curvature is not None:
-                add_scaled(weights + start, &curvature[position, 0], 1.0, n)
+            add_scaled(totals + start, &self.targets[position, 0], 1.0, n)
+            if self.curvature is not None:
+                add_scaled(weights + start, &self.curvature[position, 0], 1.0, n)
             else:
-                weights[start] += position_weights[position]
-            counts[start] += position_weights[position] > 0
+                weights[start] += self.position_weights[position]
+            counts[start] += self.position_weights[position] > 0
         for e in range(self.n_extended - 1, -1, -1):
             start = self.depth_starts[self._depth_of(e)]
             counts[e] = stratum.members[e] * counts[start]
-            weights[e] = stratum.members[e] * weights[start if curvature is None else e]
+            weights[e] = stratum.members[e] * weights[start if self.curvature is None else e]
             totals[e] *= stratum.members[e]
 
     cdef inline Py_ssize_t _depth_of(self, Py_ssize_t e) noexcept nogil:
@@ -599,7 +590,7 @@ cdef class TreeGrower:
 
     # Best split
 
-    cdef void _find_split(self, int32_t node_id, uint64_t seed) noexcept nogil:
+    cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if the test gains enough."""
         cdef Node *node = &self.nodes[node_id]
         cdef double *slot = self.slots[node.slot]
@@ -607,7 +598,7 @@ cdef class TreeGrower:
         cdef double stay = 0.0
         node.test = -1
         if node.examples >= 2 * self.min_examples:
-            best = self._best_window_test(node, slot, node_id, seed)
+            best = self._best_window_test(node, slot, node_id)
             best = self._best_label_test(node, slot + (2 + self.count_apart) * self.n_bins, best)
         if self.penalty + node.weight > 0:
             stay = node.total * node.total / (self.penalty + node.weight)
@@ -618,8 +609,7 @@ cdef class TreeGrower:
         self.open_leaves[self.n_open] = node_id
         self.n_open += 1
 
-    cdef double _best_window_test(self, Node *node, double *slot, int32_t node_id,
-                                  uint64_t seed) noexcept nogil:
+    cdef double _best_window_test(self, Node *node, double *slot, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t r, b, start, end
         cdef double best = -1.0
         cdef double smallest = 0.0 if self.count_apart else self.min_examples
@@ -636,7 +626,7 @@ cdef class TreeGrower:
             if self.count_apart:
                 self._check_counts(node, slot + 2 * self.n_bins, r)
         if self.n_chosen < self.feature_starts.shape[0] - 1:
-            self._forget_unchosen(node_id, seed)
+            self._forget_unchosen(node_id)
         for r in range(self.run_starts.shape[0]):
             for b in range(self.run_starts[r], self.run_ends[r]):
                 if self.scores[b] > best:
@@ -658,9 +648,9 @@ cdef class TreeGrower:
             if passed[b] < self.min_examples or node.examples - passed[b] < self.min_examples:
                 self.scores[b] = -1.0
 
-    cdef void _forget_unchosen(self, int32_t node_id, uint64_t seed) noexcept nogil:
+    cdef void _forget_unchosen(self, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t f, b, n_features = self.feature_starts.shape[0] - 1
-        sample(seed, node_id, n_features, self.n_chosen, self.chosen)
+        sample(self.seed, node_id, n_features, self.n_chosen, self.chosen)
         for f in range(n_features):
             if not self.chosen[f]:
                 for b in range(self.feature_starts[f], self.feature_starts[f + 1]):
