@@ -328,6 +328,28 @@ def test_numbers_that_lead_outside_the_model(name, value, saved, path):
         treecrf.load(path)
 
 
+@pytest.mark.parametrize("name", ["leaf", "starts", "true_child", "column", "value"])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool, "U9"])
+def test_numbers_of_another_type(name, dtype, saved, path):
+    values, arrays = read(saved)
+    arrays[f"forest.{name}"] = arrays[f"forest.{name}"].astype(dtype)
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("order", -1), ("order", 60), ("n_iter", -1), ("n_iter", 3), ("seed", "a")]
+)
+def test_values_out_of_range(name, value, letters, path):
+    # Without tests on labels, nothing but the value itself tells that an order is wrong.
+    TreeCRF(window=1, max_iter=2, order=0).fit(*letters).save(path)
+    values, arrays = read(path)
+    path.write_bytes(sealed(values | {name: value}, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
 # Older versions
 
 

@@ -147,7 +147,7 @@ def assert_same_nodes(grown, nodes, bins, n_bins):
         name: np.array([getattr(node, name) for node in nodes]) for name in nodes[0]._fields
     }
     expected["test"] = np.where(inner, tests[expected["test"]], -1)
-    expected["value"] = np.where(inner, 0.0, expected["value"])
+    expected["leaf"] = np.where(inner, 0.0, expected.pop("value"))
     for name, values in expected.items():
         np.testing.assert_array_equal(grown[name], values, err_msg=name)
 
@@ -250,7 +250,7 @@ def test_residuals_of_zero_grow_a_leaf_of_zero(second_order):
     examples = (np.zeros(positions.shape), curvature, np.ones(len(positions.depth)))
     tree = positions.check(positions.grower(), rng, examples)
     assert tree["test"].tolist() == [-1]
-    assert tree["value"].tolist() == [0.0]
+    assert tree["leaf"].tolist() == [0.0]
 
 
 def test_positions_without_weight_teach_nothing_and_are_scored():

@@ -22,6 +22,8 @@ from libc.string cimport memset
 cdef extern from "_simd.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
     void find_range(const double *values, Py_ssize_t n, double *lowest, double *highest)
+    void store_negative(const double *rows, Py_ssize_t n, double rounding, double *target,
+                        Py_ssize_t stride, Py_ssize_t n_labels)
     double forward_step(const double *now, Py_ssize_t n, const double *rows, double *after,
                         Py_ssize_t n_after, Py_ssize_t n_labels)
     void backward_step(const double *forward, Py_ssize_t n, double *rows, double *now,
@@ -358,21 +360,20 @@ def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
 
 cdef void store_residuals(const Chain *chain, const int32_t[::1] labels,
                           double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t t, c, v, n, context = 0
+    cdef Py_ssize_t t, c, v, n, context = 0, stride = out.shape[1] * out.shape[2]
+    cdef int32_t label
     cdef double *row
-    cdef double *target
     for t in range(chain.length):
         n = n_contexts_at(chain, t)
         row = pair_row(chain, t, 0)
-        row[context * chain.n_labels + labels[chain.start + t]] -= 1.0
-        for v in range(chain.n_labels):
-            target = &out[v, chain.start + t, 0]
-            for c in range(n):
-                target[c] = (ROUND - row[c * chain.n_labels + v]) - ROUND
+        store_negative(row, n, ROUND, &out[0, chain.start + t, 0], stride, chain.n_labels)
+        for v in range(chain.n_labels if n < out.shape[2] else 0):
             for c in range(n, out.shape[2]):
-                target[c] = 0.0
-        row[context * chain.n_labels + labels[chain.start + t]] += 1.0
-        context = next_base(chain, t, context) + labels[chain.start + t]
+                out[v, chain.start + t, c] = 0.0
+        label = labels[chain.start + t]
+        out[label, chain.start + t, context] = (
+            (ROUND + (1.0 - row[context * chain.n_labels + label])) - ROUND)
+        context = next_base(chain, t, context) + label
 
 
 cdef void sum_contexts(Chain *chain) noexcept nogil:

@@ -146,6 +146,23 @@ static inline double dot(const double *a, const double *b, ptrdiff_t n)
     TREECRF_BY_SIZE(n, return, dot_n, a, b)
 }
 
+/* Rows of labels, rows[c * n_labels + v], to class-major order, target[v * stride + c], negated and
+ * rounded: adding and subtracting `round` cuts off the low digits. */
+TREECRF_TEMPLATE void store_negative_n(const double *restrict rows, ptrdiff_t n, double round,
+                                       double *restrict target, ptrdiff_t stride,
+                                       ptrdiff_t n_labels)
+{
+    for (ptrdiff_t v = 0; v < n_labels; v++)
+        for (ptrdiff_t c = 0; c < n; c++)
+            target[v * stride + c] = (round - rows[c * n_labels + v]) - round;
+}
+
+static inline void store_negative(const double *rows, ptrdiff_t n, double round, double *target,
+                                  ptrdiff_t stride, ptrdiff_t n_labels)
+{
+    TREECRF_BY_SIZE(n_labels, , store_negative_n, rows, n, round, target, stride)
+}
+
 /* One position of the forward recursion: n contexts of weights `now`, each with a row of factors
  * for the n_labels labels, lead to n_after contexts; label v of context c leads to context
  * (c n_labels + v) mod n_after. Returns the sum of the new weights. */

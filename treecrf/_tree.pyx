@@ -242,7 +242,7 @@ cdef class TreeGrower:
         -------
         dict of arrays (n_nodes,)
             ``test`` (-1 for a leaf; the tests of previous labels follow the window tests),
-            ``true_child``, ``false_child``, ``value``, ``gain``, ``weight``.
+            ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``.
         """
         cdef Py_ssize_t i
         self.targets = targets
@@ -264,9 +264,9 @@ cdef class TreeGrower:
         cdef Py_ssize_t i, n = self.n_nodes
         cdef Node *node
         test, true_child, false_child = (np.empty(n, dtype=np.int32) for _ in range(3))
-        value, gain, weight = (np.empty(n) for _ in range(3))
+        leaf, gain, weight = (np.empty(n) for _ in range(3))
         cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
-        cdef double[::1] values = value, gains = gain, weights = weight
+        cdef double[::1] values = leaf, gains = gain, weights = weight
         for i in range(n):
             node = &self.nodes[i]
             inner = node.true_child >= 0
@@ -277,7 +277,7 @@ cdef class TreeGrower:
             gains[i] = node.gain if inner else 0.0
             weights[i] = node.weight
         return {"test": test, "true_child": true_child, "false_child": false_child,
-                "value": value, "gain": gain, "weight": weight}
+                "leaf": leaf, "gain": gain, "weight": weight}
 
     # Growth
 

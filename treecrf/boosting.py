@@ -83,6 +83,7 @@ class Booster:
         self.table = number_tests(encoder, plan)
         self.scores = forest.scores(encoder, encoded, threads)
         self.weighted = bool((position_weights != 1).any())
+        self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
 
     def _make_growers(self) -> SimpleQueue:
@@ -138,7 +139,7 @@ class Booster:
                 self._growers.put(grower)
 
         for tree in self.threads.map(grow, range(self.forest.n_labels)):
-            self.forest.append(tree, self.table)
+            self.forest.append(tree, self._meanings)
         return value
 
     def _weights_of(self, iteration: int) -> np.ndarray:
@@ -158,7 +159,8 @@ def _n_chosen(table: TestTable, max_features: float) -> int:
 
 
 def _seed(seed: int, iteration: int, k: int) -> int:
-    return int(np.random.SeedSequence([seed, iteration, k]).generate_state(1, np.uint64)[0])
+    """A different number for every tree; the kernel scrambles it."""
+    return ((seed << 32) + (iteration << 12) + k) % 2**64
 
 
 def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -50,30 +50,23 @@ class Forest:
         forest.trees = self.trees[:n_trees]
         return forest
 
-    def append(self, grown: dict[str, np.ndarray], table: TestTable) -> None:
+    def meanings(self, table: TestTable) -> np.ndarray:
+        """Column, offset and value of every test; int32 array (3, n_tests + 1).
+
+        The window tests are followed by those of the previous labels and, last, by a place for
+        the leaves, whose test is -1.
+        """
+        n_symbols = self.n_labels + 1
+        lag, symbol = np.divmod(np.arange(self.order * n_symbols), n_symbols)
+        window = np.stack([table.columns, table.offsets, table.values])
+        labels = np.stack([np.full_like(lag, LABEL), lag + 1, symbol])
+        return np.hstack([window, labels, np.zeros((3, 1))]).astype(np.int32)
+
+    def append(self, grown: dict[str, np.ndarray], meanings: np.ndarray) -> None:
         """Add the tree of the next class, as `TreeGrower.grow` returns it."""
-        test = grown["test"]
-        inner, on_label = test >= 0, test >= table.n_bins
-        window_test = np.where(inner & ~on_label, test, 0)
-        lag, symbol = np.divmod(test - table.n_bins, self.n_labels + 1)
-        parts = {}
-        for name, array, label_part in (
-            ("column", table.columns, np.full_like(test, LABEL)),
-            ("offset", table.offsets, lag + 1),
-            ("value", table.values, symbol),
-        ):
-            seen = array[window_test] if len(array) else np.zeros_like(test)
-            parts[name] = np.where(on_label, label_part, np.where(inner, seen, 0)).astype(np.int32)
-        self.trees.append(
-            parts
-            | {
-                "true_child": grown["true_child"],
-                "false_child": grown["false_child"],
-                "leaf": grown["value"],
-                "gain": grown["gain"],
-                "weight": grown["weight"],
-            }
-        )
+        tree = dict(grown)
+        tree["column"], tree["offset"], tree["value"] = meanings[:, tree.pop("test")]
+        self.trees.append(tree)
 
     def pack(self) -> dict[str, np.ndarray]:
         """All nodes in one array a field, and where each tree starts."""

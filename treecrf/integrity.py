@@ -59,6 +59,7 @@ def check_forest(
     packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
 ) -> None:
     """Raise ValueError unless these are whole trees whose tests the encoder knows."""
+    _require(_is_count(order) and _is_count(n_iter), "order")
     starts = packed["starts"]
     n_nodes = len(packed["leaf"])
     _require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
@@ -66,6 +67,7 @@ def check_forest(
     _require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
     if n_nodes == 0:
         return
+    _require(all(packed[name].dtype == np.float64 for name in ("leaf", "gain", "weight")), "trees")
     _require(np.isfinite(packed["leaf"]).all(), "leaves")
     integers = ("column", "offset", "value", "true_child", "false_child")
     _require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
