@@ -146,6 +146,23 @@ static inline double dot(const double *a, const double *b, ptrdiff_t n)
     TREECRF_BY_SIZE(n, return, dot_n, a, b)
 }
 
+/* out[2 i] = sum of row i of a table of n columns. */
+TREECRF_TEMPLATE void sum_rows_n(const double *restrict table, ptrdiff_t n_rows,
+                                 double *restrict out, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n_rows; i++) {
+        double total = 0.0;
+        for (ptrdiff_t v = 0; v < n; v++)
+            total += table[i * n + v];
+        out[2 * i] = total;
+    }
+}
+
+static inline void sum_rows(const double *table, ptrdiff_t n_rows, double *out, ptrdiff_t n)
+{
+    TREECRF_BY_SIZE(n, , sum_rows_n, table, n_rows, out)
+}
+
 /* Rows of labels, rows[c * n_labels + v], to class-major order, target[v * stride + c], negated and
  * rounded: adding and subtracting `round` cuts off the low digits. */
 TREECRF_TEMPLATE void store_negative_n(const double *restrict rows, ptrdiff_t n, double round,

@@ -24,6 +24,7 @@ from treecrf._features cimport Features, Members
 
 cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    void sum_rows(const double *table, Py_ssize_t n_rows, double *out, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
@@ -59,6 +60,8 @@ cdef struct Stratum:
     double *members                 # 1.0 for a context of the set, else 0.0; all extended contexts
     double *n_members               # number of contexts of the set at each depth
     bint one_context                # then no test of a previous label is left
+    bint one_a_depth                # at most one context of the set at each depth
+    Py_ssize_t last_context         # the last context of full depth in the set
 
 
 cdef inline uint64_t next_random(uint64_t *state) noexcept nogil:
@@ -221,6 +224,10 @@ cdef class TreeGrower:
         for e in range(self.n_extended):
             stratum.members[e] = 1.0
         self._count_members(stratum)
+        for e in range(self.n_positions):
+            stratum.positions[e] = <int32_t> e
+            stratum.rows[e] = self.row_of_position[e]
+        stratum.size = self.n_positions
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores):
@@ -300,7 +307,6 @@ cdef class TreeGrower:
     cdef void _plant(self) noexcept nogil:
         """Make the root: all positions, all contexts."""
         cdef Py_ssize_t i
-        cdef double sums[3]
         cdef Node *root = &self.nodes[0]
         cdef Stratum *stratum = &self.strata[0]
         self.n_open = self.n_free = 0
@@ -309,19 +315,39 @@ cdef class TreeGrower:
             self.n_free += 1
         self.n_nodes = self.n_strata = 1
         self.lists_size = 0
-        stratum.size = 0
         self._new_node(root, 0)
+        self._fill_root(stratum)
         root.total = root.weight = root.examples = 0.0
         for i in range(self.n_positions):
-            self._sum_members(stratum, <int32_t> i, self.depth[i], sums)
-            self._append(stratum, <int32_t> i, self.row_of_position[i], sums)
-            root.total += sums[0]
-            root.weight += sums[1]
-            root.examples += sums[2]
+            root.total += stratum.values[2 * i]
+            root.weight += stratum.values[2 * i + 1]
+            root.examples += stratum.counts[2 * i] if self.count_apart else 0.0
         if not self.count_apart:
             root.examples = root.weight
         self._list_stratum(root)
         root.slot = self._take_slot()
+
+    cdef void _fill_root(self, Stratum *stratum) noexcept nogil:
+        """Sum the examples of each position over all contexts."""
+        cdef Py_ssize_t i
+        cdef double n_members
+        cdef double sums[3]
+        sum_rows(&self.targets[0, 0], self.n_positions, stratum.values, self.n_contexts)
+        if self.curvature is not None:
+            sum_rows(&self.curvature[0, 0], self.n_positions, stratum.values + 1,
+                     self.n_contexts)
+        for i in range(self.n_positions):
+            n_members = stratum.n_members[self.depth[i]]
+            if self.curvature is None:
+                stratum.values[2 * i + 1] = n_members * self.position_weights[i]
+            if self.count_apart:
+                stratum.counts[2 * i] = n_members * (self.position_weights[i] > 0)
+                stratum.counts[2 * i + 1] = 0.0
+            if self.depth[i] < self.order:
+                # Entries of contexts that do not exist do not count.
+                self._sum_members(stratum, <int32_t> i, self.depth[i], sums)
+                stratum.values[2 * i] = sums[0]
+                stratum.values[2 * i + 1] = sums[1]
 
     cdef void _new_node(self, Node *node, int32_t stratum) noexcept nogil:
         node.stratum = stratum
@@ -518,6 +544,12 @@ cdef class TreeGrower:
             stratum.n_members[self._depth_of(e)] += stratum.members[e]
             n += stratum.members[e]
         stratum.one_context = n < 2.0
+        stratum.one_a_depth = True
+        for e in range(self.order + 1):
+            stratum.one_a_depth = stratum.one_a_depth and stratum.n_members[e] < 2.0
+        for e in range(self.n_contexts):
+            if stratum.members[e]:
+                stratum.last_context = e
 
     cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
         if depth:
@@ -555,15 +587,32 @@ cdef class TreeGrower:
         cdef double *totals = sums
         cdef double *weights = sums + self.n_extended
         cdef double *counts = weights + self.n_extended
-        cdef Py_ssize_t i, e, start, n
-        cdef int32_t position
-        cdef uint8_t depth
+        cdef Py_ssize_t e, start
+        cdef bint by_depth = stratum.one_a_depth
         if stratum.one_context:
             for e in range(self.n_extended):
                 totals[e] = stratum.members[e] * node.total
                 weights[e] = stratum.members[e] * node.weight
                 counts[e] = stratum.members[e] * node.examples
             return
+        if by_depth:
+            self._sum_depths(node, totals, weights, counts)
+        else:
+            self._sum_contexts(node, totals, weights, counts)
+        for e in range(self.n_extended - 1, -1, -1):
+            start = self.depth_starts[self._depth_of(e)]
+            counts[e] = stratum.members[e] * counts[start]
+            weights[e] = (stratum.members[e]
+                          * weights[start if by_depth or self.curvature is None else e])
+            totals[e] = stratum.members[e] * totals[start if by_depth else e]
+
+    cdef void _sum_contexts(self, Node *node, double *totals, double *weights,
+                            double *counts) noexcept nogil:
+        """Sums of each context; what all of a depth have in common goes to the first of them."""
+        cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef Py_ssize_t i, start, n
+        cdef int32_t position
+        cdef uint8_t depth
         for i in range(node.count):
             position = stratum.positions[self.lists[node.start + i]]
             depth = self.depth[position]
@@ -575,11 +624,20 @@ cdef class TreeGrower:
             else:
                 weights[start] += self.position_weights[position]
             counts[start] += self.position_weights[position] > 0
-        for e in range(self.n_extended - 1, -1, -1):
-            start = self.depth_starts[self._depth_of(e)]
-            counts[e] = stratum.members[e] * counts[start]
-            weights[e] = stratum.members[e] * weights[start if self.curvature is None else e]
-            totals[e] *= stratum.members[e]
+
+    cdef void _sum_depths(self, Node *node, double *totals, double *weights,
+                          double *counts) noexcept nogil:
+        """The same where each depth has one context of the set: the sums are at hand."""
+        cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef Py_ssize_t i, start
+        cdef int32_t place
+        for i in range(node.count):
+            place = self.lists[node.start + i]
+            start = self.depth_starts[self.depth[stratum.positions[place]]]
+            totals[start] += stratum.values[2 * place]
+            weights[start] += stratum.values[2 * place + 1]
+            if self.count_apart:
+                counts[start] += stratum.counts[2 * place]
 
     cdef inline Py_ssize_t _depth_of(self, Py_ssize_t e) noexcept nogil:
         """Depth of an extended context: those of full depth come first."""
@@ -725,9 +783,13 @@ cdef class TreeGrower:
         cdef Py_ssize_t i
         cdef int32_t position
         cdef uint8_t depth
+        cdef bint is_one = stratum.n_members[self.order] == 1.0
         for i in range(leaf.count):
             position = stratum.positions[self.lists[leaf.start + i]]
             depth = self.depth[position]
+            if is_one and depth == self.order:
+                scores[position, stratum.last_context] += value
+                continue
             add_scaled(&scores[position, 0], stratum.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
 
