@@ -1,16 +1,10 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t
-
-
-cdef struct Members:
-    # Members of a node: places in the arrays of their stratum, of which `rows` is one.
-    const int32_t *members
-    Py_ssize_t n
-    const int32_t *rows
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef class Features:
+    cdef readonly Py_ssize_t n_rows, n_words
     cdef const uint8_t[:, ::1] codes
-    cdef const uint8_t[:, ::1] bits
+    cdef const uint8_t[:, ::1] code_columns, bit_columns
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
     cdef Py_ssize_t left, width
@@ -26,21 +20,16 @@ cdef class Features:
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs
 
-    cdef void add_windows(self, Members some, const double *values, double *bins,
-                          int stride) noexcept nogil
-    cdef void _add_codes(self, Members some, const double *values, double *bins,
-                         int stride) noexcept nogil
-    cdef void _add_code_pairs(self, Members some, const double *values,
+    cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                          double *bins, int stride) noexcept nogil
+    cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil
+    cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil
     cdef void _part_pairs(self, double *bins) noexcept nogil
-    cdef void _add_bits(self, Members some, const double *values, double *bins,
-                        int stride) noexcept nogil
-    cdef void _add_set_bits(self, Members some, const uint8_t *column, const double *values,
-                            double *bins, int stride) noexcept nogil
-    cdef void _add_bytes(self, Members some, const uint8_t *column, const double *values,
+    cdef void _add_bits(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                        double *bins, int stride) noexcept nogil
+    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil
-    cdef void _add_lists(self, Members some, const double *values, double *bins,
-                         int stride) noexcept nogil
-    cdef Py_ssize_t part(self, int64_t test, int32_t *members, Py_ssize_t n, const int32_t *rows,
-                         int32_t *moved) noexcept nogil
+    cdef void ask(self, int64_t test, uint64_t *passed) noexcept nogil
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil

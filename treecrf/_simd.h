@@ -34,6 +34,13 @@ static inline int lowest_bit(uint64_t word)
 static inline int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
 #endif
 
+static inline int count_bits(uint64_t word)
+{
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    return (int)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
 /* exp(x) for x <= 0; 0 below -708, where doubles end. The error stays within one unit in the
  * last place: x = n ln 2 + r, |r| <= ln 2 / 2, and the Taylor polynomial of degree 13 in r. */
 static inline double exp_of_nonpositive(double x)
@@ -144,23 +151,6 @@ TREECRF_TEMPLATE double dot_n(const double *restrict a, const double *restrict b
 static inline double dot(const double *a, const double *b, ptrdiff_t n)
 {
     TREECRF_BY_SIZE(n, return, dot_n, a, b)
-}
-
-/* out[2 i] = sum of row i of a table of n columns. */
-TREECRF_TEMPLATE void sum_rows_n(const double *restrict table, ptrdiff_t n_rows,
-                                 double *restrict out, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n_rows; i++) {
-        double total = 0.0;
-        for (ptrdiff_t v = 0; v < n; v++)
-            total += table[i * n + v];
-        out[2 * i] = total;
-    }
-}
-
-static inline void sum_rows(const double *table, ptrdiff_t n_rows, double *out, ptrdiff_t n)
-{
-    TREECRF_BY_SIZE(n, , sum_rows_n, table, n_rows, out)
 }
 
 /* Rows of labels, rows[c * n_labels + v], to class-major order, target[v * stride + c], negated and
@@ -333,6 +323,35 @@ static inline void bytes_above(const uint8_t *values, ptrdiff_t n_words, uint8_t
             word |= (uint64_t)(values[k] > low) << k;
 #endif
         out[w] = word;
+    }
+}
+
+/* Take from a set of bits those that are in `taken` too, and leave only these there. Returns their
+ * number. */
+TREECRF_WIDEST static ptrdiff_t take_bits(uint64_t *restrict words, uint64_t *restrict taken,
+                                          ptrdiff_t n)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        taken[i] &= words[i];
+        words[i] ^= taken[i];
+        count += count_bits(taken[i]);
+    }
+    return count;
+}
+
+/* List the places of the set bits, ascending. Writes them by fours, because a loop that ends with
+ * the last bit of a word is mispredicted once a word: up to 64 entries after the last are garbage. */
+TREECRF_WIDEST static void list_bits(const uint64_t *words, ptrdiff_t n_words, int32_t *out)
+{
+    const uint64_t last = (uint64_t)1 << 63;
+    for (ptrdiff_t i = 0; i < n_words; i++) {
+        uint64_t word = words[i];
+        int n = count_bits(word);
+        for (int listed = 0; listed < n; listed += 4)
+            for (int k = 0; k < 4; k++, word &= word - 1)
+                out[listed + k] = (int32_t)(64 * i + lowest_bit(word | last));
+        out += n;
     }
 }
 

@@ -2,10 +2,12 @@
 
 The examples of a class tree are pairs (position, context of previous labels). Every test looks
 either at the window of a position or at a previous label, so the examples of a node are always
-(a list of positions) x (a set of contexts), and the table of examples is never made. Nodes with the
-same set of contexts form a *stratum*, in which a position has one residual: the sum over the
+(a set of positions) x (a set of contexts), and the table of examples is never made. Positions are a
+set of bits, which a window test parts word by word; a test of a previous label parts the contexts
+and leaves both children the same positions. At a node a position has one residual, the sum over the
 contexts of the set. Window tests are judged from histograms of these sums; tests of a previous
-label from the sums of each context.
+label from the sums of each context. Members are listed only to be added to a histogram, that of the
+smaller child, and at last to receive the value of their leaf.
 
 All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``). Their sums are
 exact, do not depend on the order of summation, and a histogram may be had by subtraction.
@@ -17,15 +19,16 @@ from treecrf.contexts import extended_contexts
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf._features cimport Features, Members
+from treecrf._features cimport Features
 
 cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
-    void sum_rows(const double *table, Py_ssize_t n_rows, double *out, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
@@ -36,14 +39,19 @@ cdef enum RunKind:
     SUFFIX = 1    # test b: the value is in a bin above b
     PREFIX = 2    # test b: the value is in bin b or below
 
+# `list_bits` may write this much beyond the last member.
+cdef enum:
+    LISTING_SLACK = 64
+
 # Leaf values are rounded to multiples of 2**-40, so that sums of scores are exact in any order.
 cdef double ROUND_LEAF = 1.5 * 2.0 ** 12
 
 
 cdef struct Node:
-    Py_ssize_t start, count         # its slice of the position lists
-    int32_t stratum
+    int32_t rows                    # its set of rows
+    int32_t contexts                # its set of contexts
     int32_t slot                    # its histogram, -1 for none
+    Py_ssize_t count                # size of its set of rows
     double total, weight, examples
     double gain
     int64_t test                    # best test, -1 for none
@@ -51,12 +59,8 @@ cdef struct Node:
     int32_t true_child, false_child
 
 
-cdef struct Stratum:
-    Py_ssize_t size, capacity
-    int32_t *positions
-    int32_t *rows
-    double *values                  # (residual, weight) of each position
-    double *counts                  # (examples, 0) of each position, where they differ from weights
+cdef struct Contexts:
+    # A set of contexts.
     double *members                 # 1.0 for a context of the set, else 0.0; all extended contexts
     double *n_members               # number of contexts of the set at each depth
     bint one_context                # then no test of a previous label is left
@@ -116,8 +120,9 @@ cdef class TreeGrower:
     """
 
     # The positions and their features.
-    cdef const int32_t[::1] row_of_position
+    cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth
+    cdef const uint64_t[:, ::1] rows_of_depth
     cdef Features features
     # What can be asked of a histogram.
     cdef const int64_t[::1] run_starts, run_ends
@@ -136,18 +141,23 @@ cdef class TreeGrower:
     cdef const double[::1] position_weights
     cdef uint64_t seed
     # Working memory.
-    cdef Py_ssize_t n_bins, n_positions, slot_size, n_slots, n_free
+    cdef Py_ssize_t n_bins, n_words, slot_size, n_slots, n_free
     cdef double **slots
     cdef int32_t *free_slots
     cdef Node *nodes
     cdef Py_ssize_t n_nodes
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_open
-    cdef Stratum *strata
-    cdef Py_ssize_t n_strata
-    cdef int32_t *lists                     # members of nodes: places in their stratum
-    cdef int32_t *moved
-    cdef Py_ssize_t lists_size, lists_capacity, moved_capacity
+    cdef uint64_t **row_sets
+    cdef Py_ssize_t n_row_sets
+    cdef Contexts *context_sets
+    cdef Py_ssize_t n_context_sets
+    # The members of the node at work.
+    cdef uint64_t *passed
+    cdef int32_t *rows
+    cdef int32_t *positions
+    cdef double *values                     # (residual, weight) of each
+    cdef double *counts                     # (examples, 0) of each, where they differ from weights
     cdef double *scores                     # one split score per bin
     cdef double *running                    # cumulative bins
     cdef double *lag_sums
@@ -158,10 +168,10 @@ cdef class TreeGrower:
                   Py_ssize_t max_leaf_nodes, double l2_regularization, double min_gain,
                   double min_samples_leaf, double max_leaf_value, double learning_rate,
                   Py_ssize_t n_chosen, bint count_apart):
-        self.row_of_position = encoded.row_of_position
         self.features = Features(encoded, tests)
+        self.n_words = self.features.n_words
         self.depth = depth
-        self.n_positions = depth.shape[0]
+        self.position_of_row, self.rows_of_depth = self._lay_out(encoded, depth, order)
         self.run_starts = tests.run_starts
         self.run_ends = tests.run_ends
         self.run_kinds = tests.run_kinds
@@ -182,52 +192,57 @@ cdef class TreeGrower:
         self.n_extended = self.symbols.shape[0]
         self._allocate()
 
+    def _lay_out(self, encoded, depth, order):
+        """The position of each row, and for each depth the set of its rows."""
+        rows = encoded.row_of_position - encoded.row_of_position[0]
+        position_of_row = np.zeros(self.features.n_rows, dtype=np.int32)
+        position_of_row[rows] = np.arange(len(rows))
+        bits = np.zeros((order + 1, 64 * self.n_words), dtype=bool)
+        bits[np.asarray(depth), rows] = True
+        packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
+        return position_of_row, packed.astype(np.uint64)
+
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.n_slots):
             free(self.slots[i])
-        if self.strata != NULL:
-            for i in range(2 * self.max_leaves + 1):
-                close_stratum(&self.strata[i])
+        for i in range(self.max_leaves if self.row_sets != NULL else 0):
+            free(self.row_sets[i])
+        for i in range(2 * self.max_leaves if self.context_sets != NULL else 0):
+            free(self.context_sets[i].members)
         for pointer in (<size_t> self.slots, <size_t> self.free_slots, <size_t> self.nodes,
-                        <size_t> self.open_leaves, <size_t> self.strata, <size_t> self.lists,
-                        <size_t> self.moved, <size_t> self.scores, <size_t> self.running,
-                        <size_t> self.lag_sums, <size_t> self.chosen):
+                        <size_t> self.open_leaves, <size_t> self.row_sets,
+                        <size_t> self.context_sets, <size_t> self.passed, <size_t> self.rows,
+                        <size_t> self.positions, <size_t> self.values, <size_t> self.counts,
+                        <size_t> self.scores, <size_t> self.running, <size_t> self.lag_sums,
+                        <size_t> self.chosen):
             free(<void *> <size_t> pointer)
 
     def _allocate(self):
-        cdef Py_ssize_t L = self.max_leaves
+        cdef Py_ssize_t L = self.max_leaves, n = self.depth.shape[0]
         cdef Py_ssize_t n_features = self.feature_starts.shape[0] - 1
         self.slot_size = (2 + self.count_apart) * self.n_bins + 3 * self.n_extended
         self.slots = <double **> calloc(L + 1, sizeof(double *))
         self.free_slots = <int32_t *> malloc((L + 1) * sizeof(int32_t))
         self.nodes = <Node *> malloc((2 * L + 1) * sizeof(Node))
         self.open_leaves = <int32_t *> malloc((L + 1) * sizeof(int32_t))
-        self.strata = <Stratum *> calloc(2 * L + 1, sizeof(Stratum))
+        self.row_sets = <uint64_t **> calloc(L, sizeof(uint64_t *))
+        self.context_sets = <Contexts *> calloc(2 * L, sizeof(Contexts))
+        self.passed = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
+        self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
+        self.positions = <int32_t *> malloc(n * sizeof(int32_t))
+        self.values = <double *> malloc(2 * n * sizeof(double))
+        self.counts = <double *> malloc(2 * (n * self.count_apart + 1) * sizeof(double))
         self.scores = <double *> malloc((self.n_bins + 1) * sizeof(double))
         self.running = <double *> malloc(2 * (self.n_bins + 1) * sizeof(double))
         self.lag_sums = <double *> malloc(3 * (self.n_labels + 1) * sizeof(double))
         self.chosen = <uint8_t *> malloc(n_features + 1)
         if (self.slots == NULL or self.free_slots == NULL or self.nodes == NULL
-                or self.open_leaves == NULL or self.strata == NULL or self.scores == NULL
+                or self.open_leaves == NULL or self.row_sets == NULL or self.context_sets == NULL
+                or self.passed == NULL or self.rows == NULL or self.positions == NULL
+                or self.values == NULL or self.counts == NULL or self.scores == NULL
                 or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL):
-            raise MemoryError("no memory for the working space of a tree")
-        self._open_root()
-
-    def _open_root(self):
-        """Make the stratum that every tree starts with: all positions, all contexts."""
-        cdef Py_ssize_t e
-        cdef Stratum *stratum = &self.strata[0]
-        if not open_stratum(stratum, self.n_positions, self.n_extended, self.order,
-                            self.count_apart):
-            raise MemoryError(f"no memory for {self.n_positions} positions")
-        for e in range(self.n_extended):
-            stratum.members[e] = 1.0
-        self._count_members(stratum)
-        for e in range(self.n_positions):
-            stratum.positions[e] = <int32_t> e
-            stratum.rows[e] = self.row_of_position[e]
-        stratum.size = self.n_positions
+            raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores):
@@ -239,8 +254,9 @@ cdef class TreeGrower:
         curvature : (n_positions, n_contexts) or None
             Weights of the examples in second-order boosting; without it an example weighs as its
             position.
-        position_weights : (n_positions,)
+        position_weights : (n_positions,) or None
             Positions of weight 0 are carried along and learn nothing; their targets must be 0.
+            Without weights every position weighs 1.
         seed : int
             For the random choice of features.
         scores : (n_positions, n_contexts), changed in place
@@ -295,7 +311,7 @@ cdef class TreeGrower:
         if self.failed:
             return
         if n_leaves < self.max_leaves:
-            self._build_histogram(&self.nodes[0])
+            self._add_members(&self.nodes[0])
             self._find_split(0)
         while n_leaves < self.max_leaves and not self.failed:
             leaf = self._take_best_leaf()
@@ -306,81 +322,71 @@ cdef class TreeGrower:
 
     cdef void _plant(self) noexcept nogil:
         """Make the root: all positions, all contexts."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, d, e
         cdef Node *root = &self.nodes[0]
-        cdef Stratum *stratum = &self.strata[0]
-        self.n_open = self.n_free = 0
+        cdef Contexts *contexts
+        cdef uint64_t *rows
+        self.n_open = self.n_free = self.n_row_sets = self.n_context_sets = 0
         for i in range(self.n_slots):
             self.free_slots[self.n_free] = <int32_t> i
             self.n_free += 1
-        self.n_nodes = self.n_strata = 1
-        self.lists_size = 0
-        self._new_node(root, 0)
-        self._fill_root(stratum)
+        self.n_nodes = 1
+        self._new_node(root, self._take_rows(), self._take_contexts())
+        root.slot = self._take_slot()
+        if self.failed:
+            return
+        contexts = &self.context_sets[root.contexts]
+        for e in range(self.n_extended):
+            contexts.members[e] = 1.0
+        self._count_members(contexts)
+        rows = self.row_sets[root.rows]
+        memset(rows, 0, self.n_words * sizeof(uint64_t))
+        for d in range(self.order + 1):
+            for i in range(self.n_words):
+                rows[i] |= self.rows_of_depth[d, i]
+        root.count = self.depth.shape[0]
+        self._sum_root(root)
+
+    cdef void _sum_root(self, Node *root) noexcept nogil:
+        cdef Py_ssize_t i
+        self._list_members(root)
+        self._fill_values(root)
         root.total = root.weight = root.examples = 0.0
-        for i in range(self.n_positions):
-            root.total += stratum.values[2 * i]
-            root.weight += stratum.values[2 * i + 1]
-            root.examples += stratum.counts[2 * i] if self.count_apart else 0.0
+        for i in range(root.count):
+            root.total += self.values[2 * i]
+            root.weight += self.values[2 * i + 1]
+            root.examples += self.counts[2 * i] if self.count_apart else 0.0
         if not self.count_apart:
             root.examples = root.weight
-        self._list_stratum(root)
-        root.slot = self._take_slot()
 
-    cdef void _fill_root(self, Stratum *stratum) noexcept nogil:
-        """Sum the examples of each position over all contexts."""
-        cdef Py_ssize_t i
-        cdef double n_members
-        cdef double sums[3]
-        sum_rows(&self.targets[0, 0], self.n_positions, stratum.values, self.n_contexts)
-        if self.curvature is not None:
-            sum_rows(&self.curvature[0, 0], self.n_positions, stratum.values + 1,
-                     self.n_contexts)
-        for i in range(self.n_positions):
-            n_members = stratum.n_members[self.depth[i]]
-            if self.curvature is None:
-                stratum.values[2 * i + 1] = n_members * self.position_weights[i]
-            if self.count_apart:
-                stratum.counts[2 * i] = n_members * (self.position_weights[i] > 0)
-                stratum.counts[2 * i + 1] = 0.0
-            if self.depth[i] < self.order:
-                # Entries of contexts that do not exist do not count.
-                self._sum_members(stratum, <int32_t> i, self.depth[i], sums)
-                stratum.values[2 * i] = sums[0]
-                stratum.values[2 * i + 1] = sums[1]
-
-    cdef void _new_node(self, Node *node, int32_t stratum) noexcept nogil:
-        node.stratum = stratum
+    cdef void _new_node(self, Node *node, int32_t rows, int32_t contexts) noexcept nogil:
+        node.rows = rows
+        node.contexts = contexts
         node.slot = -1
         node.test = -1
         node.gain = 0.0
         node.true_child = node.false_child = -1
 
-    cdef void _list_stratum(self, Node *node) noexcept nogil:
-        """Give a node all positions of its stratum."""
-        cdef Stratum *stratum = &self.strata[node.stratum]
-        cdef Py_ssize_t i, needed = self.lists_size + stratum.size
-        cdef int32_t *larger
-        if needed > self.lists_capacity:
-            needed += needed // 2
-            larger = <int32_t *> realloc(self.lists, needed * sizeof(int32_t))
-            if larger == NULL:
-                self.failed = True
-                return
-            self.lists = larger
-            self.lists_capacity = needed
-        if stratum.size > self.moved_capacity:
-            larger = <int32_t *> realloc(self.moved, stratum.size * sizeof(int32_t))
-            if larger == NULL:
-                self.failed = True
-                return
-            self.moved = larger
-            self.moved_capacity = stratum.size
-        node.start = self.lists_size
-        node.count = stratum.size
-        for i in range(stratum.size):
-            self.lists[node.start + i] = <int32_t> i
-        self.lists_size += stratum.size
+    cdef int32_t _take_rows(self) noexcept nogil:
+        """A set of rows, not filled; memory of earlier trees is used again."""
+        cdef Py_ssize_t i = self.n_row_sets
+        if self.row_sets[i] == NULL:
+            self.row_sets[i] = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
+            self.failed = self.failed or self.row_sets[i] == NULL
+        self.n_row_sets += 1
+        return <int32_t> i
+
+    cdef int32_t _take_contexts(self) noexcept nogil:
+        """A set of contexts, not filled."""
+        cdef Py_ssize_t i = self.n_context_sets
+        cdef Contexts *contexts = &self.context_sets[i]
+        if contexts.members == NULL:
+            contexts.members = <double *> malloc(
+                (self.n_extended + self.order + 1) * sizeof(double))
+            contexts.n_members = contexts.members + self.n_extended
+            self.failed = self.failed or contexts.members == NULL
+        self.n_context_sets += 1
+        return <int32_t> i
 
     cdef int32_t _take_slot(self) noexcept nogil:
         cdef double *memory
@@ -424,22 +430,22 @@ cdef class TreeGrower:
         cdef int32_t false_id = true_id + 1
         cdef Node *true_node = &self.nodes[true_id]
         cdef Node *false_node = &self.nodes[false_id]
-        cdef bint on_label = parent.test >= self.n_bins
         self.n_nodes += 2
         parent.true_child = true_id
         parent.false_child = false_id
-        self._new_node(true_node, parent.stratum)
-        self._new_node(false_node, parent.stratum)
+        # The child that fails the test takes over what the parent needs no more.
+        self._new_node(true_node, self._take_rows(), parent.contexts)
+        self._new_node(false_node, parent.rows, parent.contexts)
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
         true_node.examples = parent.true_examples
         false_node.total = parent.total - parent.true_total
         false_node.weight = parent.weight - parent.true_weight
         false_node.examples = parent.examples - parent.true_examples
-        if on_label:
+        if not self.failed and parent.test < self.n_bins:
+            self._divide_rows(parent, true_node, false_node)
+        elif not self.failed:
             self._divide_contexts(parent, true_node, false_node)
-        else:
-            self._divide_positions(parent, true_node, false_node)
         if is_last or self.failed:
             return
         if true_node.count <= false_node.count:
@@ -451,105 +457,126 @@ cdef class TreeGrower:
         self._find_split(true_id)
         self._find_split(false_id)
 
-    cdef void _divide_positions(self, Node *parent, Node *true_node,
-                                Node *false_node) noexcept nogil:
-        """Part the parent's list in place, keeping the order."""
-        cdef Py_ssize_t n_true
-        n_true = self.features.part(parent.test, self.lists + parent.start, parent.count,
-                                    self.strata[parent.stratum].rows, self.moved)
-        true_node.start = parent.start
-        true_node.count = n_true
-        false_node.start = parent.start + n_true
-        false_node.count = parent.count - n_true
-        memcpy(self.lists + false_node.start, self.moved, false_node.count * sizeof(int32_t))
+    cdef void _divide_rows(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
+        """Part the parent's positions by its window test."""
+        self.features.ask(parent.test, self.row_sets[true_node.rows])
+        true_node.count = take_bits(self.row_sets[parent.rows], self.row_sets[true_node.rows],
+                                    self.n_words)
+        false_node.count = parent.count - true_node.count
 
     cdef void _divide_contexts(self, Node *parent, Node *true_node,
                                Node *false_node) noexcept nogil:
-        """Part the parent's contexts by its label test, into two new strata.
-
-        A position without contexts on a side is not listed there.
-        """
-        cdef Stratum *old = &self.strata[parent.stratum]
-        cdef Stratum *passed = self._new_stratum(parent, true_node)
-        cdef Stratum *failed = self._new_stratum(parent, false_node)
+        """Part the parent's contexts by its label test."""
         cdef int64_t lag = (parent.test - self.n_bins) // (self.n_labels + 1)
         cdef int64_t symbol = (parent.test - self.n_bins) % (self.n_labels + 1)
-        cdef Py_ssize_t e, i
-        cdef int32_t place, position
-        cdef uint8_t depth
-        cdef double sums[3]
+        cdef Contexts *old = &self.context_sets[parent.contexts]
+        cdef Contexts *passed
+        cdef Contexts *failed
+        cdef Py_ssize_t e
+        true_node.contexts = self._take_contexts()
+        false_node.contexts = self._take_contexts()
         if self.failed:
             return
+        passed = &self.context_sets[true_node.contexts]
+        failed = &self.context_sets[false_node.contexts]
         for e in range(self.n_extended):
             passed.members[e] = old.members[e] * (self.symbols[e, lag] == symbol)
             failed.members[e] = old.members[e] * (self.symbols[e, lag] != symbol)
         self._count_members(passed)
         self._count_members(failed)
-        for i in range(parent.count):
-            place = self.lists[parent.start + i]
-            position = old.positions[place]
-            depth = self.depth[position]
-            self._sum_members(passed, position, depth, sums)
-            if passed.n_members[depth] > 0:
-                self._append(passed, position, old.rows[place], sums)
-            if failed.n_members[depth] > 0:
-                sums[0] = old.values[2 * place] - sums[0]
-                sums[1] = old.values[2 * place + 1] - sums[1]
-                if self.count_apart:
-                    sums[2] = old.counts[2 * place] - sums[2]
-                self._append(failed, position, old.rows[place], sums)
-        self._list_stratum(true_node)
-        self._list_stratum(false_node)
+        memcpy(self.row_sets[true_node.rows], self.row_sets[parent.rows],
+               self.n_words * sizeof(uint64_t))
+        true_node.count = self._drop_rows(true_node, parent.count)
+        false_node.count = self._drop_rows(false_node, parent.count)
 
-    cdef Stratum *_new_stratum(self, Node *parent, Node *child) noexcept nogil:
-        """An empty stratum for at most the parent's positions."""
-        cdef Stratum *stratum = &self.strata[self.n_strata]
-        if not open_stratum(stratum, parent.count, self.n_extended, self.order, self.count_apart):
-            self.failed = True
-        stratum.size = 0
-        child.stratum = <int32_t> self.n_strata
-        self.n_strata += 1
-        return stratum
+    cdef Py_ssize_t _drop_rows(self, const Node *node, Py_ssize_t count) noexcept nogil:
+        """Drop the positions that have no context of the node, of `count`; tell what is left."""
+        cdef Py_ssize_t d, i
+        cdef Contexts *contexts = &self.context_sets[node.contexts]
+        for d in range(self.order + 1):
+            if contexts.n_members[d] == 0:
+                for i in range(self.n_words):
+                    self.passed[i] = self.rows_of_depth[d, i]
+                count -= take_bits(self.row_sets[node.rows], self.passed, self.n_words)
+        return count
 
-    cdef inline void _append(self, Stratum *stratum, int32_t position, int32_t row,
-                             const double *sums) noexcept nogil:
-        cdef Py_ssize_t n = stratum.size
-        stratum.positions[n] = position
-        stratum.rows[n] = row
-        stratum.values[2 * n] = sums[0]
-        stratum.values[2 * n + 1] = sums[1]
-        if self.count_apart:
-            stratum.counts[2 * n] = sums[2]
-            stratum.counts[2 * n + 1] = 0.0
-        stratum.size = n + 1
+    # Members of a node
 
-    cdef inline void _sum_members(self, const Stratum *stratum, int32_t position, uint8_t depth,
-                                  double *sums) noexcept nogil:
-        """Residual, weight and number of the examples of a position in a set of contexts."""
-        cdef const double *members = stratum.members + self.depth_starts[depth]
-        cdef Py_ssize_t n = self._n_contexts_at(depth)
-        cdef double weight = self.position_weights[position]
-        sums[0] = dot(members, &self.targets[position, 0], n)
-        if self.curvature is None:
-            sums[1] = stratum.n_members[depth] * weight
+    cdef void _list_members(self, const Node *node) noexcept nogil:
+        """List the rows and positions of a node."""
+        cdef Py_ssize_t i
+        cdef const int32_t *rows = self.rows
+        cdef int32_t *positions = self.positions
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        list_bits(self.row_sets[node.rows], self.n_words, self.rows)
+        for i in range(node.count):
+            positions[i] = position_of_row[rows[i]]
+
+    cdef void _fill_values(self, const Node *node) noexcept nogil:
+        """Residual, weight and number of the examples that each listed position has in the node's
+        contexts."""
+        cdef const Contexts *contexts = &self.context_sets[node.contexts]
+        cdef Py_ssize_t i
+        self._sum_over(contexts, node.count, &self.targets[0, 0], self.values)
+        if self.curvature is not None:
+            self._sum_over(contexts, node.count, &self.curvature[0, 0], self.values + 1)
         else:
-            sums[1] = dot(members, &self.curvature[position, 0], n)
-        sums[2] = stratum.n_members[depth] * (weight > 0)
+            self._count_over(contexts, node.count, self.values + 1)
+            if self.position_weights is not None:
+                for i in range(node.count):
+                    self.values[2 * i + 1] *= self.position_weights[self.positions[i]]
+        if self.count_apart:
+            self._count_over(contexts, node.count, self.counts)
+            if self.position_weights is not None:
+                for i in range(node.count):
+                    self.counts[2 * i] *= self._is_counted(self.positions[i])
 
-    cdef void _count_members(self, Stratum *stratum) noexcept nogil:
+    cdef void _sum_over(self, const Contexts *contexts, Py_ssize_t n, const double *table,
+                        double *sums) noexcept nogil:
+        """Sums of the listed positions' rows over the contexts of a set, into every other place."""
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const double *row
+        cdef const double *column = table + contexts.last_context
+        cdef Py_ssize_t i, n_contexts = self.n_contexts
+        cdef uint8_t depth, order = <uint8_t> self.order
+        cdef bint is_one = contexts.n_members[order] == 1.0
+        for i in range(n):
+            depth = depths[positions[i]]
+            if is_one and depth == order:
+                sums[2 * i] = column[positions[i] * n_contexts]
+                continue
+            row = table + positions[i] * n_contexts
+            sums[2 * i] = dot(contexts.members + self.depth_starts[depth], row,
+                              self._n_contexts_at(depth))
+
+    cdef void _count_over(self, const Contexts *contexts, Py_ssize_t n,
+                          double *counts) noexcept nogil:
+        """Number of contexts of a set that each listed position has, into every other place."""
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const double *n_members = contexts.n_members
+        cdef Py_ssize_t i
+        for i in range(n):
+            counts[2 * i] = n_members[depths[positions[i]]]
+
+    cdef inline bint _is_counted(self, int32_t position) noexcept nogil:
+        return self.position_weights is None or self.position_weights[position] > 0
+
+    cdef void _count_members(self, Contexts *contexts) noexcept nogil:
         cdef Py_ssize_t e
         cdef double n = 0.0
-        memset(stratum.n_members, 0, (self.order + 1) * sizeof(double))
+        memset(contexts.n_members, 0, (self.order + 1) * sizeof(double))
         for e in range(self.n_extended):
-            stratum.n_members[self._depth_of(e)] += stratum.members[e]
-            n += stratum.members[e]
-        stratum.one_context = n < 2.0
-        stratum.one_a_depth = True
+            contexts.n_members[self._depth_of(e)] += contexts.members[e]
+            n += contexts.members[e]
+        contexts.one_context = n < 2.0
+        contexts.one_a_depth = True
         for e in range(self.order + 1):
-            stratum.one_a_depth = stratum.one_a_depth and stratum.n_members[e] < 2.0
+            contexts.one_a_depth = contexts.one_a_depth and contexts.n_members[e] < 2.0
         for e in range(self.n_contexts):
-            if stratum.members[e]:
-                stratum.last_context = e
+            if contexts.members[e]:
+                contexts.last_context = e
 
     cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
         if depth:
@@ -569,31 +596,33 @@ cdef class TreeGrower:
         subtract_from(self.slots[large.slot], self.slots[small.slot], self.slot_size)
 
     cdef void _build_histogram(self, Node *node) noexcept nogil:
+        self._list_members(node)
+        self._fill_values(node)
+        self._add_members(node)
+
+    cdef void _add_members(self, Node *node) noexcept nogil:
+        """Add the listed members to the node's histogram."""
         cdef double *slot = self.slots[node.slot]
-        cdef Stratum *stratum = &self.strata[node.stratum]
-        cdef Members some
-        some.members = self.lists + node.start
-        some.n = node.count
-        some.rows = stratum.rows
         memset(slot, 0, self.slot_size * sizeof(double))
-        self.features.add_windows(some, stratum.values, slot, 2)
+        self.features.add_windows(self.rows, node.count, self.values, slot, 2)
         if self.count_apart:
-            self.features.add_windows(some, stratum.counts, slot + 2 * self.n_bins, 1)
+            self.features.add_windows(self.rows, node.count, self.counts,
+                                      slot + 2 * self.n_bins, 1)
         self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins)
 
     cdef void _add_contexts(self, Node *node, double *sums) noexcept nogil:
         """Sums of each context: residuals, then weights, then numbers of examples."""
-        cdef Stratum *stratum = &self.strata[node.stratum]
+        cdef Contexts *contexts = &self.context_sets[node.contexts]
         cdef double *totals = sums
         cdef double *weights = sums + self.n_extended
         cdef double *counts = weights + self.n_extended
         cdef Py_ssize_t e, start
-        cdef bint by_depth = stratum.one_a_depth
-        if stratum.one_context:
+        cdef bint by_depth = contexts.one_a_depth
+        if contexts.one_context:
             for e in range(self.n_extended):
-                totals[e] = stratum.members[e] * node.total
-                weights[e] = stratum.members[e] * node.weight
-                counts[e] = stratum.members[e] * node.examples
+                totals[e] = contexts.members[e] * node.total
+                weights[e] = contexts.members[e] * node.weight
+                counts[e] = contexts.members[e] * node.examples
             return
         if by_depth:
             self._sum_depths(node, totals, weights, counts)
@@ -601,43 +630,41 @@ cdef class TreeGrower:
             self._sum_contexts(node, totals, weights, counts)
         for e in range(self.n_extended - 1, -1, -1):
             start = self.depth_starts[self._depth_of(e)]
-            counts[e] = stratum.members[e] * counts[start]
-            weights[e] = (stratum.members[e]
+            counts[e] = contexts.members[e] * counts[start]
+            weights[e] = (contexts.members[e]
                           * weights[start if by_depth or self.curvature is None else e])
-            totals[e] = stratum.members[e] * totals[start if by_depth else e]
+            totals[e] = contexts.members[e] * totals[start if by_depth else e]
 
     cdef void _sum_contexts(self, Node *node, double *totals, double *weights,
                             double *counts) noexcept nogil:
         """Sums of each context; what all of a depth have in common goes to the first of them."""
-        cdef Stratum *stratum = &self.strata[node.stratum]
         cdef Py_ssize_t i, start, n
         cdef int32_t position
         cdef uint8_t depth
         for i in range(node.count):
-            position = stratum.positions[self.lists[node.start + i]]
+            position = self.positions[i]
             depth = self.depth[position]
             start = self.depth_starts[depth]
             n = self._n_contexts_at(depth)
             add_scaled(totals + start, &self.targets[position, 0], 1.0, n)
             if self.curvature is not None:
                 add_scaled(weights + start, &self.curvature[position, 0], 1.0, n)
-            else:
+            elif self.position_weights is not None:
                 weights[start] += self.position_weights[position]
-            counts[start] += self.position_weights[position] > 0
+            else:
+                weights[start] += 1.0
+            counts[start] += self._is_counted(position)
 
     cdef void _sum_depths(self, Node *node, double *totals, double *weights,
                           double *counts) noexcept nogil:
         """The same where each depth has one context of the set: the sums are at hand."""
-        cdef Stratum *stratum = &self.strata[node.stratum]
         cdef Py_ssize_t i, start
-        cdef int32_t place
         for i in range(node.count):
-            place = self.lists[node.start + i]
-            start = self.depth_starts[self.depth[stratum.positions[place]]]
-            totals[start] += stratum.values[2 * place]
-            weights[start] += stratum.values[2 * place + 1]
+            start = self.depth_starts[self.depth[self.positions[i]]]
+            totals[start] += self.values[2 * i]
+            weights[start] += self.values[2 * i + 1]
             if self.count_apart:
-                counts[start] += stratum.counts[2 * place]
+                counts[start] += self.counts[2 * i]
 
     cdef inline Py_ssize_t _depth_of(self, Py_ssize_t e) noexcept nogil:
         """Depth of an extended context: those of full depth come first."""
@@ -740,7 +767,7 @@ cdef class TreeGrower:
         cdef double *examples = self.lag_sums + 2 * n if self.count_apart else weights
         cdef double pair[2]
         cdef double score
-        if self.strata[node.stratum].one_context:
+        if self.context_sets[node.contexts].one_context:
             return best
         for lag in range(self.order):
             self._sum_by_symbol(sums, lag)
@@ -778,19 +805,26 @@ cdef class TreeGrower:
         return (value * self.learning_rate + ROUND_LEAF) - ROUND_LEAF
 
     cdef void _add_leaf(self, const Node *leaf, double[:, ::1] scores) noexcept nogil:
-        cdef const Stratum *stratum = &self.strata[leaf.stratum]
+        cdef const Contexts *contexts = &self.context_sets[leaf.contexts]
         cdef double value = self._leaf_value(leaf)
         cdef Py_ssize_t i
         cdef int32_t position
         cdef uint8_t depth
-        cdef bint is_one = stratum.n_members[self.order] == 1.0
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef double *table = &scores[0, 0]
+        cdef Py_ssize_t n_contexts = self.n_contexts, last = contexts.last_context
+        cdef bint is_one = contexts.n_members[self.order] == 1.0
+        cdef uint8_t order = <uint8_t> self.order
+        self._list_members(leaf)
         for i in range(leaf.count):
-            position = stratum.positions[self.lists[leaf.start + i]]
-            depth = self.depth[position]
-            if is_one and depth == self.order:
-                scores[position, stratum.last_context] += value
+            position = positions[i]
+            depth = depths[position]
+            if is_one and depth == order:
+                table[position * n_contexts + last] += value
                 continue
-            add_scaled(&scores[position, 0], stratum.members + self.depth_starts[depth], value,
+            add_scaled(table + position * n_contexts,
+                       contexts.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
 
 
@@ -809,30 +843,3 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize
             for b in range(start, end):
                 total += bins[stride * b + k]
                 out[stride * b + k] = total
-
-
-cdef bint open_stratum(Stratum *stratum, Py_ssize_t size, Py_ssize_t n_extended,
-                       Py_ssize_t order, bint count_apart) noexcept nogil:
-    """Make room for `size` positions; memory of earlier trees is used again."""
-    if size > stratum.capacity or stratum.members == NULL:
-        close_stratum(stratum)
-        stratum.positions = <int32_t *> malloc((size + 1) * sizeof(int32_t))
-        stratum.rows = <int32_t *> malloc((size + 1) * sizeof(int32_t))
-        stratum.values = <double *> malloc(2 * (size + 1) * sizeof(double))
-        stratum.counts = <double *> malloc(2 * (size * count_apart + 1) * sizeof(double))
-        stratum.members = <double *> malloc(n_extended * sizeof(double))
-        stratum.n_members = <double *> malloc((order + 1) * sizeof(double))
-        stratum.capacity = size
-    return (stratum.positions != NULL and stratum.rows != NULL and stratum.values != NULL
-            and stratum.counts != NULL and stratum.members != NULL
-            and stratum.n_members != NULL)
-
-
-cdef void close_stratum(Stratum *stratum) noexcept nogil:
-    free(stratum.positions)
-    free(stratum.rows)
-    free(stratum.values)
-    free(stratum.counts)
-    free(stratum.members)
-    free(stratum.n_members)
-    memset(stratum, 0, sizeof(Stratum))

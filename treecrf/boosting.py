@@ -121,7 +121,7 @@ class Booster:
         iteration = self.forest.n_iter
         residuals, curvature, value = self.objective.examples(self.scores, iteration)
         weights = self._weights_of(iteration)
-        if weights is not self.position_weights or self.weighted:
+        if weights is not None:
             residuals = _weigh(residuals, weights)
             curvature = None if curvature is None else _weigh(curvature, weights)
 
@@ -142,10 +142,10 @@ class Booster:
             self.forest.append(tree, self._meanings)
         return value
 
-    def _weights_of(self, iteration: int) -> np.ndarray:
+    def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Weights of the positions; those of sequences left out of this iteration are 0."""
         if self.growth.subsample >= 1:
-            return self.position_weights
+            return self.position_weights if self.weighted else None
         rng = np.random.default_rng([self.growth.seed, iteration])
         lengths = np.diff(self.encoded.offsets)
         n_chosen = max(1, round(self.growth.subsample * len(lengths)))
