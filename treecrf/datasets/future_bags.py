@@ -1,0 +1,115 @@
+"""Sequences whose labels depend on a bag of future positions."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+N_FEATURES = 8
+# The labels look at the first features only; the others are noise.
+N_RELEVANT = 6
+
+# From the numbers of true relevant features and the labels of the bags to the labels.
+RULES = {
+    "xor": lambda n_true, bag: (n_true >= 4) ^ bag,
+    "or": lambda n_true, bag: (n_true >= 4) | bag,
+    "extra": lambda n_true, bag: n_true + bag >= 4,
+}
+
+
+@validate_params(
+    {
+        "kind": [StrOptions(set(RULES))],
+        "n_sequences": [Interval(Integral, 1, None, closed="left")],
+        "length": [Interval(Integral, 1, None, closed="left")],
+        "bag_size": [Interval(Integral, 1, None, closed="left")],
+        "full_bags": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_future_bags(
+    kind: str = "xor",
+    *,
+    n_sequences: int = 400,
+    length: int = 30,
+    bag_size: int = 6,
+    full_bags: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Make sequences whose labels depend on a bag of the positions that follow.
+
+    Each position has eight boolean features, true or false with equal chances; the first six
+    matter. The bag of a position is the next `bag_size` positions, and it is positive if in any of
+    them at most one of the six is true. Six positions make a positive bag with a chance of one
+    half. The label follows from the number of true features among the six at the position itself
+    and from its bag. The problems are those of [1]_, section 5.4.1, which has 400 training, 200
+    validation and 100 test sequences.
+
+    Parameters
+    ----------
+    kind : {"xor", "or", "extra"}, default="xor"
+        When the label is 1:
+
+        - ``"xor"``: either at least four of the six features are true, or the bag is positive, but
+          not both;
+        - ``"or"``: at least four of the six are true, or the bag is positive, or both;
+        - ``"extra"``: at least four are true of seven, the six features and the bag.
+    n_sequences : int, default=400
+        Number of sequences.
+    length : int, default=30
+        Positions of each sequence.
+    bag_size : int, default=6
+        Number of positions in a bag.
+    full_bags : bool, default=False
+        Whether the last positions' bags go on beyond the end, as if longer sequences had been
+        labeled and then cut. If not, a bag ends with its sequence. The features are the same in
+        both cases.
+    random_state : int, RandomState instance or None, default=None
+        Seed; the same seed gives the same data, and the same features for every `kind`.
+
+    Returns
+    -------
+    X : list of bool arrays of shape (length, 8)
+        Features.
+    y : list of int arrays of shape (length,)
+        Labels, 0 or 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is outside its range or of another type (``InvalidParameterError`` of
+        scikit-learn, which is both).
+
+    Notes
+    -----
+    The dissertation does not say what the bags of the last positions hold. One of its learners
+    makes no error, which none could with full bags: they hold features that a learner is not given,
+    so that 5 % of the labels of ``"xor"`` cannot be known. The published accuracies of conditional
+    random fields, too, are nearer to those of `treecrf.TreeCRF` without full bags.
+
+    References
+    ----------
+    .. [1] G. Hao, "Efficient Training and Feature Induction in Sequential Supervised Learning",
+       PhD dissertation, Oregon State University, 2009.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import make_future_bags
+    >>> X, y = make_future_bags("or", n_sequences=2, length=9, random_state=3)
+    >>> X[0].shape, y[0].tolist()
+    ((9, 8), [1, 1, 0, 0, 0, 0, 1, 0, 1])
+    """
+    rng = check_random_state(random_state)
+    features = rng.randint(2, size=(n_sequences, length + bag_size, N_FEATURES), dtype=bool)
+    n_true = features[..., :N_RELEVANT].sum(axis=-1)
+    positive = n_true <= 1
+    if not full_bags:
+        positive[:, length:] = False
+    bags = sliding_window_view(positive[:, 1:], bag_size, axis=1).any(axis=-1)
+    labels = RULES[kind](n_true[:, :length], bags)
+    return list(features[:, :length].copy()), list(labels.astype(np.int64))

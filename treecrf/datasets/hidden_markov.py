@@ -1,0 +1,195 @@
+"""Sequences of symbols and hidden states drawn from hidden Markov models."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
+
+_SIZE = [Interval(Integral, 1, None, closed="left")]
+_PROBABILITY = [Interval(Real, 0, 1, closed="both")]
+_N_STATES = [Interval(Integral, 2, None, closed="left")]
+
+
+@validate_params(
+    {
+        "n_sequences": _SIZE,
+        "length": _SIZE,
+        "n_states": _N_STATES,
+        "p_next": _PROBABILITY,
+        "p_symbol": _PROBABILITY,
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_ring_hmm(
+    *,
+    n_sequences: int = 500,
+    length: int = 10,
+    n_states: int = 10,
+    p_next: float = 0.7,
+    p_symbol: float = 0.7,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Draw sequences from a hidden Markov model whose states follow each other in a ring.
+
+    A state is followed by the next one in the ring with probability `p_next`; it and all others
+    share the rest equally. Each state has a symbol of its own, shown with probability `p_symbol`;
+    the other symbols share the rest equally. The first state is uniform. The defaults are the
+    training data of [1]_, section 3.2; its test data are as many sequences again.
+
+    Parameters
+    ----------
+    n_sequences : int, default=500
+        Number of sequences.
+    length : int, default=10
+        Positions of each sequence.
+    n_states : int, default=10
+        Number of states, and of symbols; at least 2.
+    p_next : float, default=0.7
+        Probability of moving to the next state of the ring.
+    p_symbol : float, default=0.7
+        Probability that a state shows its own symbol.
+    random_state : int, RandomState instance or None, default=None
+        Seed; the same seed gives the same data.
+
+    Returns
+    -------
+    X : list of int arrays of shape (length,)
+        Symbols, from 0 to ``n_states - 1``; symbol ``i`` is that of state ``i``.
+    y : list of int arrays of shape (length,)
+        States, from 0 to ``n_states - 1``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is outside its range or of another type (``InvalidParameterError`` of
+        scikit-learn, which is both).
+
+    References
+    ----------
+    .. [1] A. Ashenfelter, "Sequential Supervised Learning and Conditional Random Fields",
+       Master's thesis, Oregon State University, 2003.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import make_ring_hmm
+    >>> X, y = make_ring_hmm(n_sequences=2, length=6, random_state=0)
+    >>> X[0].tolist(), y[0].tolist()
+    ([5, 7, 2, 2, 0, 4], [5, 6, 7, 8, 9, 3])
+    """
+    states = np.eye(n_states, dtype=bool)
+    transitions = _concentrated(np.roll(states, 1, axis=1), p_next)
+    emissions = _concentrated(states, p_symbol)
+    return _sample(transitions, emissions, n_sequences, length, random_state)
+
+
+@validate_params(
+    {
+        "n_sequences": _SIZE,
+        "length": _SIZE,
+        "n_states": _N_STATES,
+        "block_size": _SIZE,
+        "p_stay": _PROBABILITY,
+        "p_block": _PROBABILITY,
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_block_hmm(
+    *,
+    n_sequences: int = 100,
+    length: int = 100,
+    n_states: int = 3,
+    block_size: int = 8,
+    p_stay: float = 0.6,
+    p_block: float = 0.6,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Draw sequences from a hidden Markov model whose states each prefer a block of symbols.
+
+    A state is followed by itself with probability `p_stay`; the other states share the rest
+    equally. It shows a symbol of its own block with probability `p_block`, else one of the other
+    blocks, all symbols of either kind being equally likely. The first state is uniform. The
+    defaults are data of [1]_, section 3.5.3, made to measure times of training.
+
+    Parameters
+    ----------
+    n_sequences : int, default=100
+        Number of sequences.
+    length : int, default=100
+        Positions of each sequence. The dissertation also has 10, 20, 40, 80, 160 and 320.
+    n_states : int, default=3
+        Number of states; at least 2.
+    block_size : int, default=8
+        Number of symbols in the block of a state.
+    p_stay : float, default=0.6
+        Probability of staying in a state.
+    p_block : float, default=0.6
+        Probability that a state shows a symbol of its own block.
+    random_state : int, RandomState instance or None, default=None
+        Seed; the same seed gives the same data.
+
+    Returns
+    -------
+    X : list of int arrays of shape (length,)
+        Symbols, from 0 to ``n_states * block_size - 1``; state ``i`` has the block that begins at
+        ``i * block_size``.
+    y : list of int arrays of shape (length,)
+        States, from 0 to ``n_states - 1``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is outside its range or of another type (``InvalidParameterError`` of
+        scikit-learn, which is both).
+
+    References
+    ----------
+    .. [1] G. Hao, "Efficient Training and Feature Induction in Sequential Supervised Learning",
+       PhD dissertation, Oregon State University, 2009.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import make_block_hmm
+    >>> X, y = make_block_hmm(n_sequences=2, length=6, random_state=0)
+    >>> X[0].tolist(), y[0].tolist()
+    ([6, 15, 21, 9, 9, 4], [0, 2, 2, 1, 0, 0])
+    """
+    states = np.eye(n_states, dtype=bool)
+    transitions = _concentrated(states, p_stay)
+    emissions = _concentrated(np.repeat(states, block_size, axis=1), p_block)
+    return _sample(transitions, emissions, n_sequences, length, random_state)
+
+
+def _concentrated(favored: np.ndarray, p: float) -> np.ndarray:
+    """Rows of probabilities: the favored entries share p evenly, the others the rest."""
+    n_favored = favored.sum(axis=1, keepdims=True)
+    n_others = favored.shape[1] - n_favored
+    return np.where(favored, p / n_favored, (1 - p) / n_others)
+
+
+def _sample(
+    transitions: np.ndarray,
+    emissions: np.ndarray,
+    n_sequences: int,
+    length: int,
+    random_state: int | np.random.RandomState | None,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Symbols and states of sequences whose first state is uniform."""
+    rng = check_random_state(random_state)
+    states = np.empty((n_sequences, length), dtype=np.int64)
+    states[:, 0] = rng.randint(len(transitions), size=n_sequences)
+    for t in range(1, length):
+        states[:, t] = _draw(transitions[states[:, t - 1]], rng)
+    symbols = _draw(emissions[states], rng)
+    return list(symbols), list(states)
+
+
+def _draw(probabilities: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """An index for each distribution along the last axis."""
+    # Without the last bound, which rounding may leave below 1.
+    bounds = probabilities.cumsum(axis=-1)[..., :-1]
+    return (rng.random_sample((*bounds.shape[:-1], 1)) >= bounds).sum(axis=-1)
