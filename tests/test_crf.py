@@ -102,6 +102,23 @@ def test_validation_labels_and_sequences_come_together(letters):
         small().fit(X, y, X, y[1:])
 
 
+@pytest.mark.parametrize(
+    ("X_val", "y_val", "error", "message"),
+    [
+        (["ab", ""], ["xy", ""], ValueError, "sequence 1 is empty"),
+        ([np.zeros((2, 1))], ["xy"], TypeError, "the model was trained on symbols, X holds table"),
+        ([[1, 2]], ["xy"], TypeError, "the model was trained on strings, the symbols of X are int"),
+        (["ab"], ["xyz"], ValueError, "sequence 0: 3 labels for 2 positions"),
+        (["ab"], [[0, 1]], ValueError, "labels are of type int64, the model's are <U1"),
+        (["ab", "ab"], ["xy", "x?"], ValueError, "sequence 1, position 1: label '?' was not seen"),
+    ],
+)
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_wrong_validation_data_are_named(early_stopping, X_val, y_val, error, message, letters):
+    with pytest.raises(error, match=f"^validation data: {re.escape(message)}"):
+        small(early_stopping=early_stopping).fit(*letters, X_val, y_val)
+
+
 # Prediction
 
 
@@ -502,16 +519,38 @@ def test_class_weights_by_name_and_in_part(letters):
     assert_same_model(ones, small().fit(X, y), X)
 
 
+def test_class_weights_of_labels_that_do_not_occur(letters):
+    X, y = letters
+    weights = {"x": 2.0, "y": 1.0, "z": 3.0}
+    more = small(class_weight=weights | {"?": 5.0}).fit(X, y)
+    assert_same_model(small(class_weight=weights).fit(X, y), more, X)
+
+
+def test_balanced_weights_where_only_held_out_sequences_have_a_label():
+    X, y = noisy(10, 0)
+    for i in range(len(y)):  # one of them is held out
+        labels = [*y[:i], np.full_like(y[i], 7), *y[i + 1 :]]
+        crf = small(class_weight="balanced", early_stopping=True, random_state=0).fit(X, labels)
+        assert crf.classes_[-1] == 7
+        assert np.isfinite(crf.train_score_).all()
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"x": 0.0}, "class_weight gives [0.0, 1.0, 1.0]"),
-        ({"x": -1.0}, "class_weight gives [-1.0, 1.0, 1.0]"),
-        ({"x": np.nan}, "class_weight gives"),
-        ({"x": np.inf}, "class_weight gives"),
-        ({"x": 1e300}, "class_weight gives"),
-        ({"?": 2.0}, "class_weight"),
-        ({"x": 1.0, "y": 1.0, "z": 1.0, "?": 1.0}, "class_weight"),
+        (
+            {"x": 0.0},
+            "class_weight gives 'x' the weight 0.0; expected a number from 1e-06 to 1e+06",
+        ),
+        ({"x": -1.0}, "class_weight gives 'x' the weight -1.0; expected"),
+        ({"x": np.nan}, "class_weight gives 'x' the weight nan; expected"),
+        ({"x": np.inf}, "class_weight gives 'x' the weight inf; expected"),
+        ({"x": 10**400}, "class_weight gives 'x' the weight 1000"),
+        ({"x": "a"}, "class_weight gives 'x' the weight 'a'; expected a number"),
+        ({"x": None}, "class_weight gives 'x' the weight None; expected a number"),
+        ({"x": 1.0, "y": 1.0, "z": 1.0, "?": 0.0}, "class_weight gives '?' the weight 0.0"),
+        ({"?": 2.0}, "class_weight has ['?'], but y holds only ['x', 'y', 'z']"),
+        ({"x": 1.0, "y": 1.0, "?": 1.0, 3: 1}, "class_weight has ['?', 3], but y holds only ['x',"),
     ],
 )
 def test_bad_class_weights_are_refused(weights, message, letters):
@@ -610,6 +649,23 @@ def test_bad_parameters_has_all_parameters():
 def test_an_order_that_no_memory_holds_is_refused(order, letters):
     with pytest.raises(ValueError, match=f"order={order} with 3 labels"):
         small(order=order).fit(*letters)
+
+
+def test_scores_that_no_memory_holds_are_refused():
+    n = 2_000_000
+    message = r"order=1 with 4096 labels and 2000000 positions needs 536871 GB: lower the order"
+    with pytest.raises(MemoryError, match=message):
+        small(window=0).fit([np.zeros((n, 1))], [np.arange(n) % 4096])
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decode", "staged_predict_proba"])
+def test_prediction_asks_for_memory_first(method, trained, letters, monkeypatch):
+    def refuse(n_labels, order, n_positions):
+        raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
+
+    monkeypatch.setattr(treecrf.base, "require_memory", refuse)
+    with pytest.raises(MemoryError, match="3 labels, order 1, 5 positions"):
+        list(getattr(trained, method)(["abc", "ab"]))
 
 
 def test_one_position_is_enough_to_be_labeled():

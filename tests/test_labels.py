@@ -16,6 +16,10 @@ def small(**parameters) -> TreeCRF:
     return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | parameters)
 
 
+string_dtype = pytest.mark.skipif(
+    not hasattr(np.dtypes, "StringDType"), reason="NumPy has StringDType from version 2"
+)
+
 FORMS = {
     "lists of characters": list,
     "tuples": tuple,
@@ -81,6 +85,27 @@ def test_labels_may_be_long_and_of_any_sign():
         assert [one.tolist() for one in crf.predict(["ab", "ba"])] == [labels, labels[::-1]]
 
 
+def test_objects_of_numbers_are_exact():
+    labels = np.array([2**53 + 1, 1.0, 2**53], dtype=object)
+    assert small().fit(["abc"], [labels]).classes_.tolist() == [1, 2**53, 2**53 + 1]
+
+
+def test_a_nul_within_a_label_is_kept():
+    assert small().fit(["ab"], [["a\0b", "a"]]).classes_.tolist() == ["a", "a\0b"]
+
+
+@string_dtype
+def test_arrays_of_string_dtype(letters, trained):
+    X, y = letters
+    given = [np.array(list(labels), dtype=np.dtypes.StringDType()) for labels in y]
+    crf = TreeCRF(**trained.get_params()).fit(X, given)
+    np.testing.assert_array_equal(crf.classes_, trained.classes_)
+    assert crf.score(X, given) == trained.score(X, y)
+    missing = np.array(["x", None], dtype=np.dtypes.StringDType(na_object=None))
+    with pytest.raises(TypeError, match="sequence 0, position 1: label None is of type NoneType"):
+        small().fit(["ab"], [missing])
+
+
 def test_classes_are_sorted_and_columns_follow_them():
     X, y = ["ab"] * 9, [["z", "a"]] * 9
     crf = small(max_iter=20).fit(X, y)
@@ -115,7 +140,25 @@ BAD_Y = {
     "0-D": ([0, 1], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
     "ragged": ([[0, 1], [[0], 1, 2]], TypeError, "sequence 1, position 0: label [0] is of type"),
     "bytes": ([b"xy", b"xyz"], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
-    "array of bytes": ([np.array([b"x", b"y"]), "xyz"], TypeError, "sequence 0, position 0"),
+    "array of bytes": (
+        [np.array([b"x", b"y"]), "xyz"],
+        TypeError,
+        "sequence 0 holds labels of type |S1; labels are strings or integers",
+    ),
+    "bytes in a list": ([[b"x", b"y"], "xyz"], TypeError, "sequence 0, position 0: label b'x' is"),
+    "durations": ([np.array([1, 2], "m8[s]"), [1, 2, 3]], TypeError, "sequence 0 holds labels of"),
+    "unsigned": (
+        [[0, 1], np.array([0, 1, 2**64 - 1], dtype=np.uint64)],
+        ValueError,
+        "sequence 1, position 2: label 18446744073709551615 is beyond the range of int64",
+    ),
+    "large beside small": (
+        [[-1, 2**63], [0, 0, 1]],
+        ValueError,
+        "sequence 0, position 1: label 9223372036854775808 is beyond the range of int64",
+    ),
+    "NUL at the end of a string": ([["a", "b\0"], "xyz"], ValueError, "position 1: label 'b\\x00'"),
+    "NUL": (["xy", "x\0z"], ValueError, "sequence 1, position 1: label '\\x00' ends with a NUL"),
     "complex": ([[1j, 2], [1, 2, 3]], TypeError, "sequence 0, position 0: label 1j is of type"),
     "masked": ([np.ma.masked_array([0, 1], mask=[0, 1]), [0, 1, 0]], ValueError, "sequence 0"),
 }  # fmt: skip
@@ -141,6 +184,19 @@ def test_labels_unseen_in_training(trained):
         trained.predict_log_likelihood(["ab", "abc"], ["xy", "xy?"])
     with pytest.raises(ValueError, match=unseen):
         small().fit(["ab"], ["xy"], ["ab", "abc"], ["xy", "xy?"])
+
+
+def test_an_unseen_label_is_found_where_it_is_given(letters):
+    """Whether the sequence is held out or trained on, its number is that of the caller."""
+    X, y = letters
+    crf = small(warm_start=True, early_stopping=True, validation_fraction=0.5, random_state=0)
+    crf.fit(X, y).set_params(max_iter=9)
+    for i in (5, 6, 7, 8):
+        unseen = [*y[:i], "?" + y[i][1:], *y[i + 1 :]]
+        with pytest.raises(
+            ValueError, match=f"^sequence {i}, position 0: label '\\?' was not seen"
+        ):
+            crf.fit(X, unseen)
 
 
 @pytest.mark.parametrize("method", ["predict_log_likelihood", "score"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import tracemalloc
 import warnings
 from itertools import pairwise
 
@@ -15,7 +17,8 @@ from scipy import sparse
 
 import treecrf
 from treecrf import TreeCRF
-from treecrf.sequences import PIECE_BYTES, as_sequences, characters
+from treecrf.sequences import PIECE_BYTES, as_sequences
+from treecrf.values import characters
 
 
 def small(**parameters) -> TreeCRF:
@@ -46,6 +49,8 @@ NUMBERS = {
     "float64": lambda t: t.astype(np.float64),
     "float64, big-endian": lambda t: t.astype(">f8"),
     "longdouble": lambda t: t.astype(np.longdouble),
+    "objects": lambda t: t.astype(object),
+    "objects of int": lambda t: np.array([[int(v) for v in row] for row in t], dtype=object),
     "Fortran order": np.asfortranarray,
     "read-only": read_only,
     "strided": with_stride,
@@ -184,8 +189,29 @@ def test_forms_of_symbols_train_the_same_model(letters):
         codes,
         [np.array(code, dtype=np.uint8) for code in codes],
         [np.array(code, dtype=">i8") for code in codes],
+        [np.array(code, dtype=np.uint64) for code in codes],
+        [np.array(code, dtype=object) for code in codes],
     ):
         np.testing.assert_array_equal(fitted_probabilities(same, y), expected)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy has it from version 2")
+def test_symbols_of_string_dtype(letters, trained):
+    X, y = letters
+    string = np.dtypes.StringDType(na_object=None)
+    words = [[f"{letter} and more" for letter in word] for word in X]
+    given = [np.array(word, dtype=string) for word in words]
+    np.testing.assert_array_equal(fitted_probabilities(given, y), fitted_probabilities(words, y))
+    with pytest.raises(TypeError, match="sequence 0, position 1: symbol None is of type NoneType"):
+        trained.predict([np.array(["a", None], dtype=string)])
+    with pytest.raises(TypeError, match="sequence 0 holds values of type StringDType"):
+        trained.predict([np.array([["a", "b"]], dtype=string)])
+
+
+def test_the_largest_integers_are_symbols():
+    X = [[2**63 - 1, -(2**63)], np.array([2**63 - 1, 5], dtype=np.uint64)]
+    crf = small(window=0, order=0, max_iter=20).fit(X, ["xy", "xy"])
+    assert crf.predict([np.array([2**63 - 1, -(2**63), 5], dtype=object)])[0].tolist() == [*"xyy"]
 
 
 def test_fit_reads_a_generator_once(letters):
@@ -208,6 +234,22 @@ def test_forms_of_pandas(integers, letters):
     expected = fitted_probabilities(X, y)
     for same in (series, [one.astype("category") for one in series], pandas.Series(X)):
         np.testing.assert_array_equal(fitted_probabilities(same, labels), expected)
+
+
+def test_frames_of_mixed_numbers(integers):
+    pandas = pytest.importorskip("pandas")
+    X, y = integers
+    mixed = [
+        pandas.DataFrame({"a": t[:, 0] > 0, "b": t[:, 1] / 2, "c": t[:, 2]}).astype({"c": "Int64"})
+        for t in X
+    ]
+    plain = [np.column_stack([t[:, 0] > 0, t[:, 1] / 2, t[:, 2]]) for t in X]
+    np.testing.assert_array_equal(fitted_probabilities(mixed, y), fitted_probabilities(plain, y))
+    words = mixed[1].assign(b="word")
+    with pytest.raises(
+        TypeError, match="sequence 1, position 0, column 'b': 'word' is of type str"
+    ):
+        small().fit([mixed[0], words], y[:2])
 
 
 @pytest.mark.parametrize("symbols", ["a\ud800", "a\U0001f600", "a\x85", "ß€"])
@@ -301,18 +343,59 @@ BAD_X = {
     "forms": ([T, "ab"], ValueError, "sequence 1 is a string, sequence 0 is a 2-D array of fl"),
     "dense and sparse": ([T, sparse.csr_array(T)], ValueError, "sequence 1 is a sparse matrix"),
     "strings and integers": (["ab", [1, 2]], TypeError, "some sequences hold strings, others int"),
-    "mixed symbols": ([["a", 1]], TypeError, "sequence 0 mixes or holds values of type int"),
-    "None among symbols": ([["a", None]], TypeError, "sequence 0 mixes or holds values of type No"),
+    "mixed symbols": ([["a", 1]], TypeError, "sequence 0, position 1: symbol 1 is of type int"),
+    "None among symbols": ([["a", None]], TypeError, "sequence 0, position 1: symbol None is of"),
     "floats as symbols": ([[0.5, 1.0]], TypeError, "sequence 0 is a 1-D array of floats"),
-    "bytes as symbols": ([[b"a", b"b"]], TypeError, "sequence 0 holds values of type |S1"),
-    "huge integers": ([[2**70, 1]], TypeError, "sequence 0"),
-    "huge integers in a table": ([[[2**70], [1]]], TypeError, "sequence 0 holds values of type"),
+    "floats among symbols": ([[1, 0.5]], TypeError, "sequence 0 is a 1-D array of floats"),
+    "objects of floats": (
+        [np.array([1, 0.5], dtype=object)],
+        TypeError,
+        "sequence 0 is a 1-D array of floats",
+    ),
+    "bytes as symbols": ([[b"a", b"b"]], TypeError, "sequence 0, position 0: symbol b'a' is of"),
+    "huge integers": (
+        [[2**70, 1]],
+        ValueError,
+        "sequence 0, position 0: symbol 1180591620717411303424 is beyond the range of int64",
+    ),
+    "huge integers in an array": (
+        [[1, 2], np.array([1, 2**70], dtype=object)],
+        ValueError,
+        "sequence 1, position 1: symbol 1180591620717411303424 is beyond the range of int64",
+    ),
+    "unsigned integers": (
+        [[1], np.array([1, 2**63], dtype=np.uint64)],
+        ValueError,
+        "sequence 1, position 1: symbol 9223372036854775808 is beyond the range of int64",
+    ),
+    "large beside small": (
+        [[2**63, -1]],
+        ValueError,
+        "sequence 0, position 0: symbol 9223372036854775808 is beyond the range of int64",
+    ),
+    "huge integers in a table": (
+        [[[10**400], [1]]],
+        ValueError,
+        "sequence 0 holds an integer beyond the range of float64",
+    ),
+    "NUL at the end of a symbol": (
+        [["a"], ["a", "b\0"]],
+        ValueError,
+        "sequence 1, position 1: symbol 'b\\x00' ends with a NUL character",
+    ),
+    "NUL": (["ab\0c"], ValueError, "sequence 0, position 2: symbol '\\x00' ends with a NUL char"),
     "complex": ([T + 1j], TypeError, "sequence 0 holds values of type complex128; a table needs"),
     "complex sparse": ([sparse.csr_array(T + 1j)], TypeError, "sequence 0 holds values of type co"),
     "dates": ([T.astype("M8[s]")], TypeError, "sequence 0 holds values of type datetime64[s]"),
     "strings in a table": ([[["a", "b"]]], TypeError, "sequence 0 holds values of type <U1; a t"),
-    "objects in a table": ([T.astype(object)], TypeError, "sequence 0 holds values of type objec"),
-    "records": ([np.zeros(2, dtype=[("a", int)])], TypeError, "sequence 0 holds values of type [("),
+    "strings among numbers": (
+        [[[1, 2]], np.array([[1, 2], [0.5, "a"]], dtype=object)],
+        TypeError,
+        "sequence 1, position 1, feature 1: 'a' is of type str; a table needs boolean, integer or",
+    ),
+    "None in a table": ([[[1], [None]]], TypeError, "sequence 0, position 1, feature 0: None"),
+    "table of objects as X": (T.astype(object), TypeError, "X is a 2-D array of object"),
+    "records": ([np.zeros(2, dtype=[("a", int)])], TypeError, "sequence 0 holds symbols of type ["),
     "masked table": (
         [np.ma.masked_array(T, mask=[[0, 0], [0, 1]])],
         ValueError,
@@ -365,6 +448,63 @@ def test_names_of_columns_are_kept_and_compared(tmp_path):
             call([X[0], X[1][["light", "heat"]], X[2]])
     crf.fit([frame.to_numpy() for frame in X], ["xyxyxy"] * 3)
     assert not hasattr(crf, "feature_names_in_")
+
+
+RARE = [np.ones(20), np.ones(20, bool), -np.ones(20), np.arange(20) - 9.5]
+
+
+def rare(n_columns: int, values) -> tuple[list, list]:
+    """Wide tables with the same 20 entries, whatever the width, and labels that go with some."""
+    rng = np.random.default_rng(9)
+    places = [(np.arange(20), rng.permutation(20)) for _ in range(5)]
+    X = [sparse.csr_array((values, place), shape=(20, n_columns)) for place in places]
+    return X, [(columns < 10).astype(int) for _, columns in places]
+
+
+def calls_of(function) -> int:
+    """Count the calls of functions while one runs."""
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("values", RARE)
+def test_empty_columns_cost_no_steps(values):
+    crf = small().fit(*rare(30, values))
+    narrow, wide = (
+        calls_of(lambda X=X, y=y: crf.fit(X, y).predict(X))
+        for X, y in (rare(30, values), rare(100_000, values))
+    )
+    assert wide < 1.1 * narrow
+
+
+@pytest.mark.parametrize("values", RARE)
+def test_empty_columns_cost_little_memory(values):
+    X, y = rare(100_000, values)
+    tracemalloc.start()
+    try:
+        small().fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 200 * 100_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_rare_values_of_either_sign_take_memory_where_they_are(sign):
+    table = sparse.eye_array(2000, format="csr") * sign
+    encoder = small().fit([table], [np.arange(2000) % 2])._encoder
+    encoded = encoder.encode(as_sequences([table]))
+    assert encoded.bits.size == 0
+    assert len(encoded.list_ids) == 2000
 
 
 def test_matrices_of_numpy_are_tables(integers):

@@ -79,6 +79,16 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     }  # fmt: skip
 
 
+def test_fitted_attributes_are_those_of_the_last_fit(letters, tables):
+    pandas = pytest.importorskip("pandas")
+    X, y = tables
+    frames = [pandas.DataFrame(table, columns=["a", "b", "c"]) for table in X]
+    crf = small().fit(frames, y, frames, y).fit(*letters)
+    fresh = small().fit(*letters)
+    assert vars(crf).keys() == vars(fresh).keys()
+    assert len(crf.validation_score_) == 0
+
+
 def test_grid_search(letters):
     X, y = letters
     grid = {"max_iter": [1, 6], "decoding": ["marginal", "viterbi"], "order": [0, 1]}

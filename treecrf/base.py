@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf import integrity, io
@@ -33,15 +32,16 @@ from treecrf.labels import as_label_arrays, check_kind, encode_labels, find_clas
 from treecrf.progress import Progress
 from treecrf.sequences import Sequences, Trained, as_sequences
 from treecrf.threads import Threads
-
-# Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
-LARGEST_WEIGHT = 1e6
+from treecrf.weights import label_weights
 
 # Codes of a window are counted for every position.
 LARGEST_WINDOW = 10_000
 
 # Second-order leaves can be far off where there is little curvature.
 MOST_NEWTON_STEP = 4.0
+
+# Sequences and the codes of their labels, one sequence after another.
+Labeled = tuple[Sequences, np.ndarray]
 
 
 class BoostedSequenceClassifier(BaseEstimator):
@@ -108,6 +108,8 @@ class BoostedSequenceClassifier(BaseEstimator):
         ValueError, TypeError
             If a parameter, a sequence or a label sequence is not as described; the message says
             which and where.
+        MemoryError
+            If the scores of all labels after all contexts cannot be held in memory.
 
         Examples
         --------
@@ -118,8 +120,9 @@ class BoostedSequenceClassifier(BaseEstimator):
         """
         self._validate_params()
         fitted = self._train(X, y, X_val, y_val)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        # What an earlier fit has left must not pass for results of this one.
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | fitted
         return self
 
     def _train(self, X: Any, y: Any, X_val: Any, y_val: Any) -> dict:
@@ -130,15 +133,19 @@ class BoostedSequenceClassifier(BaseEstimator):
         rng = check_random_state(self.random_state)
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
-        sequences, labels, held_out = self._hold_out(sequences, labels, X_val, y_val, seed)
         check_order(len(classes), self.order)
+        training = sequences, encode_labels(labels, classes)
+        held_out = _given_validation(X_val, y_val, trained_on or sequences.like, classes)
+        if held_out is None and self.early_stopping:
+            training, held_out = self._hold_out(*training, seed)
+        require_memory(len(classes), self.order, training[0].n_positions, 2 + self.second_order)
         if earlier:
             encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins)
-            encoder.fit(sequences, np.random.default_rng(seed))
+            encoder.fit(training[0], np.random.default_rng(seed))
             forest = Forest(len(classes), self.order)
-        history = self._boost(encoder, forest, classes, (sequences, labels), held_out, seed)
+        history = self._boost(encoder, forest, classes, training, held_out, seed)
         return self._summary(encoder, forest, classes, history, earlier, seed)
 
     def _fitted_before(self) -> dict:
@@ -159,18 +166,9 @@ class BoostedSequenceClassifier(BaseEstimator):
         return self.__dict__
 
     def _hold_out(
-        self, sequences: Sequences, labels: list, X_val: Any, y_val: Any, seed: int
-    ) -> tuple[Sequences, list, tuple[Sequences, list] | None]:
-        """Training sequences and labels, and those for validation."""
-        if (X_val is None) != (y_val is None):
-            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-            raise ValueError(f"{given} is given without {missing}")
-        if X_val is not None:
-            kind = "symbols" if sequences.form == "symbols" else "table"
-            like = Trained(kind, sequences.n_features, sequences.names)
-            return sequences, labels, _checked(X_val, y_val, like)
-        if not self.early_stopping:
-            return sequences, labels, None
+        self, sequences: Sequences, codes: np.ndarray, seed: int
+    ) -> tuple[Labeled, Labeled]:
+        """Split the training data in two, of which the second part is for validation."""
         n = sequences.n_sequences
         n_held_out = max(1, round(self.validation_fraction * n))
         if n_held_out >= n:
@@ -180,10 +178,10 @@ class BoostedSequenceClassifier(BaseEstimator):
             )
         shuffled = np.random.default_rng([seed, 0]).permutation(n)
         held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-        return (
-            sequences.take(kept),
-            [labels[i] for i in kept],
-            (sequences.take(held_out), [labels[i] for i in held_out]),
+        pieces = split(codes, sequences.offsets)
+        return tuple(
+            (sequences.take(chosen), np.concatenate([pieces[i] for i in chosen]))
+            for chosen in (kept, held_out)
         )
 
     def _boost(
@@ -191,13 +189,13 @@ class BoostedSequenceClassifier(BaseEstimator):
         encoder: Encoder,
         forest: Forest,
         classes: np.ndarray,
-        training: tuple[Sequences, list],
-        held_out: tuple[Sequences, list] | None,
+        training: Labeled,
+        held_out: Labeled | None,
         seed: int,
     ) -> History:
         """Add trees to the forest."""
-        sequences, labels = training
-        codes = encode_labels(labels, classes)
+        sequences, codes = training
+        weights = label_weights(self.class_weight, classes, codes)
         with (
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
@@ -208,12 +206,12 @@ class BoostedSequenceClassifier(BaseEstimator):
                 encoder.encode(sequences),
                 self._objective(sequences.offsets, codes, len(classes), threads),
                 self._growth(seed),
-                self._position_weights(labels, classes, codes),
+                weights[codes],
                 threads,
             )
             validation = None
             if held_out is not None:
-                validation = self._validation(encoder, classes, held_out, threads)
+                validation = self._validation(encoder, len(classes), held_out, threads)
             stopping = None
             if self.early_stopping:
                 stopping = Stopping(self.n_iter_no_change, self.tol)
@@ -227,15 +225,10 @@ class BoostedSequenceClassifier(BaseEstimator):
             return boost(booster, self.max_iter, validation, stopping, report)
 
     def _validation(
-        self,
-        encoder: Encoder,
-        classes: np.ndarray,
-        held_out: tuple[Sequences, list],
-        threads: Threads,
+        self, encoder: Encoder, n_labels: int, held_out: Labeled, threads: Threads
     ) -> Validation:
-        sequences, labels = held_out
-        codes = encode_labels(labels, classes)
-        objective = self._objective(sequences.offsets, codes, len(classes), threads)
+        sequences, codes = held_out
+        objective = self._objective(sequences.offsets, codes, n_labels, threads)
         return Validation(encoder, encoder.encode(sequences), objective)
 
     def _growth(self, seed: int) -> Growth:
@@ -250,22 +243,6 @@ class BoostedSequenceClassifier(BaseEstimator):
             max_leaf_value=MOST_NEWTON_STEP if self.second_order else np.inf,
             seed=seed,
         )
-
-    def _position_weights(self, labels: list, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Weight of each position: that of its true label."""
-        if self.class_weight is None:
-            return np.ones(len(codes))
-        if isinstance(self.class_weight, dict):
-            unknown = [k for k in self.class_weight if k not in set(classes.tolist())]
-            if unknown:
-                raise ValueError(f"class_weight has {unknown}, but y holds only {classes.tolist()}")
-        weights = compute_class_weight(self.class_weight, classes=classes, y=np.concatenate(labels))
-        if not ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
-            raise ValueError(
-                f"class_weight gives {weights.tolist()}; weights must be positive and lie between "
-                f"{1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
-            )
-        return weights[codes]
 
     def _summary(
         self,
@@ -337,7 +314,7 @@ class BoostedSequenceClassifier(BaseEstimator):
     def _scores(self, X: Any, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Scores of all positions and the offsets of the sequences."""
         encoded = self._encoded(X)
-        return self._forest.scores(self._encoder, encoded, threads), encoded.offsets
+        return self._scores_of(encoded, threads), encoded.offsets
 
     def _scores_and_codes(
         self, X: Any, y: Any, threads: Threads
@@ -346,8 +323,11 @@ class BoostedSequenceClassifier(BaseEstimator):
         sequences, labels = _checked(X, y, self._encoder.trained_on)
         codes = encode_labels(labels, self.classes_)
         encoded = self._encoder.encode(sequences)
-        scores = self._forest.scores(self._encoder, encoded, threads)
-        return scores, encoded.offsets, codes
+        return self._scores_of(encoded, threads), encoded.offsets, codes
+
+    def _scores_of(self, encoded: EncodedSequences, threads: Threads) -> np.ndarray:
+        require_memory(self._forest.n_labels, self._forest.order, encoded.n_positions)
+        return self._forest.scores(self._encoder, encoded, threads)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the labels that are predicted right.
@@ -443,9 +423,42 @@ class BoostedSequenceClassifier(BaseEstimator):
         return self
 
 
+def _given_validation(X: Any, y: Any, like: Trained, classes: np.ndarray) -> Labeled | None:
+    """The validation data that a user gives, if any."""
+    if (X is None) != (y is None):
+        given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
+        raise ValueError(f"{given} is given without {missing}")
+    if X is None:
+        return None
+    try:
+        sequences, labels = _checked(X, y, like)
+        return sequences, encode_labels(labels, classes)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"validation data: {error}") from error
+
+
 def _checked(X: Any, y: Any, trained_on: Trained | None) -> tuple[Sequences, list[np.ndarray]]:
     sequences = as_sequences(X, trained_on)
     return sequences, as_label_arrays(y, np.diff(sequences.offsets))
+
+
+def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
+    """Ask the system for the memory of scores, and residuals like them, before any work on them.
+
+    Raises
+    ------
+    MemoryError
+        If it refuses.
+    """
+    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
+    try:
+        np.empty(n_bytes, dtype=np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"order={order} with {n_labels} labels and {n_positions} positions needs "
+            f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
+        ) from None
 
 
 def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
@@ -457,6 +470,7 @@ def staged_scores(
     forest: Forest, encoder: Encoder, encoded: EncodedSequences, threads: Threads
 ) -> Iterator[np.ndarray]:
     """Scores after each iteration; every array is the same memory."""
+    require_memory(forest.n_labels, forest.order, encoded.n_positions)
     scores = None
     for i in range(forest.n_iter):
         scores = forest.scores(encoder, encoded, threads, (i, i + 1), scores)

@@ -15,6 +15,8 @@ import numpy as np
 from treecrf.encoding import CODES, LISTS, MOST_CODES, EncodedSequences, Encoder, Plan
 
 MOST_BUNDLES = 32
+# The fullest columns come first; what is left then fills no bundle.
+MOST_TRIED = 2 * MOST_BUNDLES * MOST_CODES
 # A bundle whose code is mostly 0 is slower than the lists.
 LEAST_FILL = 0.5
 
@@ -31,9 +33,10 @@ def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSe
     """
     plan = encoder.plan
     starts, postings = encoded.postings()
-    columns = np.flatnonzero((plan.storage == LISTS) & encoder.is_single())
+    columns = np.flatnonzero((plan.storage == LISTS) & encoder.has_one_id())
     counts = np.diff(starts)[plan.slots[columns]]
-    columns = columns[counts > 0][np.argsort(-counts[counts > 0], kind="stable")]
+    fullest = np.argsort(-counts, kind="stable")[:MOST_TRIED]
+    columns = columns[fullest[counts[fullest] > 0]]
     rows = [postings[starts[i] : starts[i + 1]] for i in plan.slots[columns]]
     codes, members = _pack(columns, rows, len(encoded.codes))
     filled = (codes != 0).sum(axis=0) >= LEAST_FILL * encoded.n_positions

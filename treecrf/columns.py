@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,11 @@ from scipy import sparse
 from treecrf.sequences import Sequences
 
 MOST_SAMPLES = 200_000
+# About so many values are sorted at a time, of many short columns or of a few long ones.
+RUN_VALUES = 1 << 20
+
+KINDS = ("boolean", "category", "number")
+BOOLEAN, CATEGORY, NUMBER = range(3)
 
 
 @dataclass(frozen=True)
@@ -26,74 +32,149 @@ class Column:
         return 1 if self.kind == "boolean" else len(self.values)
 
 
+class Columns(Sequence):
+    """All columns, in few arrays however many they are.
+
+    Parameters
+    ----------
+    kinds : uint8 array (n_columns,)
+        Places in ``KINDS``.
+    sizes : int64 array (n_columns,)
+        Number of categories or thresholds of each column.
+    thresholds : float64 array
+        Those of all numbers, one column after another.
+    categories : dict
+        Sorted values of the categories, by column.
+    """
+
+    def __init__(
+        self,
+        kinds: np.ndarray,
+        sizes: np.ndarray,
+        thresholds: np.ndarray,
+        categories: dict[int, np.ndarray],
+    ):
+        self.kinds = kinds
+        self.sizes = sizes
+        self.thresholds = thresholds
+        self.categories = categories
+        self.starts = np.append(0, np.cumsum(np.where(self.is_number, sizes, 0)))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __getitem__(self, j: int) -> Column:
+        kind = KINDS[self.kinds[j]]
+        if kind == "category":
+            return Column(kind, self.categories[j])
+        return Column(kind, self.thresholds[self.starts[j] : self.starts[j + 1]])
+
+    @property
+    def is_number(self) -> np.ndarray:
+        """Which columns are numbers."""
+        return self.kinds == NUMBER
+
+    @property
+    def is_category(self) -> np.ndarray:
+        """Which columns are categories."""
+        return self.kinds == CATEGORY
+
+    @property
+    def n_tests(self) -> np.ndarray:
+        """Number of tests of each column at one offset."""
+        return np.where(self.kinds == BOOLEAN, 1, self.sizes)
+
+    @property
+    def is_single(self) -> np.ndarray:
+        """Which columns have one test, and that is not on a category."""
+        return (self.n_tests == 1) & ~self.is_category
+
+    def only_thresholds(self) -> np.ndarray:
+        """The threshold of each number with one test, 0 for booleans and all others."""
+        only = np.zeros(len(self))
+        chosen = self.is_single & self.is_number
+        only[chosen] = self.thresholds[self.starts[:-1][chosen]]
+        return only
+
+    def n_negative(self) -> np.ndarray:
+        """Number of thresholds below 0 of each number."""
+        before = np.append(0, np.cumsum(self.thresholds < 0))
+        return before[self.starts[1:]] - before[self.starts[:-1]]
+
+    def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """How many thresholds of its column each value exceeds: a binary search for all at once."""
+        first, end = self.starts[columns], self.starts[columns + 1]
+        found = first
+        step = 1 << int(np.diff(self.starts).max()).bit_length()
+        while step := step >> 1:
+            probe = np.minimum(found + step, end)
+            found = np.where(values > self.thresholds[probe - 1], probe, found)
+        return found - first
+
+
 def learn_columns(
     sequences: Sequences, max_bins: int, rng: np.random.Generator
-) -> tuple[list[Column], np.ndarray]:
-    """The columns, and the share of positions at which the only test of a column is true.
+) -> tuple[Columns, np.ndarray]:
+    """The columns, and the share of positions at which a list would hold each.
 
     The shares of columns with several tests mean nothing.
     """
     if sequences.form == "symbols":
-        return [_category(sequences)], np.ones(1)
+        return _category(sequences), np.ones(1)
     if sequences.dtype.kind == "b":
-        columns = [Column("boolean")] * sequences.n_features
-    else:
-        columns = _numbers(sequences, max_bins, rng)
-    return columns, _share_above(sequences, only_thresholds(columns))
+        return _booleans(sequences)
+    sizes, thresholds = _learn_thresholds(sequences, max_bins, rng)
+    columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
+    return columns, _share_listed(sequences, columns.only_thresholds())
 
 
-def only_thresholds(columns: list[Column]) -> np.ndarray:
-    """The threshold of each number with one test, 0 for booleans and all others."""
-    return np.array(
-        [c.values[0] if c.kind == "number" and c.n_tests == 1 else 0.0 for c in columns]
-    )
+def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
+    """Boolean columns, or numbers without thresholds where all values are the same."""
+    shares = _share_listed(sequences, np.zeros(sequences.n_features))
+    kinds = np.where((shares > 0) & (shares < 1), BOOLEAN, NUMBER).astype(np.uint8)
+    return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), shares
 
 
-def _category(sequences: Sequences) -> Column:
-    seen = [np.unique(piece) for _, _, piece in sequences.pieces()]
-    return Column("category", np.unique(np.concatenate(seen)))
+def _category(sequences: Sequences) -> Columns:
+    values = np.unique(np.concatenate([np.unique(piece) for _, _, piece in sequences.pieces()]))
+    kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
+    return Columns(kinds, sizes, np.zeros(0), {0: values})
 
 
-def _share_above(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
-    """Share of the positions at which each column exceeds its threshold."""
+def _share_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+    """Share of the values that exceed their column's threshold, or have one that 0 exceeds.
+
+    Zeros of sparse columns are no values.
+    """
     counts = np.zeros(sequences.n_features)
     for _, _, piece in sequences.pieces():
         if sparse.issparse(piece):
             coo = piece.tocoo()
-            above = coo.data > thresholds[coo.col]
-            counts += np.bincount(coo.col[above], minlength=len(counts))
-            n_zeros = piece.shape[0] - np.bincount(coo.col, minlength=len(counts))
-            counts += (thresholds < 0) * n_zeros
+            limits = thresholds[coo.col]
+            listed = (coo.data > limits) | (limits < 0)
+            counts += np.bincount(coo.col[listed], minlength=len(counts))
         elif piece.dtype.kind == "b":
             counts += piece.sum(axis=0)
         else:
-            counts += (piece > thresholds).sum(axis=0)
+            counts += ((piece > thresholds) | (thresholds < 0)).sum(axis=0)
     return counts / sequences.n_positions
 
 
-def _numbers(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> list[Column]:
-    """Thresholds between at most ``max_bins`` quantile bins of each column."""
+def _learn_thresholds(
+    sequences: Sequences, max_bins: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Number of thresholds of each column, and the thresholds of one column after another."""
     sampled = _sample(sequences, rng)
     if sparse.issparse(sampled):
         sampled = sampled.tocsc()
-        return [
-            Column("number", _thresholds(_column_with_zero(sampled, j), max_bins))
-            for j in range(sequences.n_features)
-        ]
-    return [
-        Column("number", _thresholds(np.sort(sampled[:, j].astype(np.float64)), max_bins))
-        for j in range(sequences.n_features)
+        sizes = np.diff(sampled.indptr) + 1
+    else:
+        sizes = np.full(sampled.shape[1], len(sampled))
+    learned = [
+        _thresholds(*_sorted_values(sampled, first, last), last - first, max_bins)
+        for first, last in _runs(np.append(0, np.cumsum(sizes)))
     ]
-
-
-def _column_with_zero(matrix: Any, j: int) -> np.ndarray:
-    """Sorted values of a column of a CSC matrix.
-
-    All its zeros count as one, lest they take every quantile.
-    """
-    values = matrix.data[matrix.indptr[j] : matrix.indptr[j + 1]].astype(np.float64)
-    zeros = np.zeros(int(len(values) < matrix.shape[0]))
-    return np.sort(np.concatenate([values, zeros]))
+    return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
 def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
@@ -113,16 +194,61 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _thresholds(values: np.ndarray, max_bins: int) -> np.ndarray:
-    """Thresholds for sorted values: between all distinct ones, or at quantiles."""
-    distinct = values[np.append(True, values[1:] > values[:-1])]
-    if len(distinct) > max_bins:
-        places = np.linspace(0, len(values) - 1, max_bins + 1)[1:-1]
-        quantiles = np.searchsorted(distinct, values[places.astype(np.int64)])
-        below = np.unique(np.minimum(quantiles, len(distinct) - 2))
-    else:
-        below = np.arange(len(distinct) - 1)
+def _runs(starts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First column and the one after the last of runs with about `RUN_VALUES` values."""
+    first = 0
+    while first < len(starts) - 1:
+        reach = np.searchsorted(starts, starts[first] + RUN_VALUES, side="right")
+        last = max(first + 1, int(reach) - 1)
+        yield first, last
+        first = last
+
+
+def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns, counted from the first, and values of a run, sorted by both.
+
+    All zeros of a sparse column count as one, lest they take every quantile.
+    """
+    values = table[:, first:last]
+    if not sparse.issparse(values):
+        columns = np.repeat(np.arange(last - first), len(values))
+        return columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F")
+    sizes = np.diff(values.indptr)
+    with_zero = np.flatnonzero(sizes < values.shape[0])
+    # Complex numbers are sorted by their real parts, then by their imaginary ones.
+    pairs = np.zeros(len(values.data) + len(with_zero), dtype=np.complex128)
+    pairs.real = np.append(np.repeat(np.arange(last - first), sizes), with_zero)
+    pairs.imag[: len(values.data)] = values.data
+    pairs.sort()
+    return pairs.real.astype(np.int64), pairs.imag
+
+
+def _thresholds(
+    columns: np.ndarray, values: np.ndarray, n_columns: int, max_bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds between all distinct values of a column or, if these are many, at quantiles.
+
+    Columns and values are sorted. Returns the number of thresholds of each column, and the
+    thresholds of one column after another.
+    """
+    is_new = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    ranks = np.append(0, np.cumsum(is_new))
+    distinct, owners = (array[np.append(True, is_new)] for array in (values, columns))
+    n_distinct = np.bincount(owners, minlength=n_columns)
+    last = np.cumsum(n_distinct) - 1
+    many = n_distinct > max_bins
+    is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
+    places = _quantile_places(np.bincount(columns), many, max_bins)
+    is_below[np.minimum(ranks[places], last[many][:, np.newaxis] - 1)] = True
+    below = np.flatnonzero(is_below)
     low, high = distinct[below], distinct[below + 1]
     middle = low / 2 + high / 2
     # Between neighbouring doubles there is no middle.
-    return np.where((middle >= high) | (middle < low), low, middle)
+    middle = np.where((middle >= high) | (middle < low), low, middle)
+    return np.bincount(owners[below], minlength=n_columns), middle
+
+
+def _quantile_places(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
+    """Where the quantiles stand among the values of some columns; a row a column."""
+    steps = np.linspace(0, sizes[chosen] - 1, max_bins + 1, axis=1)[:, 1:-1]
+    return (np.cumsum(sizes) - sizes)[chosen][:, np.newaxis] + steps.astype(np.int64)

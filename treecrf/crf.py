@@ -162,7 +162,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. A position weighs in the trees as its true label does; likelihoods
-        are reported without weights.
+        are reported without weights. Labels that a dict does not name weigh 1. Labels that do not
+        occur may be named beside all that do.
     n_jobs : int, default=None
         Number of threads; -1 for all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

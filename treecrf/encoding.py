@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.columns import Column, learn_columns, only_thresholds
+from treecrf.columns import Columns, learn_columns
 from treecrf.sequences import Sequences, Trained
 
 # Storage of a column.
@@ -105,7 +105,7 @@ class Encoder:
         Most bins of a number, 2 to 255.
     """
 
-    columns: list[Column]
+    columns: Columns
     plan: Plan
     form: str
     names: tuple[str, ...] | None
@@ -118,13 +118,12 @@ class Encoder:
         """Learn categories, thresholds and where to store each column."""
         self.form = "symbols" if sequences.form == "symbols" else "table"
         self.names = sequences.names
-        columns, shares = learn_columns(sequences, self.max_bins, rng)
-        self.columns = columns
+        self.columns, shares = learn_columns(sequences, self.max_bins, rng)
         self.plan = self._make_plan(shares, sequences.form == "sparse")
         return self
 
     def restore(
-        self, form: str, names: tuple[str, ...] | None, columns: list[Column], plan: Plan
+        self, form: str, names: tuple[str, ...] | None, columns: Columns, plan: Plan
     ) -> Encoder:
         """Take over what an earlier encoder has learned."""
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
@@ -136,62 +135,58 @@ class Encoder:
         return len(self.columns)
 
     def _make_plan(self, shares: np.ndarray, is_sparse: bool) -> Plan:
-        n = len(self.columns)
-        storage = np.full(n, NOWHERE, dtype=np.int8)
-        slots, first_codes, zeros = np.zeros((3, n), dtype=np.int32)
-        n_codes: list[int] = []
-        n_bits = n_ids = 0
-        if any(self.window) and not any(map(fits_codes, self.columns)):
-            n_codes.append(2)  # a column of its own tells the boundary
+        columns = self.columns
+        used = columns.n_tests > 0
+        in_bits = used & columns.is_single & (shares >= SPARSE_SHARE)
+        many = columns.is_number & ~columns.is_single & (not is_sparse)
+        in_codes = used & (self._fit_codes() | many)
+        in_lists = used & ~in_bits & ~in_codes
+        storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
+        zeros = np.where(in_lists, columns.n_negative(), 0)
+        n_ids = columns.n_tests + (columns.is_number & ~(columns.is_single & (zeros == 0)))
         # Categories first: bin 0 of the first code column is the boundary test.
-        for j in sorted(range(n), key=lambda j: not fits_codes(self.columns[j])):
-            column = self.columns[j]
-            if column.n_tests == 0:
-                continue
-            single = column.kind != "category" and column.n_tests == 1
-            if single and shares[j] >= SPARSE_SHARE:
-                storage[j], slots[j] = BITS, n_bits
-                n_bits += 1
-            elif fits_codes(column) or (not single and column.kind == "number" and not is_sparse):
-                storage[j], slots[j] = CODES, len(n_codes)
-                first_codes[j] = column.kind == "category"
-                n_codes.append(column.n_tests + 1 + (column.kind == "category"))
-            else:
-                storage[j], slots[j] = LISTS, n_ids
-                if column.kind == "number":
-                    zeros[j] = np.searchsorted(column.values, 0.0, side="left")
-                single_id = single and zeros[j] == 0
-                n_ids += column.n_tests + (column.kind == "number" and not single_id)
+        coded = np.flatnonzero(in_codes)
+        coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
+        n_codes = (columns.n_tests + 1 + columns.is_category)[coded]
+        if self._has_boundary_code():
+            n_codes = np.append(2, n_codes)
+        slots = np.zeros(len(columns), dtype=np.int32)
+        slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
+        slots[in_bits] = np.arange(in_bits.sum())
+        slots[in_lists] = np.cumsum(n_ids[in_lists]) - n_ids[in_lists]
         return Plan(
-            storage, slots, first_codes, zeros, np.array(n_codes, dtype=np.int64), n_bits, n_ids
+            storage=storage.astype(np.int8),
+            slots=slots,
+            first_codes=(in_codes & columns.is_category).astype(np.int32),
+            zeros=zeros.astype(np.int32),
+            n_codes=n_codes,
+            n_bits=int(in_bits.sum()),
+            n_ids=int(n_ids[in_lists].sum()),
         )
+
+    def _fit_codes(self) -> np.ndarray:
+        """Which columns are categories with so few values that a byte tells them apart."""
+        return self.columns.is_category & (self.columns.n_tests <= MOST_CODES)
+
+    def _has_boundary_code(self) -> bool:
+        """Whether a code column of its own tells the boundary."""
+        return any(self.window) and not self._fit_codes().any()
 
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        return Trained(self.form, len(self.columns), self.names)
-
-    def check(self, sequences: Sequences) -> None:
-        """Refuse sequences of another form than those learned from."""
-        self.trained_on.check_form(sequences.form)
-        if self.form == "table":
-            return
-        learned, given = self.columns[0].values.dtype.kind, sequences.dtype.kind
-        if learned != given:
-            names = {"U": "strings", "i": "integers"}
-            raise TypeError(
-                f"the model was trained on {names[learned]}, the symbols of X are {names[given]}"
-            )
+        symbols = self.columns[0].values.dtype if self.form == "symbols" else None
+        return Trained(self.form, len(self.columns), self.names, symbols)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
         """Encode sequences; an unseen category passes no test."""
-        self.check(sequences)
+        self.trained_on.check(sequences.form, sequences.dtype)
         gap = max(self.window)
         rows = _rows_of_positions(sequences.offsets, self.window[0], gap)
         n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)
         codes = np.zeros((n_rows, len(self.plan.n_codes)), dtype=np.uint8)
         bits = np.zeros((n_rows, -(-self.plan.n_bits // 8)), dtype=np.uint8)
-        if any(self.window) and not any(map(fits_codes, self.columns)):
+        if self._has_boundary_code():
             codes[rows, 0] = 1
         lists = []
         for start, stop, piece in sequences.pieces():
@@ -223,15 +218,15 @@ class Encoder:
         self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
     ) -> None:
         plan = self.plan
-        # A model of numbers may be given booleans.
-        is_bool = piece.dtype.kind == "b" and all(c.kind == "boolean" for c in self.columns)
         for j in np.flatnonzero(plan.storage == CODES):
             binned = np.searchsorted(self.columns[j].values, piece[:, j], side="left")
             codes[rows, plan.slots[j]] = binned
-        thresholds = self._thresholds()
+        thresholds = self.columns.only_thresholds()
         in_bits = np.flatnonzero(plan.storage == BITS)
         if len(in_bits):
             values = piece[:, in_bits]
+            # A model of numbers may be given booleans.
+            is_bool = piece.dtype.kind == "b" and not self.columns.is_number[in_bits].any()
             passed = values if is_bool else values > thresholds[in_bits]
             bits[rows] = np.packbits(passed, axis=1, bitorder="little")
         in_lists = np.flatnonzero(plan.storage == LISTS)
@@ -242,8 +237,8 @@ class Encoder:
         self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
     ) -> None:
         """List the values that pass the only test, or else differ from 0 (lists of numbers)."""
-        single = self.is_single()[columns]
-        passed = np.where(single, values > self._thresholds()[columns], values != 0)
+        single = self.has_one_id()[columns]
+        passed = np.where(single, values > self.columns.only_thresholds()[columns], values != 0)
         where, which = np.nonzero(passed)
         self._list_values(values[where, which], columns[which], rows[where], lists)
 
@@ -251,10 +246,9 @@ class Encoder:
         self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
     ) -> None:
         """List values by their ids: one a column with a single test, else one a bin."""
-        ids = self.plan.slots[columns].copy()
-        for j in np.unique(columns[~self.is_single()[columns]]):
-            here = columns == j
-            ids[here] += np.searchsorted(self.columns[j].values, values[here], side="left")
+        several = ~self.has_one_id()[columns]
+        ids = self.plan.slots[columns]
+        ids[several] += self.columns.bins_of(columns[several], values[several])
         lists.append((rows, ids))
 
     def _encode_sparse(
@@ -269,8 +263,8 @@ class Encoder:
         in_lists = plan.storage[entries.col] == LISTS
         values, columns = entries.data[in_lists], entries.col[in_lists]
         where = rows[entries.row[in_lists]]
-        single = self.is_single()[columns]
-        passed = np.where(single, values > self._thresholds()[columns], values != 0)
+        single = self.has_one_id()[columns]
+        passed = np.where(single, values > self.columns.only_thresholds()[columns], values != 0)
         self._list_values(values[passed], columns[passed], where[passed], lists)
 
     def _encode_some_dense(
@@ -282,7 +276,7 @@ class Encoder:
         bits: np.ndarray,
     ) -> None:
         """Codes and bits of a few columns of a sparse matrix."""
-        thresholds = self._thresholds()
+        thresholds = self.columns.only_thresholds()
         for k, j in enumerate(columns):
             slot = self.plan.slots[j]
             if self.plan.storage[j] == CODES:
@@ -292,40 +286,30 @@ class Encoder:
                 passed = values[:, k] > thresholds[j]
                 bits[rows, slot >> 3] |= passed.astype(np.uint8) << np.uint8(slot & 7)
 
-    def is_single(self) -> np.ndarray:
+    def has_one_id(self) -> np.ndarray:
         """Which columns have one id in a list: those whose only test is false at 0."""
-        few = np.array([c.kind != "category" and c.n_tests == 1 for c in self.columns])
-        return few & (self.plan.zeros == 0)
-
-    def _thresholds(self) -> np.ndarray:
-        return only_thresholds(self.columns)
+        return self.columns.is_single & (self.plan.zeros == 0)
 
     def storage_of(
         self, columns: np.ndarray, values: np.ndarray, plan: Plan | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where to look for the answer to tests: kinds, slots, lows and highs (int32 arrays)."""
         plan, real, outside = plan or self.plan, np.maximum(columns, 0), columns == BOUNDARY
-        is_number = np.array([c.kind == "number" for c in self.columns])[real]
-        is_single = self.is_single()[real]
+        is_number = self.columns.is_number[real]
         storage = np.where(outside, CODES, plan.storage[real])
         slots, zeros = np.where(outside, 0, plan.slots[real]), plan.zeros[real]
         above = is_number & ~outside & (plan.first_codes[real] == 0)
         codes = np.where(outside, 0, plan.first_codes[real] + values)
         # Numbers in lists: ids below 0's bin say yes to `x <= threshold`, those above to the rest.
         ids, below = plan.slots[real] + values, values < zeros
-        ends = plan.slots[real] + np.array([c.n_tests + 1 for c in self.columns])[real]
-        one_id = is_single | ~is_number
+        ends = plan.slots[real] + self.columns.n_tests[real] + 1
+        one_id = self.has_one_id()[real] | ~is_number
         lows = np.where(one_id, ids, np.where(below, plan.slots[real], ids + 1))
         highs = np.where(one_id | below, ids + 1, ends)
         kinds = np.choose(storage, [np.where(above, CODE_ABOVE, CODE_EQUAL), BIT, LISTED, LISTED])
         lows = np.choose(storage, [codes, slots & 7, lows, lows])
         slots = np.choose(storage, [slots, slots >> 3, 0, 0])
         return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
-
-
-def fits_codes(column: Column) -> bool:
-    """Whether a column is a category with so few values that a byte tells them apart."""
-    return column.kind == "category" and 0 < column.n_tests <= MOST_CODES
 
 
 def _look_up(values: np.ndarray, sorted_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -348,7 +332,7 @@ def _join_lists(lists: list, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if not lists:
         return starts, np.zeros(0, dtype=np.int32)
     rows = np.concatenate([rows for rows, _ in lists])
-    ids = np.concatenate([ids for _, ids in lists]).astype(np.int32)
-    order = np.lexsort((ids, rows))
     np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
-    return starts, ids[order]
+    pairs = rows.astype(np.int64) << 32 | np.concatenate([ids for _, ids in lists])
+    pairs.sort()
+    return starts, (pairs & 0xFFFFFFFF).astype(np.int32)

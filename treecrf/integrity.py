@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from treecrf.columns import BOOLEAN, KINDS, Columns
 from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, NOWHERE, Encoder
 from treecrf.forest import FIELDS, LABEL
 
 
 def check_classes(classes: np.ndarray) -> None:
     """Raise ValueError unless these are sorted, distinct labels."""
-    _require(classes.ndim == 1 and len(classes) > 1, "labels")
-    _require(classes.dtype.kind in "biuU" and (classes[1:] > classes[:-1]).all(), "labels")
+    _require(classes.dtype.kind in "biuU" and _is_ascending(classes), "labels")
+    _require(len(classes) > 1, "labels")
 
 
 def check_encoder(encoder: Encoder) -> None:
@@ -25,11 +26,7 @@ def check_encoder(encoder: Encoder) -> None:
     _require(n > 0 and (encoder.form == "table" or n == 1), "columns")
     _require(encoder.names is None or len(encoder.names) == n, "names")
     _require(len(encoder.window) == 2 and all(_is_count(w) for w in encoder.window), "window")
-    for column in encoder.columns:
-        values = column.values
-        _require(values.ndim == 1 and (values[1:] > values[:-1]).all(), "categories or thresholds")
-        _require(column.kind != "number" or np.isfinite(values).all(), "thresholds")
-        _require((column.kind == "category") == (encoder.form == "symbols"), "columns")
+    _check_columns(encoder.columns, encoder.form)
     for array in (plan.storage, plan.slots, plan.first_codes, plan.zeros):
         _require(array.shape == (n,) and array.dtype.kind == "i", "plan")
     _require(plan.n_codes.ndim == 1 and plan.n_codes.dtype.kind == "i", "plan")
@@ -37,10 +34,26 @@ def check_encoder(encoder: Encoder) -> None:
     _check_slots(encoder)
 
 
+def _check_columns(columns: Columns, form: str) -> None:
+    kinds, sizes = columns.kinds, columns.sizes
+    _require(kinds.ndim == 1 and kinds.dtype == np.uint8 and (kinds < len(KINDS)).all(), "columns")
+    _require(sizes.shape == kinds.shape and sizes.dtype.kind == "i", "columns")
+    _require((sizes >= 0).all() and (sizes[kinds == BOOLEAN] == 0).all(), "columns")
+    _require(columns.starts[-1] == len(columns.thresholds), "columns")
+    _require((columns.is_category == (form == "symbols")).all(), "columns")
+    for j, values in columns.categories.items():
+        _require(_is_ascending(values) and 0 < len(values) == sizes[j], "categories")
+        _require(values.dtype.kind in "iU", "categories")
+    thresholds = columns.thresholds
+    _require(thresholds.ndim == 1 and np.isfinite(thresholds).all(), "thresholds")
+    of_column = np.repeat(np.arange(len(columns)), np.diff(columns.starts))
+    falls = thresholds[1:] <= thresholds[:-1]
+    _require(not (falls & (of_column[1:] == of_column[:-1])).any(), "thresholds")
+
+
 def _check_slots(encoder: Encoder) -> None:
     plan = encoder.plan
-    n_tests = np.array([column.n_tests for column in encoder.columns])
-    is_category = np.array([column.kind == "category" for column in encoder.columns])
+    n_tests, is_category = encoder.columns.n_tests, encoder.columns.is_category
     _require(np.isin(plan.storage, (CODES, BITS, LISTS, NOWHERE)).all(), "plan")
     _require((plan.slots >= 0).all() and (plan.zeros >= 0).all(), "plan")
     coded = plan.storage == CODES
@@ -49,7 +62,7 @@ def _check_slots(encoder: Encoder) -> None:
     _require((plan.first_codes == (coded & is_category)).all(), "plan")
     _require((plan.slots[plan.storage == BITS] < plan.n_bits).all(), "plan")
     listed = plan.storage == LISTS
-    n_ids = n_tests + (~is_category & ~encoder.is_single())
+    n_ids = n_tests + (~is_category & ~encoder.has_one_id())
     _require((plan.slots[listed] + n_ids[listed] <= plan.n_ids).all(), "plan")
     boundary = any(encoder.window) and not is_category[coded].any()
     _require(not boundary or (len(plan.n_codes) > 0 and not (plan.slots[coded] == 0).any()), "plan")
@@ -99,11 +112,14 @@ def _check_tests(
     _require(((offset >= 1) & (offset <= order) & (value <= n_labels))[on_label].all(), "tests")
     left, right = encoder.window
     _require(((offset >= -left) & (offset <= right))[~on_label].all(), "tests")
-    n_tests = np.array([c.n_tests for c in encoder.columns])
-    n_tests[encoder.plan.storage == NOWHERE] = 0
+    n_tests = np.where(encoder.plan.storage == NOWHERE, 0, encoder.columns.n_tests)
     most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
     _require(((value >= 0) & ((value < most) | on_label)).all(), "tests")
     _require((offset[column == BOUNDARY] != 0).all(), "tests")
+
+
+def _is_ascending(values: np.ndarray) -> bool:
+    return values.ndim == 1 and bool((values[1:] > values[:-1]).all())
 
 
 def _is_count(value: object) -> bool:

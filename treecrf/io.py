@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.columns import Column
+from treecrf.columns import CATEGORY, Columns
 from treecrf.encoding import Encoder, Plan
 
 MAGIC = b"treecrf model\n"
 VERSION = 1
 CHECKSUM_BYTES = hashlib.sha256().digest_size
+COLUMN_ARRAYS = ("kinds", "sizes", "thresholds")
 PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes")
-KINDS = ("boolean", "category", "number")
 
 
 class ModelFileError(ValueError):
@@ -128,15 +128,9 @@ def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
     """What a saved model holds of an encoder."""
     values = {"window": list(encoder.window), "max_bins": encoder.max_bins, "form": encoder.form}
     values["names"] = None if encoder.names is None else list(encoder.names)
-    numbers = [c.values for c in encoder.columns if c.kind == "number"]
-    arrays = {
-        "columns.kinds": np.array([KINDS.index(c.kind) for c in encoder.columns], dtype=np.uint8),
-        "columns.sizes": np.array([len(c.values) for c in encoder.columns], dtype=np.int64),
-        "columns.thresholds": np.concatenate([np.zeros(0), *numbers]),
-    }
-    for j, column in enumerate(encoder.columns):
-        if column.kind == "category":
-            arrays[f"columns.categories.{j}"] = column.values
+    columns = encoder.columns
+    arrays = {f"columns.{name}": getattr(columns, name) for name in COLUMN_ARRAYS}
+    arrays |= {f"columns.categories.{j}": values for j, values in columns.categories.items()}
     plan = encoder.plan
     arrays |= {f"plan.{name}": getattr(plan, name) for name in PLAN_ARRAYS}
     values |= {"n_bits": plan.n_bits, "n_ids": plan.n_ids}
@@ -145,18 +139,10 @@ def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
 
 def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
     """The inverse of `encoder_state`."""
-    columns, used = [], 0
-    kinds, sizes = arrays["columns.kinds"].tolist(), arrays["columns.sizes"].tolist()
-    for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True)):
-        if KINDS[kind] == "number":
-            columns.append(Column("number", arrays["columns.thresholds"][used : used + size]))
-            used += size
-        elif KINDS[kind] == "category":
-            columns.append(Column("category", arrays[f"columns.categories.{j}"]))
-        else:
-            columns.append(Column("boolean"))
-    if used != len(arrays["columns.thresholds"]) or [len(c.values) for c in columns] != sizes:
-        raise ValueError("its columns are not those of a model")
+    kinds, sizes, thresholds = (arrays[f"columns.{name}"] for name in COLUMN_ARRAYS)
+    of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
+    categories = {j: arrays[f"columns.categories.{j}"] for j in of_categories}
+    columns = Columns(kinds, sizes, thresholds, categories)
     parts = {name: arrays[f"plan.{name}"] for name in PLAN_ARRAYS}
     plan = Plan(**parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
     encoder = Encoder(tuple(values["window"]), values["max_bins"])

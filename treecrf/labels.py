@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.sequences import characters
-
-NUMBERS = (Integral, np.bool_, float, np.floating)
+from treecrf.values import characters, plain_array, refuse_cut_strings, whole_numbers
 
 
 def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
@@ -63,9 +60,11 @@ def label_array(item: Any, where: str) -> np.ndarray:
     Raises
     ------
     ValueError, TypeError
-        If there is not one dimension, types are mixed or others, or a number is not whole.
+        If there is not one dimension, types are mixed or others, a number is not whole or beyond
+        int64, or a string ends with NUL.
     """
     if isinstance(item, str):
+        refuse_cut_strings(item, where, "label")
         return characters(item)
     if np.ma.is_masked(item):
         raise ValueError(f"{where}: labels are masked; every position needs a label")
@@ -73,47 +72,13 @@ def label_array(item: Any, where: str) -> np.ndarray:
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
         raise ValueError(f"{where}: labels have {array.ndim} dimensions, expected 1")
-    if array.dtype.kind not in "biufU":
-        _check_types(array, where)
-        array = np.array(array.tolist())
-    if array.dtype.kind in "bU":
-        return array
-    if array.dtype.kind in "iu" and array.max(initial=0) <= np.iinfo(np.int64).max:
-        return array.astype(np.int64)
-    return _whole_numbers(array, where)
+    array = plain_array(array, where, "label")
+    return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
 
 
 def label_kind(array: np.ndarray) -> str:
     """Which of the two kinds of labels an array of `label_array` holds: "str" or "number"."""
     return "str" if array.dtype.kind == "U" else "number"
-
-
-def _check_types(labels: np.ndarray, where: str) -> None:
-    """Raise unless the labels are all strings or all numbers."""
-    types = set(map(type, labels))
-    strings = {kind for kind in types if issubclass(kind, str)}
-    odd = {kind for kind in types - strings if not issubclass(kind, NUMBERS)}
-    if strings and not odd:
-        odd = types - strings
-    if odd:
-        t = next(t for t, label in enumerate(labels) if type(label) in odd)
-        raise TypeError(
-            f"{where}, position {t}: label {labels[t]!r} is of type {type(labels[t]).__name__}; "
-            "labels are all strings or all integers"
-        )
-
-
-def _whole_numbers(array: np.ndarray, where: str) -> np.ndarray:
-    values = array.astype(np.float64)
-    faults = {
-        "is not a whole number": ~np.isfinite(values) | (values != np.floor(values)),
-        "is beyond the range of int64": np.abs(values) >= 2.0**63,
-    }
-    for fault, found in faults.items():
-        if found.any():
-            t = int(np.argmax(found))
-            raise ValueError(f"{where}, position {t}: label {array[t]} {fault}")
-    return values.astype(np.int64)
 
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:

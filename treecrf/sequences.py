@@ -9,6 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.values import (
+    FLOATS,
+    characters,
+    is_number,
+    plain_array,
+    refuse_cut_strings,
+    whole_numbers,
+)
+
 # Pieces of about this many bytes are concatenated at a time: few NumPy calls for many short
 # sequences, and little memory beside the input.
 PIECE_BYTES = 1 << 24
@@ -21,17 +30,34 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Trained:
-    """What a model was trained on: ``"symbols"`` or ``"table"``, the width, and column names."""
+    """What a model was trained on.
+
+    Attributes
+    ----------
+    form : {"symbols", "table"}
+    n_features : int
+    names : tuple of str, optional
+        Names of the columns.
+    symbols : numpy dtype, optional
+        Type of the symbols, of kind i or U.
+    """
 
     form: str
     n_features: int
     names: tuple[str, ...] | None = None
+    symbols: np.dtype | None = None
 
-    def check_form(self, form: str) -> None:
-        """Refuse symbols where the model knows tables, and the reverse."""
+    def check(self, form: str, dtype: np.dtype) -> None:
+        """Refuse symbols where the model knows tables, strings for integers, and the reverse."""
         kind = "symbols" if form == "symbols" else "table"
         if kind != self.form:
             raise TypeError(f"the model was trained on {self.form}, X holds {kind}")
+        if kind == "symbols" and dtype.kind != self.symbols.kind:
+            names = {"U": "strings", "i": "integers"}
+            raise TypeError(
+                f"the model was trained on {names[self.symbols.kind]}, the symbols of X are "
+                f"{names[dtype.kind]}"
+            )
 
 
 @dataclass(frozen=True)
@@ -58,6 +84,13 @@ class Sequences:
     n_features: int
     dtype: np.dtype
     names: tuple[str, ...] | None = None
+
+    @property
+    def like(self) -> Trained:
+        """What other sequences must be like to go with these."""
+        if self.form == "symbols":
+            return Trained("symbols", 1, symbols=self.dtype)
+        return Trained("table", self.n_features, self.names)
 
     @property
     def n_sequences(self) -> int:
@@ -103,11 +136,6 @@ def offsets_of(lengths: Any) -> np.ndarray:
     return offsets
 
 
-def characters(text: str) -> np.ndarray:
-    """The characters of a string as an array of strings of length 1."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")
-
-
 def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
     """Check and pack the sequences that a user gives.
 
@@ -140,22 +168,22 @@ def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
             )
         if _length(item) == 0:
             raise ValueError(f"sequence {i} is empty: a sequence needs at least one position")
+    is_table = form != "symbols"
+    dtype = np.result_type(*{i.dtype for i in items}) if is_table else _common_symbol_type(items)
     if trained_on is not None:
-        trained_on.check_form(form)
-    if form == "symbols":
-        width, dtype = 1, _common_symbol_type(items)
-        items = _of_one_kind(items)
-    else:
+        trained_on.check(form, dtype)
+    if is_table:
         width = _common_width(items, trained_on)
-        dtype = np.result_type(*{item.dtype for item in items})
-        if dtype.kind == "f":
-            _refuse_non_finite(items)
+        _refuse_non_finite(items)
+    else:
+        width, items = 1, _of_one_kind(items)
     names = _common_names(given, trained_on)
     return Sequences(form, items, offsets_of([_length(i) for i in items]), width, dtype, names)
 
 
 def _listed(X: Any) -> list:
-    flat = isinstance(X, np.ndarray) and X.ndim < 3 and X.dtype != object
+    is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+    flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
     single = isinstance(X, (str, bytes, dict, set, frozenset)) or hasattr(X, "columns")
     if single or sparse.issparse(X) or flat:
         raise TypeError(
@@ -189,6 +217,7 @@ def _common_names(given: list, trained_on: Trained | None) -> tuple[str, ...] | 
 def _as_item(item: Any, i: int) -> Any:
     """One sequence as a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
     if isinstance(item, str):
+        refuse_cut_strings(item, f"sequence {i}", "symbol")
         return item
     if sparse.issparse(item) and item.ndim == 2:
         return _tidy(_numeric(item, i))
@@ -201,9 +230,11 @@ def _as_item(item: Any, i: int) -> Any:
     except ValueError as error:
         raise ValueError(f"sequence {i} is ragged or not an array: {error}; {FORMS}") from None
     if array.ndim == 2:
-        return _numeric(array, i)
+        return _numeric(_without_objects(array, item, i), i)
     if array.ndim == 1:
-        return _symbols(array, item, i)
+        # NumPy turns [1, "a"] into strings and [2**63, -1] into floats; the values as given tell.
+        as_given = hasattr(item, "dtype") or array.dtype.kind in "biu"
+        return _symbols(array if as_given else np.asarray(item, dtype=object), i)
     raise ValueError(f"sequence {i} has {array.ndim} dimensions; {FORMS}")
 
 
@@ -224,27 +255,35 @@ def _tidy(matrix: Any) -> Any:
     return matrix
 
 
-def _symbols(array: np.ndarray, item: Any, i: int) -> np.ndarray:
-    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(item, np.ndarray)):
-        # NumPy turns [1, "a"] into strings; the values as given tell.
-        kinds = {type(value) for value in item}
-        odd = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
-        if odd:
-            raise TypeError(
-                f"sequence {i} mixes or holds values of type {', '.join(sorted(odd))}; "
-                "symbols are all strings or all integers"
-            )
-        return array.astype(str)
-    if array.dtype.kind == "f" and array.size:
+def _without_objects(array: np.ndarray, item: Any, i: int) -> np.ndarray:
+    """Objects as floats, such as data frames have that mix booleans with numbers."""
+    if array.dtype.kind != "O":
+        return array
+    odd = {kind for kind in set(map(type, array.flat)) if not is_number(kind)}
+    if odd:
+        t, j = next(place for place, value in np.ndenumerate(array) if type(value) in odd)
+        column = f"column {item.columns[j]!r}" if hasattr(item, "columns") else f"feature {j}"
+        raise TypeError(
+            f"sequence {i}, position {t}, {column}: {array[t, j]!r} is of type "
+            f"{type(array[t, j]).__name__}; a table needs boolean, integer or float values, and "
+            "for a category a column of 0 and 1 for each of its values"
+        )
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"sequence {i} holds an integer beyond the range of float64") from None
+
+
+def _symbols(array: np.ndarray, i: int) -> np.ndarray:
+    array = plain_array(array, f"sequence {i}", "symbol")
+    if array.dtype.kind == "U":
+        return array
+    if array.dtype.kind in "fO" and any(issubclass(kind, FLOATS) for kind in set(map(type, array))):
         raise TypeError(
             f"sequence {i} is a 1-D array of floats; symbols are strings or integers, and a "
             "sequence with one numeric feature has the shape (positions, 1)"
         )
-    if array.dtype.kind not in "biuUf":
-        raise TypeError(
-            f"sequence {i} holds values of type {array.dtype}; symbols are strings or integers"
-        )
-    return array.astype(np.int64) if array.dtype.kind in "biuf" else array
+    return whole_numbers(array, f"sequence {i}", "symbol")
 
 
 def _form(item: Any) -> str:

@@ -100,20 +100,18 @@ class _TableBuilder:
         self.plan = plan
         self.left, self.right = encoder.window
         self.offsets = range(-self.left, self.right + 1)
-        self.runs: list[tuple[int, int, int]] = []
-        self.tests: list[tuple[int, int, int, int]] = []  # bin, column, offset, value
-        self.feature_starts: list[int] = []
+        self.runs: list[np.ndarray] = []  # start, end, kind
+        self.tests: list[np.ndarray] = []  # bin, column, offset, value
+        self.feature_starts: list[np.ndarray] = []
         self.n_bins = 0
 
     def build(self) -> TestTable:
-        code_bins = [b for offset in self.offsets for b in self._add_codes(offset)]
-        bit_bins = [b for offset in self.offsets for b in self._add_bits(offset)]
-        list_bins = [self._add_lists(offset) for offset in self.offsets] + [self.n_bins]
-        bins, columns, offsets, values = (
-            np.array(self.tests, dtype=np.int32).reshape(-1, 4).T.copy()
-        )
+        code_bins = [self._add_codes(offset) for offset in self.offsets]
+        bit_bins = [self._add_bits(offset) for offset in self.offsets]
+        list_bins = [self._add_lists(offset) for offset in self.offsets]
+        bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
         kinds, slots, lows, highs = self.encoder.storage_of(columns, values, self.plan)
-        runs = np.array(_merged(self.runs), dtype=np.int64).reshape(-1, 3)
+        run_starts, run_ends, run_kinds = _merged(np.hstack(self.runs))
         full = {
             name: _spread(array, bins, self.n_bins)
             for name, array in {
@@ -128,13 +126,13 @@ class _TableBuilder:
         return TestTable(
             left=self.left,
             width=len(self.offsets),
-            code_bins=np.array(code_bins, dtype=np.int64),
-            bit_bins=np.array(bit_bins, dtype=np.int64),
-            list_bins=np.array(list_bins, dtype=np.int64),
-            run_starts=runs[:, 0].copy(),
-            run_ends=runs[:, 1].copy(),
-            run_kinds=runs[:, 2].astype(np.uint8),
-            feature_starts=np.array([*self.feature_starts, self.n_bins], dtype=np.int64),
+            code_bins=np.concatenate(code_bins),
+            bit_bins=np.concatenate(bit_bins),
+            list_bins=np.array([*list_bins, self.n_bins]),
+            run_starts=run_starts,
+            run_ends=run_ends,
+            run_kinds=run_kinds.astype(np.uint8),
+            feature_starts=np.append(np.concatenate(self.feature_starts), self.n_bins),
             kinds=_spread(kinds, bins, self.n_bins).astype(np.uint8),
             **full,
         )
@@ -142,73 +140,65 @@ class _TableBuilder:
     def _stored(self, storage: int) -> np.ndarray:
         """Columns in a storage, by slot."""
         columns = np.flatnonzero(self.plan.storage == storage)
-        return columns[np.argsort(self.plan.slots[columns], kind="stable")]
+        return columns[np.lexsort((self.plan.first_codes[columns], self.plan.slots[columns]))]
 
-    def _run(self, kind: int, start: int, column: int, offset: int, values: range) -> None:
-        """A stretch of bins, one test a bin."""
-        self.tests.extend((start + k, column, offset, v) for k, v in enumerate(values))
-        if len(values):
-            self.runs.append((start, start + len(values), kind))
+    def _add(self, offset: int, columns: np.ndarray, firsts: np.ndarray, kinds: np.ndarray) -> None:
+        """The tests of some columns, one a bin, each column from its first bin on."""
+        n_tests = self.encoder.columns.n_tests[columns]
+        values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
+        bins = np.repeat(firsts, n_tests) + values
+        of_test = np.repeat(columns, n_tests)
+        self.tests.append(np.stack([bins, of_test, np.full_like(bins, offset), values]))
+        # The tests of a number in a list point away from 0.
+        zeros = firsts + self.plan.zeros[columns]
+        below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX)])
+        above = np.stack([zeros, firsts + n_tests, kinds])
+        runs = np.stack([below, above], axis=2).reshape(3, -1)
+        self.runs.append(runs[:, runs[0] < runs[1]])
 
-    def _add_codes(self, offset: int) -> list[int]:
-        stored: dict[int, list[int]] = {}
-        for j in self._stored(CODES):
-            stored.setdefault(int(self.plan.slots[j]), []).append(int(j))
-        bins = []
-        for slot, n_codes in enumerate(self.plan.n_codes):
-            start = self.n_bins
-            bins.append(start)
-            if slot == 0 and offset != 0:
-                self._run(EACH, start, BOUNDARY, offset, range(1))
-            self._add_code_tests(stored.get(slot, []), offset, start)
-            self.n_bins += int(n_codes)
-        return bins
+    def _add_codes(self, offset: int) -> np.ndarray:
+        n_codes = self.plan.n_codes
+        starts = self.n_bins + np.cumsum(n_codes) - n_codes
+        if offset != 0:
+            self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
+            self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH]]))
+        columns = self._stored(CODES)
+        slots, first_codes = self.plan.slots[columns], self.plan.first_codes[columns]
+        firsts = starts[slots] + first_codes
+        self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX))
+        # Of the columns that share a code, the first feature begins with the code's bins.
+        later = firsts[1:][slots[1:] == slots[:-1]]
+        self.feature_starts.append(np.sort(np.append(starts, later)))
+        self.n_bins += int(n_codes.sum())
+        return starts
 
-    def _add_code_tests(self, columns: list[int], offset: int, start: int) -> None:
-        """Tests of the columns that share a code; the first feature begins with the code's bins."""
-        ordered = sorted(columns, key=lambda j: self.plan.first_codes[j])
-        self.feature_starts.append(start)
-        for place, j in enumerate(ordered):
-            first = int(self.plan.first_codes[j])
-            if place:
-                self.feature_starts.append(start + first)
-            kind = EACH if first else SUFFIX
-            self._run(kind, start + first, j, offset, range(self.encoder.columns[j].n_tests))
-
-    def _add_bits(self, offset: int) -> list[int]:
-        start = self.n_bins
-        for bit, j in enumerate(self._stored(BITS)):
-            self.feature_starts.append(start + bit)
-            self._run(EACH, start + bit, int(j), offset, range(1))
+    def _add_bits(self, offset: int) -> np.ndarray:
+        columns = self._stored(BITS)
+        starts = self.n_bins + np.arange(len(columns))
+        self._add(offset, columns, starts, np.full_like(starts, EACH))
+        self.feature_starts.append(starts)
         n_bytes = -(-self.plan.n_bits // 8)
+        byte_starts = self.n_bins + 8 * np.arange(n_bytes)
         self.n_bins += 8 * n_bytes
-        return [start + 8 * byte for byte in range(n_bytes)]
+        return byte_starts
 
     def _add_lists(self, offset: int) -> int:
         start = self.n_bins
-        single = self.encoder.is_single()
-        for j in self._stored(LISTS):
-            first = start + int(self.plan.slots[j])
-            self.feature_starts.append(first)
-            column, zero = self.encoder.columns[j], int(self.plan.zeros[j])
-            if column.kind == "category" or single[j]:
-                self._run(EACH, first, int(j), offset, range(column.n_tests))
-            else:
-                self._run(PREFIX, first, int(j), offset, range(zero))
-                self._run(SUFFIX, first + zero, int(j), offset, range(zero, column.n_tests))
+        columns = self._stored(LISTS)
+        firsts = start + self.plan.slots[columns].astype(np.int64)
+        each = self.encoder.has_one_id() | self.encoder.columns.is_category
+        self._add(offset, columns, firsts, np.where(each[columns], EACH, SUFFIX))
+        self.feature_starts.append(firsts)
         self.n_bins += self.plan.n_ids
         return start
 
 
-def _merged(runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _merged(runs: np.ndarray) -> np.ndarray:
     """Join neighbouring runs in which every bin is a test by itself."""
-    merged: list[tuple[int, int, int]] = []
-    for start, end, kind in runs:
-        if merged and kind == EACH == merged[-1][2] and merged[-1][1] == start:
-            merged[-1] = (merged[-1][0], end, EACH)
-        else:
-            merged.append((start, end, kind))
-    return merged
+    starts, ends, kinds = runs
+    joined = (kinds[1:] == EACH) & (kinds[:-1] == EACH) & (starts[1:] == ends[:-1])
+    first, last = np.append(True, ~joined)[: len(kinds)], np.append(~joined, True)[: len(kinds)]
+    return np.stack([starts[first], ends[last], kinds[first]])
 
 
 def _spread(values: np.ndarray, bins: np.ndarray, n_bins: int) -> np.ndarray:
