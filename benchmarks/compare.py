@@ -24,7 +24,7 @@ FROM_TREE, TO_TREE = 10, 40
 
 HEADER = ("contestant", "accuracy %", "test log-likelihood a label", "fit s", "iteration ms",
           "tree ms", "1000 positions/s labeled", "peak memory MB")  # fmt: skip
-RATIO_HEADER = ("what", "data", "TreeCRF", "other", "TreeCRF / other", "asked")
+RATIO_HEADER = ("what", "data", "TreeCRF", "other", "TreeCRF / other", "goal")
 
 
 def main() -> None:
