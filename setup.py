@@ -10,11 +10,25 @@ from setuptools.command.build_ext import build_ext
 CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
 
 # Neither flag set lets the compiler reorder sums or fuse multiply and add: trees must be the same
-# on every machine.
+# on every machine. OpenMP stands for its vector loops alone, not for threads.
 FLAGS = {
-    "unix": ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"],
+    "unix": ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"],
     "msvc": ["/O2", "/fp:precise"],
 }
+
+
+MODULES = (
+    "_chain",
+    "_inference",
+    "_decode",
+    "_local",
+    "_features",
+    "_tree",
+    "_evaluate",
+    "_context_scores",
+    "_beam",
+)
+HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h"]
 
 
 class BuildExt(build_ext):
@@ -25,14 +39,15 @@ class BuildExt(build_ext):
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
         for extension in self.extensions:
             extension.extra_compile_args = FLAGS[kind]
+        self.parallel = self.parallel or os.cpu_count()
         super().build_extensions()
 
 
 setup(
     ext_modules=cythonize(
         [
-            Extension(f"treecrf.{name}", [f"treecrf/{name}.pyx"], depends=["treecrf/_simd.h"])
-            for name in ("_inference", "_features", "_tree", "_evaluate")
+            Extension(f"treecrf.{name}", [f"treecrf/{name}.pyx"], depends=HEADERS)
+            for name in MODULES
         ],
         compiler_directives={
             "language_level": 3,

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from family import FAMILY
 from hypothesis import settings
+from sklearn.base import clone
 
 from treecrf import TreeCRF
 
@@ -48,6 +50,19 @@ def tables():
 def trained(letters):
     """A model of the letters. Shared: tests must not change it."""
     return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0).fit(*letters)
+
+
+@pytest.fixture(scope="session")
+def fitted(letters):
+    """Models of all learners by name, trained when asked for. Tests must not change them."""
+    models = {}
+
+    def get(name):
+        if name not in models:
+            models[name] = clone(FAMILY[name]).fit(*letters)
+        return models[name]
+
+    return get
 
 
 @pytest.fixture(scope="session")

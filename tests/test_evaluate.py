@@ -23,8 +23,13 @@ BORDERS = [4095, 4096, 4097, 8193]  # blocks are of 4096 positions
 class RandomObjective:
     """Asks the trees to follow noise."""
 
+    given = None
+
     def __init__(self, shape, seed):
         self.shape, self.rng = shape, np.random.default_rng(seed)
+
+    def constrain(self, scores):
+        """Nothing is forbidden."""
 
     def examples(self, scores, iteration):
         return np.rint(self.rng.uniform(-1, 1, self.shape) * 2.0**32) / 2.0**32, None, 0.0
@@ -215,3 +220,19 @@ def test_gains_of_columns():
     np.testing.assert_allclose(gains, expected)
     assert gains[0] > 0
     assert gains[-1] == 0  # a constant column
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_given_labels_are_scored_as_their_context(kind, order):
+    trained = Trained(kind, 4, n_labels=3, order=order)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (order, trained.encoded.n_positions)).astype(np.uint8)
+    depth = trained.encoded.depth_of(order)
+    lags = np.arange(order)[:, np.newaxis]
+    given = np.where(lags < depth, labels, 3).astype(np.uint8)
+    contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
+    expected = trained.scores()[:, np.arange(len(depth)), contexts]
+    for n_threads in (1, 2):
+        scored = trained.scores(given=given, n_threads=n_threads)
+        np.testing.assert_array_equal(scored[:, :, 0], expected)

@@ -17,8 +17,8 @@ from oracles import (
     sequence_score,
 )
 
-from treecrf import _inference
-from treecrf.crf import chains_of
+from treecrf import _decode, _inference, _local
+from treecrf.lattice import chains_of
 
 SENTINEL = 7.0
 STEP = 2.0**-32  # residuals and curvatures are multiples of this
@@ -89,13 +89,13 @@ class Chains:
         out = self.blank(*self.scores.shape)
         curvature = self.blank(*self.scores.shape) if curved else None
         part = part or self.everything
-        _inference.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
+        _local.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
         return out, curvature
 
     def viterbi(self, part=None):
         out = np.full(self.offsets[-1], 7, dtype=np.int32)
         best = self.blank(len(self.chains) - 1)
-        _inference.viterbi(self.scores, self.chains, *(part or self.everything), out, best)
+        _decode.viterbi(self.scores, self.chains, *(part or self.everything), out, best)
         return out, best
 
     def oracles(self):

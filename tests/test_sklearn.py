@@ -20,10 +20,12 @@ import treecrf
 from treecrf import TreeCRF
 
 CHANGED = {
-    "order": 0, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "l2_regularization": 0.5,
+    "order": 2, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "l2_regularization": 0.5,
     "learning_rate": 0.5, "second_order": True, "min_gain": 0.01, "min_samples_leaf": 2,
     "max_features": 0.9, "subsample": 0.8, "max_bins": 9, "init": "pseudo_likelihood",
-    "decoding": "viterbi", "early_stopping": True, "validation_fraction": 0.3,
+    "beam_width": None, "beam": "forward-only", "decoding": "minimum_risk",
+    "cost_matrix": {("x", "y"): 2.0}, "transitions": ((True, True, True),) * 3,
+    "early_stopping": True, "validation_fraction": 0.3,
     "n_iter_no_change": 2, "tol": 0.01, "warm_start": True, "class_weight": {"x": 2.0},
     "n_jobs": 2, "random_state": 5, "verbose": 0,
 }  # fmt: skip

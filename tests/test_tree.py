@@ -57,7 +57,7 @@ class Positions:
         self.shape = (len(self.depth), setting.n_labels**setting.order)
         self.n_chosen = max(1, round(setting.max_features * table.n_features))
 
-    def grower(self):
+    def grower(self, n_planes=0):
         setting = self.setting
         uncounted = setting.second_order or setting.weighted
         fewest = 0 if uncounted and setting.min_samples_leaf == 1 else setting.min_samples_leaf
@@ -75,6 +75,7 @@ class Positions:
             learning_rate=setting.learning_rate,
             n_chosen=self.n_chosen,
             count_apart=uncounted and fewest > 0,
+            n_planes=n_planes,
         )
 
     def draw_examples(self, rng):
@@ -162,6 +163,85 @@ def check_case(kind, seed, n_trees=1, **options):
     grower = positions.grower()
     for _ in range(n_trees):
         positions.check(grower, rng)
+
+
+class Planes:
+    """Examples in planes, each with previous labels of its own, and a table of all of them."""
+
+    def __init__(self, positions, n_planes, rng):
+        self.positions = positions
+        setting, n = positions.setting, len(positions.depth)
+        self.grower = positions.grower(n_planes=n_planes)
+        rows = positions.encoded.row_of_position - positions.encoded.row_of_position[0]
+        self.rows = (np.arange(n_planes)[:, None] * self.grower.n_rows + rows).ravel()
+        exists = rng.random(n_planes * n) < 0.7
+        exists[rng.integers(len(exists))] = True
+        self.rows = self.rows[exists]
+        shape = (setting.order, n_planes * self.grower.n_rows)
+        # Where there is no example, whatever stands there must not matter.
+        labels = rng.integers(0, setting.n_labels + 1, shape).astype(np.uint8)
+        everywhere = np.zeros(shape[1], dtype=bool)
+        everywhere[self.rows] = True
+        self.grower.place(labels, everywhere)
+        symbols = np.arange(setting.n_labels + 1)
+        label_truth = (labels[:, None, self.rows] == symbols[:, None]).reshape(-1, len(self.rows))
+        window_truth = np.tile(positions.truth, n_planes)[:, exists]
+        self.truth = np.vstack([window_truth, label_truth])
+        self.n_rows = shape[1]
+
+    def check(self, rng):
+        positions, setting, n = self.positions, self.positions.setting, len(self.rows)
+        weights = rng.choice([0.5, 1.0, 2.75], n) if setting.weighted else np.ones(n)
+        targets = np.rint(rng.uniform(-1, 1, n) * 2.0**32) / 2.0**32 * weights
+        curvature = np.rint(rng.uniform(0.01, 1, n) * 2.0**32) / 2.0**32 * weights
+        spread = np.zeros((4, self.n_rows, 1))
+        spread[:3, self.rows, 0] = targets, curvature, weights
+        grown = self.grower.grow(
+            spread[0],
+            spread[1] if setting.second_order else None,
+            spread[2, :, 0].copy() if setting.weighted else None,
+            0,
+            spread[3],
+        )
+        expected = grow_naive_tree(
+            self.truth,
+            np.zeros(n, dtype=int),
+            setting.n_labels,
+            0,
+            targets[:, None],
+            (curvature if setting.second_order else weights)[:, None],
+            max_leaf_nodes=setting.max_leaf_nodes,
+            l2=setting.l2,
+            min_samples_leaf=setting.min_samples_leaf,
+            max_leaf_value=setting.max_leaf_value,
+            learning_rate=setting.learning_rate,
+            example_counts=np.ones((n, 1)),
+        )
+        assert_same_nodes(grown, expected.nodes, positions.bins, positions.table.n_bins)
+        np.testing.assert_array_equal(spread[3, self.rows], expected.increments)
+        assert (np.delete(spread[3], self.rows) == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", STORAGES)
+@pytest.mark.parametrize("n_planes", [1, 3])
+def test_examples_in_planes(n_planes, kind, seed):
+    rng = np.random.default_rng(seed)
+    positions = random_positions(
+        kind,
+        rng,
+        lengths=LENGTHS[seed % 5 if kind == "words" else seed % 6],
+        n_labels=int(rng.integers(2, 6)),
+        order=int(rng.integers(4)),
+        window=WINDOWS[seed % 4],
+        max_leaf_nodes=int(rng.choice([2, 8, 20])),
+        min_samples_leaf=int(rng.choice([1, 3])),
+        second_order=bool(rng.random() < 0.4),
+        weighted=bool(rng.random() < 0.4),
+    )
+    planes = Planes(positions, n_planes, rng)
+    for _ in range(2):
+        planes.check(rng)
 
 
 @pytest.fixture

@@ -2,7 +2,19 @@
 
 from treecrf._version import __version__
 from treecrf.crf import TreeCRF
+from treecrf.hmm import HMMClassifier
 from treecrf.io import ModelFileError
+from treecrf.memm import TreeMEMM
 from treecrf.models import load
+from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
-__all__ = ["ModelFileError", "TreeCRF", "__version__", "load"]
+__all__ = [
+    "HMMClassifier",
+    "ModelFileError",
+    "RecurrentSlidingWindowClassifier",
+    "SlidingWindowClassifier",
+    "TreeCRF",
+    "TreeMEMM",
+    "__version__",
+    "load",
+]

@@ -3,7 +3,8 @@
 A block of positions is a set of bits. Each test that the trees ask becomes a column of bits once;
 a tree starts with the set of all positions of the block, every test parts a set in two by word-wise
 AND, and every leaf adds its value to the members of its set. Tests of a previous label part the
-contexts instead, so that all contexts of a position are scored together.
+contexts instead, so that all contexts of a position are scored together. Where the previous labels
+are given, they make columns like everything else, and a position has one score a class.
 
 Leaf values are multiples of 2**-40 (see ``_tree``): the sums are exact and equal those of training
 to the last bit, in whatever order they are taken.
@@ -13,7 +14,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
@@ -80,6 +81,8 @@ cdef class Evaluator:
     depth_starts : int64 array (order + 1,)
         First extended context of each depth.
     n_labels : int
+    n_given : int
+        Number of previous labels that `add_scores` is given; 0 to score all contexts.
     """
 
     cdef const int32_t[::1] kinds, offsets, slots, lows, highs
@@ -88,10 +91,10 @@ cdef class Evaluator:
     cdef const double[::1] values
     cdef const int32_t[:, ::1] symbols
     cdef const int64_t[::1] depth_starts
-    cdef Py_ssize_t n_tests, left, n_labels, n_extended, most_nodes
+    cdef Py_ssize_t n_tests, n_columns, left, n_labels, n_extended, most_nodes
 
     def __init__(self, tests, by_id, Py_ssize_t left, trees, values, symbols, depth_starts,
-                 Py_ssize_t n_labels):
+                 Py_ssize_t n_labels, Py_ssize_t n_given):
         self.kinds, self.offsets, self.slots, self.lows, self.highs = tests
         self.by_id = by_id
         self.left = left
@@ -101,13 +104,18 @@ cdef class Evaluator:
         self.depth_starts = depth_starts
         self.n_labels = n_labels
         self.n_tests = self.kinds.shape[0]
+        self.n_columns = self.n_tests + n_given * (n_labels + 1)
         self.n_extended = self.symbols.shape[0]
         self.most_nodes = max(
             np.diff(self.starts), default=0)
 
-    def add_scores(self, encoded, const uint8_t[::1] depth, Py_ssize_t first, Py_ssize_t last,
-                   double[:, :, ::1] scores):
-        """Add the trees' values to ``scores[class, position, context]`` of some positions."""
+    def add_scores(self, encoded, const uint8_t[::1] depth, const uint8_t[:, ::1] given,
+                   Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] scores):
+        """Add the trees' values to ``scores[class, position, context]`` of some positions.
+
+        ``given`` is None or holds the label at each lag before each position; then ``depth`` is 0
+        and there is one context.
+        """
         cdef Block block
         cdef const int32_t[::1] rows = encoded.row_of_position
         cdef const uint8_t[:, ::1] codes = encoded.codes
@@ -124,6 +132,8 @@ cdef class Evaluator:
                 block.n_words = (block.size + 63) // 64
                 self._fill_columns(&block, rows, codes, bits)
                 self._fill_listed(&block, rows, list_starts, list_ids)
+                if given is not None:
+                    self._fill_given(&block, given)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
                 for tree in range(self.classes.shape[0]):
                     self._add_tree(&block, tree, depth, scores)
@@ -135,7 +145,7 @@ cdef class Evaluator:
 
     cdef bint _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
         cdef Py_ssize_t n = self.most_nodes + 2
-        block.columns = <uint64_t *> malloc((self.n_tests + 1) * BLOCK_WORDS * sizeof(uint64_t))
+        block.columns = <uint64_t *> malloc((self.n_columns + 1) * BLOCK_WORDS * sizeof(uint64_t))
         block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
         block.set_of = <uint64_t **> malloc(n * sizeof(uint64_t *))
         block.contexts_of = <int32_t *> malloc(n * sizeof(int32_t))
@@ -211,6 +221,15 @@ cdef class Evaluator:
                 if self.lows[k] <= list_ids[place] < self.highs[k]:
                     block.columns[k * BLOCK_WORDS + (i >> 6)] |= <uint64_t> 1 << (i & 63)
 
+    cdef void _fill_given(self, Block *block, const uint8_t[:, ::1] given) noexcept nogil:
+        cdef Py_ssize_t lag, symbol
+        cdef uint64_t *column = block.columns + self.n_tests * BLOCK_WORDS
+        for lag in range(given.shape[0]):
+            memcpy(block.bytes, &given[lag, block.first], block.size)
+            for symbol in range(self.n_labels + 1):
+                bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
+                column += BLOCK_WORDS
+
     # Trees
 
     cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
@@ -232,7 +251,7 @@ cdef class Evaluator:
                 continue
             passed = self.true_child[start + i]
             failed = self.false_child[start + i]
-            if self.test[start + i] < self.n_tests:
+            if self.test[start + i] < self.n_columns:
                 n_sets = self._part_positions(block, i, self.test[start + i], passed, failed,
                                               n_sets)
             else:

@@ -1,7 +1,7 @@
 /* Vector loops that Cython cannot express.
  *
- * The exponential is written with additions, multiplications and bit operations only, so that the
- * compiler vectorises it at every register width and the result is the same to the last bit on
+ * Exponential and logarithm are written with plain arithmetic and bit operations only, so that the
+ * compiler vectorises them at every register width and the result is the same to the last bit on
  * every machine, whichever width it has: a tree must not depend on the processor that grew it.
  */
 #ifndef TREECRF_SIMD_H
@@ -41,71 +41,86 @@ static inline int count_bits(uint64_t word)
     return (int)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
 }
 
-/* exp(x) for x <= 0; 0 below -708, where doubles end. The error stays within one unit in the
- * last place: x = n ln 2 + r, |r| <= ln 2 / 2, and the Taylor polynomial of degree 13 in r. */
-static inline double exp_of_nonpositive(double x)
+/* exp(x) for x below 700; 0 below -708, where doubles end, and for NaN. The error stays within one
+ * unit in the last place: x = n ln 2 + r, |r| <= ln 2 / 2, and in r a polynomial 1 + r + r^2 q(r),
+ * q interpolating at Chebyshev's points. Even and odd powers are summed apart: two short chains of
+ * operations keep the processor busier than one long one. */
+static inline double exp_of(double x)
 {
-    const double lowest = -708.0, shift = 6755399441055744.0; /* 1.5 * 2^52 */
-    double clamped = x > lowest ? x : lowest;
-    double shifted = clamped * 1.4426950408889634 + shift; /* its low bits hold n */
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+    double shifted = x * 1.4426950408889634 + shift; /* its low bits hold n */
     double n = shifted - shift;
-    double r = (clamped - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    double p = 1.0 / 6227020800.0;
-    int64_t power, bits;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    double s = r * r, even = 2.7620201591031547e-07, odd = 2.5100472505694996e-08, p;
+    uint64_t power, bits;
+    even = even * s + 2.4801521057868204e-05;
+    odd = odd * s + 2.7557268276905696e-06;
+    even = even * s + 0.0013888888917367081;
+    odd = odd * s + 0.00019841269863171557;
+    even = even * s + 0.041666666666623824;
+    odd = odd * s + 0.008333333333330039;
+    even = even * s + 0.5;
+    odd = odd * s + 0.16666666666666669;
+    p = 1.0 + (r + s * (even + r * odd));
     memcpy(&power, &shifted, sizeof power);
     memcpy(&bits, &p, sizeof bits);
-    bits += (int64_t)((uint64_t)power << 52); /* p * 2^n */
+    bits += power << 52; /* p * 2^n */
     memcpy(&p, &bits, sizeof p);
-    return x > lowest ? p : 0.0;
+    return x > -708.0 ? p : 0.0;
+}
+
+/* log(x) for x from 1e-300 on, -inf for 0; within one unit in the last place. x = 2^n (1 + f), with
+ * 1 + f between the square roots of 1/2 and 2; log(1 + f) is a series in s = f / (2 + f). */
+static inline double log_of(double x)
+{
+    const uint64_t half_root = 0x3FE6A09E667F3BCD, one = 0x3FF0000000000000;
+    const double shift = 6755399441055744.0;
+    uint64_t bits, power, shift_bits;
+    double n, f, s, z, series, half_square;
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&shift_bits, &shift, sizeof shift_bits);
+    power = (bits - half_root + one) >> 52; /* n + 1023 */
+    bits -= (power - 1023) << 52;
+    memcpy(&f, &bits, sizeof f);
+    power += shift_bits;
+    memcpy(&n, &power, sizeof n);
+    n -= shift + 1023.0;
+    f -= 1.0;
+    s = f / (2.0 + f);
+    z = s * s;
+    series = 0.14616449685043406;
+    series = series * z + 0.15331721600556042;
+    series = series * z + 0.18182889125261723;
+    series = series * z + 0.2222221113479508;
+    series = series * z + 0.28571428625975487;
+    series = series * z + 0.39999999999899505;
+    series = series * z + 0.666666666666667;
+    half_square = 0.5 * f * f;
+    f -= half_square - (s * (half_square + series * z) + n * 1.90821492927058770002e-10);
+    return x > 0.0 ? n * 0.693147180369123816490 + f : -HUGE_VAL;
 }
 
 /* values[i] = exp(values[i] - highest), where no value is above highest. */
 TREECRF_WIDEST static void exp_below(double *values, ptrdiff_t n, double highest)
 {
     for (ptrdiff_t i = 0; i < n; i++)
-        values[i] = exp_of_nonpositive(values[i] - highest);
+        values[i] = exp_of(values[i] - highest);
 }
 
-/* The smallest and the largest value. Eight lanes, because compilers do not reorder a minimum or maximum by themselves. */
-TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double *lowest,
-                                      double *highest)
+TREECRF_WIDEST static void log_in_place(double *values, ptrdiff_t n)
 {
-    double low[8], high[8];
-    ptrdiff_t i, whole = n & ~(ptrdiff_t)7;
-    int k;
-    for (k = 0; k < 8; k++) {
-        low[k] = HUGE_VAL;
-        high[k] = -HUGE_VAL;
-    }
-    for (i = 0; i < whole; i += 8) {
-        for (k = 0; k < 8; k++)
-            high[k] = values[i + k] > high[k] ? values[i + k] : high[k];
-        for (k = 0; k < 8; k++)
-            low[k] = values[i + k] < low[k] ? values[i + k] : low[k];
-    }
-    for (; i < n; i++) {
-        high[0] = values[i] > high[0] ? values[i] : high[0];
-        low[0] = values[i] < low[0] ? values[i] : low[0];
-    }
-    for (k = 1; k < 8; k++) {
-        high[0] = high[k] > high[0] ? high[k] : high[0];
-        low[0] = low[k] < low[0] ? low[k] : low[0];
-    }
-    *highest = high[0];
-    *lowest = low[0];
+    for (ptrdiff_t i = 0; i < n; i++)
+        values[i] = log_of(values[i]);
+}
+
+/* The largest value; -inf of none. */
+TREECRF_WIDEST static double largest(const double *values, ptrdiff_t n)
+{
+    double high = -HUGE_VAL;
+#pragma omp simd reduction(max : high)
+    for (ptrdiff_t i = 0; i < n; i++)
+        high = values[i] > high ? values[i] : high;
+    return high;
 }
 
 /* Loops over few labels are the common case, and several times faster where the compiler knows the
@@ -123,6 +138,8 @@ TREECRF_WIDEST static void find_range(const double *values, ptrdiff_t n, double 
     case 4: RETURN f(__VA_ARGS__, 4); break;                                                      \
     case 5: RETURN f(__VA_ARGS__, 5); break;                                                      \
     case 6: RETURN f(__VA_ARGS__, 6); break;                                                      \
+    case 7: RETURN f(__VA_ARGS__, 7); break;                                                      \
+    case 8: RETURN f(__VA_ARGS__, 8); break;                                                      \
     default: RETURN f(__VA_ARGS__, n);                                                            \
     }
 
@@ -151,74 +168,6 @@ TREECRF_TEMPLATE double dot_n(const double *restrict a, const double *restrict b
 static inline double dot(const double *a, const double *b, ptrdiff_t n)
 {
     TREECRF_BY_SIZE(n, return, dot_n, a, b)
-}
-
-/* Rows of labels, rows[c * n_labels + v], to class-major order, target[v * stride + c], negated and
- * rounded: adding and subtracting `round` cuts off the low digits. */
-TREECRF_TEMPLATE void store_negative_n(const double *restrict rows, ptrdiff_t n, double round,
-                                       double *restrict target, ptrdiff_t stride,
-                                       ptrdiff_t n_labels)
-{
-    for (ptrdiff_t v = 0; v < n_labels; v++)
-        for (ptrdiff_t c = 0; c < n; c++)
-            target[v * stride + c] = (round - rows[c * n_labels + v]) - round;
-}
-
-static inline void store_negative(const double *rows, ptrdiff_t n, double round, double *target,
-                                  ptrdiff_t stride, ptrdiff_t n_labels)
-{
-    TREECRF_BY_SIZE(n_labels, , store_negative_n, rows, n, round, target, stride)
-}
-
-/* One position of the forward recursion: n contexts of weights `now`, each with a row of factors
- * for the n_labels labels, lead to n_after contexts; label v of context c leads to context
- * (c n_labels + v) mod n_after. Returns the sum of the new weights. */
-TREECRF_TEMPLATE double forward_step_n(const double *restrict now, ptrdiff_t n,
-                                       const double *restrict rows, double *restrict after,
-                                       ptrdiff_t n_after, ptrdiff_t n_labels)
-{
-    double total = 0.0;
-    ptrdiff_t c, v, base;
-    for (c = 0; c * n_labels < n_after; c++)
-        for (v = 0; v < n_labels; v++)
-            after[c * n_labels + v] = now[c] * rows[c * n_labels + v];
-    for (base = 0; c < n; c++, base = base + n_labels < n_after ? base + n_labels : 0)
-        for (v = 0; v < n_labels; v++)
-            after[base + v] += now[c] * rows[c * n_labels + v];
-    for (c = 0; c < n_after; c++)
-        total += after[c];
-    return total;
-}
-
-static inline double forward_step(const double *now, ptrdiff_t n, const double *rows,
-                                  double *after, ptrdiff_t n_after, ptrdiff_t n_labels)
-{
-    TREECRF_BY_SIZE(n_labels, return, forward_step_n, now, n, rows, after, n_after)
-}
-
-/* One position of the backward recursion: `now` from `after`; the rows of factors become
- * probabilities, given the forward weights. */
-TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t n,
-                                      double *restrict rows, double *restrict now,
-                                      const double *restrict after, ptrdiff_t n_after,
-                                      ptrdiff_t n_labels)
-{
-    ptrdiff_t base = 0;
-    for (ptrdiff_t c = 0; c < n; c++, base = base + n_labels < n_after ? base + n_labels : 0) {
-        double total = 0.0, *row = rows + c * n_labels;
-        for (ptrdiff_t v = 0; v < n_labels; v++) {
-            double x = row[v] * after[base + v];
-            total += x;
-            row[v] = forward[c] * x;
-        }
-        now[c] = total;
-    }
-}
-
-static inline void backward_step(const double *forward, ptrdiff_t n, double *rows, double *now,
-                                 const double *after, ptrdiff_t n_after, ptrdiff_t n_labels)
-{
-    TREECRF_BY_SIZE(n_labels, , backward_step_n, forward, n, rows, now, after, n_after)
 }
 
 /* A histogram bin is a pair (sum of residuals, sum of weights), added to in one instruction. */

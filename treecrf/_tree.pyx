@@ -9,6 +9,10 @@ contexts of the set. Window tests are judged from histograms of these sums; test
 label from the sums of each context. Members are listed only to be added to a histogram, that of the
 smaller child, and at last to receive the value of their leaf.
 
+Where a position has only a few contexts of its own (the true one, or those in a beam), the examples
+are *planes* of rows instead: plane after plane, every row has at most one example, whose previous
+labels are codes that histograms count and tests read like those of the window.
+
 All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``). Their sums are
 exact, do not depend on the order of summation, and a histogram may be had by subtraction.
 """
@@ -27,6 +31,9 @@ from treecrf._features cimport Features
 cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
+    int count_bits(uint64_t word)
+    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
+                     uint64_t *out)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
     Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
@@ -107,7 +114,7 @@ cdef class TreeGrower:
     tests : treecrf.window_tests.TestTable
         The window tests, in the order of the histogram's bins.
     depth : uint8 array (n_positions,)
-        Number of labels before each position, at most ``order``.
+        Number of labels before each position, at most ``order``; not used with planes.
     n_labels, order : int
     max_leaf_nodes, l2_regularization, min_gain, min_samples_leaf, learning_rate
         As in `treecrf.TreeCRF`.
@@ -117,13 +124,22 @@ cdef class TreeGrower:
         Number of windowed features to choose from at each node.
     count_apart : bool
         Whether examples must be counted beside their weights, for ``min_samples_leaf``.
+    n_planes : int
+        0 for the product of positions and contexts. Otherwise example ``plane * n_rows + row`` is
+        one of a row, and has the previous labels that `place` gives it; ``n_rows`` is an
+        attribute. Arrays of positions and one context each are then arrays of examples.
     """
+
+    cdef readonly Py_ssize_t n_rows
 
     # The positions and their features.
     cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth
     cdef const uint64_t[:, ::1] rows_of_depth
     cdef Features features
+    # Examples in planes: their previous labels, lag by lag.
+    cdef Py_ssize_t n_planes, n_lags
+    cdef const uint8_t[:, ::1] labels
     # What can be asked of a histogram.
     cdef const int64_t[::1] run_starts, run_ends
     cdef const uint8_t[::1] run_kinds
@@ -141,7 +157,7 @@ cdef class TreeGrower:
     cdef const double[::1] position_weights
     cdef uint64_t seed
     # Working memory.
-    cdef Py_ssize_t n_bins, n_words, slot_size, n_slots, n_free
+    cdef Py_ssize_t n_bins, n_label_bins, n_words, slot_size, n_slots, n_free
     cdef double **slots
     cdef int32_t *free_slots
     cdef Node *nodes
@@ -167,16 +183,25 @@ cdef class TreeGrower:
     def __cinit__(self, encoded, tests, depth, *, Py_ssize_t n_labels, Py_ssize_t order,
                   Py_ssize_t max_leaf_nodes, double l2_regularization, double min_gain,
                   double min_samples_leaf, double max_leaf_value, double learning_rate,
-                  Py_ssize_t n_chosen, bint count_apart):
+                  Py_ssize_t n_chosen, bint count_apart, Py_ssize_t n_planes=0):
         self.features = Features(encoded, tests)
-        self.n_words = self.features.n_words
-        self.depth = depth
-        self.position_of_row, self.rows_of_depth = self._lay_out(encoded, depth, order)
-        self.run_starts = tests.run_starts
-        self.run_ends = tests.run_ends
-        self.run_kinds = tests.run_kinds
-        self.feature_starts = tests.feature_starts
+        self.n_rows = 64 * self.features.n_words
+        self.n_planes = n_planes
         self.n_bins = tests.n_bins
+        self.feature_starts = tests.feature_starts
+        if n_planes:
+            self.n_lags = order
+            order = 0
+            self._lay_out_planes()
+        else:
+            self._lay_out_product(encoded, depth, order)
+        self.n_words = self.rows_of_depth.shape[1]
+        self.n_label_bins = self.n_lags * (n_labels + 1)
+        label_run = [self.n_bins] if self.n_label_bins else []
+        self.run_starts = np.append(tests.run_starts, label_run).astype(np.int64)
+        self.run_ends = np.append(
+            tests.run_ends, [b + self.n_label_bins for b in label_run]).astype(np.int64)
+        self.run_kinds = np.append(tests.run_kinds, [EACH] * len(label_run)).astype(np.uint8)
         self.n_labels = n_labels
         self.order = order
         self.n_contexts = n_labels ** order
@@ -192,15 +217,34 @@ cdef class TreeGrower:
         self.n_extended = self.symbols.shape[0]
         self._allocate()
 
-    def _lay_out(self, encoded, depth, order):
+    def _lay_out_product(self, encoded, depth, order):
         """The position of each row, and for each depth the set of its rows."""
-        rows = encoded.row_of_position - encoded.row_of_position[0]
-        position_of_row = np.zeros(self.features.n_rows, dtype=np.int32)
+        rows = encoded.rows_from_first
+        position_of_row = np.zeros(self.n_rows, dtype=np.int32)
         position_of_row[rows] = np.arange(len(rows))
-        bits = np.zeros((order + 1, 64 * self.n_words), dtype=bool)
-        bits[np.asarray(depth), rows] = True
-        packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
-        return position_of_row, packed.astype(np.uint64)
+        exists = np.zeros((order + 1, self.n_rows), dtype=bool)
+        exists[np.asarray(depth), rows] = True
+        self.position_of_row = position_of_row
+        self.rows_of_depth = pack(exists)
+        self.depth = depth
+
+    def _lay_out_planes(self):
+        n = self.n_planes * self.n_rows
+        self.position_of_row = np.arange(n, dtype=np.int32)
+        self.depth = np.zeros(n, dtype=np.uint8)
+        self.place(np.zeros((self.n_lags, n), dtype=np.uint8), np.zeros(n, dtype=bool))
+
+    def place(self, labels, exists):
+        """Say which examples there are.
+
+        Parameters
+        ----------
+        labels : uint8 array (order, n_planes * n_rows)
+            The label at each lag before each example, ``n_labels`` for none.
+        exists : bool array (n_planes * n_rows,)
+        """
+        self.labels = labels
+        self.rows_of_depth = pack(exists[None])
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -221,7 +265,8 @@ cdef class TreeGrower:
     def _allocate(self):
         cdef Py_ssize_t L = self.max_leaves, n = self.depth.shape[0]
         cdef Py_ssize_t n_features = self.feature_starts.shape[0] - 1
-        self.slot_size = (2 + self.count_apart) * self.n_bins + 3 * self.n_extended
+        cdef Py_ssize_t n_bins = self.n_bins + self.n_label_bins
+        self.slot_size = (2 + self.count_apart) * n_bins + 3 * self.n_extended
         self.slots = <double **> calloc(L + 1, sizeof(double *))
         self.free_slots = <int32_t *> malloc((L + 1) * sizeof(int32_t))
         self.nodes = <Node *> malloc((2 * L + 1) * sizeof(Node))
@@ -233,8 +278,8 @@ cdef class TreeGrower:
         self.positions = <int32_t *> malloc(n * sizeof(int32_t))
         self.values = <double *> malloc(2 * n * sizeof(double))
         self.counts = <double *> malloc(2 * (n * self.count_apart + 1) * sizeof(double))
-        self.scores = <double *> malloc((self.n_bins + 1) * sizeof(double))
-        self.running = <double *> malloc(2 * (self.n_bins + 1) * sizeof(double))
+        self.scores = <double *> malloc((n_bins + 1) * sizeof(double))
+        self.running = <double *> malloc(2 * (n_bins + 1) * sizeof(double))
         self.lag_sums = <double *> malloc(3 * (self.n_labels + 1) * sizeof(double))
         self.chosen = <uint8_t *> malloc(n_features + 1)
         if (self.slots == NULL or self.free_slots == NULL or self.nodes == NULL
@@ -344,7 +389,7 @@ cdef class TreeGrower:
         for d in range(self.order + 1):
             for i in range(self.n_words):
                 rows[i] |= self.rows_of_depth[d, i]
-        root.count = self.depth.shape[0]
+        root.count = count_all(rows, self.n_words)
         self._sum_root(root)
 
     cdef void _sum_root(self, Node *root) noexcept nogil:
@@ -442,7 +487,7 @@ cdef class TreeGrower:
         false_node.total = parent.total - parent.true_total
         false_node.weight = parent.weight - parent.true_weight
         false_node.examples = parent.examples - parent.true_examples
-        if not self.failed and parent.test < self.n_bins:
+        if not self.failed and (self.n_planes or parent.test < self.n_bins):
             self._divide_rows(parent, true_node, false_node)
         elif not self.failed:
             self._divide_contexts(parent, true_node, false_node)
@@ -458,10 +503,18 @@ cdef class TreeGrower:
         self._find_split(false_id)
 
     cdef void _divide_rows(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
-        """Part the parent's positions by its window test."""
-        self.features.ask(parent.test, self.row_sets[true_node.rows])
-        true_node.count = take_bits(self.row_sets[parent.rows], self.row_sets[true_node.rows],
-                                    self.n_words)
+        """Part the parent's rows by its test."""
+        cdef uint64_t *passed = self.row_sets[true_node.rows]
+        cdef Py_ssize_t plane, n_words = self.features.n_words
+        cdef int64_t label_test = parent.test - self.n_bins
+        if label_test < 0:
+            self.features.ask(parent.test, passed)
+            for plane in range(1, self.n_planes):
+                memcpy(passed + plane * n_words, passed, n_words * sizeof(uint64_t))
+        else:
+            bytes_equal(&self.labels[label_test // (self.n_labels + 1), 0], self.n_words, 255,
+                        label_test % (self.n_labels + 1), passed)
+        true_node.count = take_bits(self.row_sets[parent.rows], passed, self.n_words)
         false_node.count = parent.count - true_node.count
 
     cdef void _divide_contexts(self, Node *parent, Node *true_node,
@@ -511,6 +564,9 @@ cdef class TreeGrower:
         list_bits(self.row_sets[node.rows], self.n_words, self.rows)
         for i in range(node.count):
             positions[i] = position_of_row[rows[i]]
+        if self.n_planes > 1:
+            for i in range(node.count):
+                self.rows[i] %= self.n_rows
 
     cdef void _fill_values(self, const Node *node) noexcept nogil:
         """Residual, weight and number of the examples that each listed position has in the node's
@@ -605,10 +661,30 @@ cdef class TreeGrower:
         cdef double *slot = self.slots[node.slot]
         memset(slot, 0, self.slot_size * sizeof(double))
         self.features.add_windows(self.rows, node.count, self.values, slot, 2)
+        self._add_labels(node, self.values, slot, 2)
         if self.count_apart:
-            self.features.add_windows(self.rows, node.count, self.counts,
-                                      slot + 2 * self.n_bins, 1)
-        self._add_contexts(node, slot + (2 + self.count_apart) * self.n_bins)
+            self.features.add_windows(self.rows, node.count, self.counts, self._counts_of(slot), 1)
+            self._add_labels(node, self.counts, self._counts_of(slot), 1)
+        self._add_contexts(node, self._contexts_of(slot))
+
+    cdef inline double *_counts_of(self, double *slot) noexcept nogil:
+        return slot + 2 * (self.n_bins + self.n_label_bins)
+
+    cdef inline double *_contexts_of(self, double *slot) noexcept nogil:
+        return slot + (2 + self.count_apart) * (self.n_bins + self.n_label_bins)
+
+    cdef void _add_labels(self, const Node *node, const double *values, double *bins,
+                          int stride) noexcept nogil:
+        """Add the listed examples to the bins of their previous labels."""
+        cdef Py_ssize_t lag, i, k
+        cdef const uint8_t *labels
+        cdef double *first
+        for lag in range(self.n_lags):
+            labels = &self.labels[lag, 0]
+            first = bins + stride * (self.n_bins + lag * (self.n_labels + 1))
+            for i in range(node.count):
+                for k in range(stride):
+                    first[stride * labels[self.positions[i]] + k] += values[2 * i + k]
 
     cdef void _add_contexts(self, Node *node, double *sums) noexcept nogil:
         """Sums of each context: residuals, then weights, then numbers of examples."""
@@ -683,8 +759,8 @@ cdef class TreeGrower:
         cdef double stay = 0.0
         node.test = -1
         if node.examples >= 2 * self.min_examples:
-            best = self._best_window_test(node, slot, node_id)
-            best = self._best_label_test(node, slot + (2 + self.count_apart) * self.n_bins, best)
+            best = self._best_binned_test(node, slot, node_id)
+            best = self._best_context_test(node, self._contexts_of(slot), best)
         if self.penalty + node.weight > 0:
             stay = node.total * node.total / (self.penalty + node.weight)
         node.gain = best - stay
@@ -694,7 +770,7 @@ cdef class TreeGrower:
         self.open_leaves[self.n_open] = node_id
         self.n_open += 1
 
-    cdef double _best_window_test(self, Node *node, double *slot, int32_t node_id) noexcept nogil:
+    cdef double _best_binned_test(self, Node *node, double *slot, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t r, b, start, end
         cdef double best = -1.0
         cdef double smallest = 0.0 if self.count_apart else self.min_examples
@@ -709,7 +785,7 @@ cdef class TreeGrower:
             split_scores(pairs, end - start, node.total, node.weight, self.penalty, smallest,
                          self.scores + start)
             if self.count_apart:
-                self._check_counts(node, slot + 2 * self.n_bins, r)
+                self._check_counts(node, self._counts_of(slot), r)
         if self.n_chosen < self.feature_starts.shape[0] - 1:
             self._forget_unchosen(node_id)
         for r in range(self.run_starts.shape[0]):
@@ -742,7 +818,7 @@ cdef class TreeGrower:
                     self.scores[b] = -1.0
 
     cdef void _note_true_side(self, Node *node, double *slot) noexcept nogil:
-        """Sums of the side that passes the node's window test."""
+        """Sums of the side that passes the node's test."""
         cdef Py_ssize_t r = 0, b = node.test, end = node.test
         while self.run_ends[r] <= b:
             r += 1
@@ -755,12 +831,12 @@ cdef class TreeGrower:
             node.true_total += slot[2 * b]
             node.true_weight += slot[2 * b + 1]
             if self.count_apart:
-                node.true_examples += slot[2 * self.n_bins + b]
+                node.true_examples += self._counts_of(slot)[b]
         if not self.count_apart:
             node.true_examples = node.true_weight
 
-    cdef double _best_label_test(self, Node *node, const double *sums,
-                                 double best) noexcept nogil:
+    cdef double _best_context_test(self, Node *node, const double *sums,
+                                   double best) noexcept nogil:
         cdef Py_ssize_t lag, symbol, n = self.n_labels + 1
         cdef double *totals = self.lag_sums
         cdef double *weights = self.lag_sums + n
@@ -826,6 +902,18 @@ cdef class TreeGrower:
             add_scaled(table + position * n_contexts,
                        contexts.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
+
+
+cdef pack(exists):
+    """Sets of bits from rows of booleans, whole words each."""
+    return np.packbits(exists, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+cdef Py_ssize_t count_all(const uint64_t *words, Py_ssize_t n_words) noexcept nogil:
+    cdef Py_ssize_t i, n = 0
+    for i in range(n_words):
+        n += count_bits(words[i])
+    return n
 
 
 cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize_t end,

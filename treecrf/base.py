@@ -1,19 +1,16 @@
-"""What all boosted sequence classifiers share: training, prediction, saving."""
+"""What all boosted sequence classifiers share: training, scores, saved state."""
 
 from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
-from itertools import pairwise
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from treecrf import integrity, io
 from treecrf.boosting import (
@@ -25,12 +22,16 @@ from treecrf.boosting import (
     Validation,
     boost,
 )
+from treecrf.classifier import SequenceClassifier
+from treecrf.constraints import Constraints, as_allowed, as_transitions, check_allowed
 from treecrf.contexts import check_order
-from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.costs import cost_table
+from treecrf.encoding import Encoder
 from treecrf.forest import Forest
-from treecrf.labels import as_label_arrays, check_kind, encode_labels, find_classes
+from treecrf.labels import as_labeled, encode_labels, find_classes
+from treecrf.lattice import Lattice, split
 from treecrf.progress import Progress
-from treecrf.sequences import Sequences, Trained, as_sequences
+from treecrf.sequences import Sequences, Trained, reversed_places
 from treecrf.threads import Threads
 from treecrf.weights import label_weights
 
@@ -40,18 +41,37 @@ LARGEST_WINDOW = 10_000
 # Second-order leaves can be far off where there is little curvature.
 MOST_NEWTON_STEP = 4.0
 
-# Sequences and the codes of their labels, one sequence after another.
-Labeled = tuple[Sequences, np.ndarray]
+
+@dataclass(frozen=True)
+class Labeled:
+    """Sequences, the codes of their labels one after another, and masks of possible labels."""
+
+    sequences: Sequences
+    codes: np.ndarray
+    allowed: np.ndarray | None = None
+
+    def take(self, chosen: np.ndarray) -> Labeled:
+        """Some of the sequences."""
+        pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
+        places = np.concatenate([pieces[i] for i in chosen])
+        allowed = None if self.allowed is None else self.allowed[places]
+        return Labeled(self.sequences.take(chosen), self.codes[places], allowed)
+
+    def reversed(self) -> Labeled:
+        """The same, each sequence from its end to its start."""
+        places = reversed_places(self.sequences.offsets)
+        allowed = None if self.allowed is None else self.allowed[places]
+        return Labeled(self.sequences.reversed(), self.codes[places], allowed)
 
 
-class BoostedSequenceClassifier(BaseEstimator):
+class BoostedSequenceClassifier(SequenceClassifier):
     """Base of the sequence classifiers whose scores are sums of regression trees.
 
-    A subclass says what is maximized (`_objective`) and how scores become predictions.
+    A subclass says what is maximized (`_objective`).
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": [Interval(numbers.Integral, 0, None, closed="left")],
+        **SequenceClassifier._parameter_constraints,
         "window": [numbers.Integral, tuple, list],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
@@ -69,19 +89,19 @@ class BoostedSequenceClassifier(BaseEstimator):
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "n_jobs": [
-            Interval(numbers.Integral, 1, None, closed="left"),
-            Interval(numbers.Integral, None, -1, closed="right"),
-            None,
-        ],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
+
+    # What to do where the contexts are too many.
+    _instead: ClassVar[str]
+
+    # What fit sets beside the attributes that end with an underscore.
+    _fitted: ClassVar[tuple[str, ...]] = ("_encoder", "_forest", "_seed")
 
     # Training
 
     def fit(
-        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, *, allowed: Any = None
     ) -> BoostedSequenceClassifier:
         """Train on label sequences.
 
@@ -97,6 +117,9 @@ class BoostedSequenceClassifier(BaseEstimator):
         X_val, y_val : optional
             Held-out sequences and labels, whose likelihood is followed in ``validation_score_``.
             With ``early_stopping`` they take the place of a share of the training data.
+        allowed : list of bool arrays (n_positions, n_classes) or None, optional
+            Which labels are possible at each training position, columns in the order of the sorted
+            labels; None for a sequence that is free.
 
         Returns
         -------
@@ -119,34 +142,52 @@ class BoostedSequenceClassifier(BaseEstimator):
         5
         """
         self._validate_params()
-        fitted = self._train(X, y, X_val, y_val)
+        fitted = self._train(X, y, X_val, y_val, allowed)
         # What an earlier fit has left must not pass for results of this one.
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = kept | fitted
+        left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
+        self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
         return self
 
-    def _train(self, X: Any, y: Any, X_val: Any, y_val: Any) -> dict:
+    def _train(self, X: Any, y: Any, X_val: Any, y_val: Any, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
         trained_on = earlier["_encoder"].trained_on if earlier else None
-        sequences, labels = _checked(X, y, trained_on)
+        sequences, labels = as_labeled(X, y, trained_on)
         rng = check_random_state(self.random_state)
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
-        check_order(len(classes), self.order)
-        training = sequences, encode_labels(labels, classes)
-        held_out = _given_validation(X_val, y_val, trained_on or sequences.like, classes)
+        training = self._labeled(sequences, labels, classes, allowed)
+        held_out = self._given_validation(X_val, y_val, trained_on or sequences.like, classes)
         if held_out is None and self.early_stopping:
-            training, held_out = self._hold_out(*training, seed)
-        require_memory(len(classes), self.order, training[0].n_positions, 2 + self.second_order)
+            training, held_out = self._hold_out(training, seed)
+        self._check_size(len(classes), self.order, training.sequences.n_positions)
         if earlier:
             encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins)
-            encoder.fit(training[0], np.random.default_rng(seed))
+            encoder.fit(training.sequences, np.random.default_rng(seed))
             forest = Forest(len(classes), self.order)
         history = self._boost(encoder, forest, classes, training, held_out, seed)
         return self._summary(encoder, forest, classes, history, earlier, seed)
+
+    def _labeled(
+        self, sequences: Sequences, labels: list[np.ndarray], classes: np.ndarray, allowed: Any
+    ) -> Labeled:
+        """Training data in the direction of the chain, if parameters and labels go together."""
+        offsets, codes = sequences.offsets, encode_labels(labels, classes)
+        cost_table(self.cost_matrix, classes)
+        transitions = as_transitions(self.transitions, classes, self.order)
+        if transitions is not None:
+            transitions.check(codes, offsets, classes)
+        masks = as_allowed(allowed, None, classes, offsets)
+        if masks is not None:
+            check_allowed(masks, codes, classes, offsets)
+        labeled = Labeled(sequences, codes, masks)
+        return labeled.reversed() if self._is_backward() else labeled
+
+    def _is_backward(self) -> bool:
+        """Whether training begins at the end of the sequences."""
+        return False
 
     def _fitted_before(self) -> dict:
         """State that a warm start goes on from; empty for a fresh start."""
@@ -165,11 +206,24 @@ class BoostedSequenceClassifier(BaseEstimator):
             )
         return self.__dict__
 
-    def _hold_out(
-        self, sequences: Sequences, codes: np.ndarray, seed: int
-    ) -> tuple[Labeled, Labeled]:
+    def _given_validation(
+        self, X: Any, y: Any, like: Trained, classes: np.ndarray
+    ) -> Labeled | None:
+        """The validation data that a user gives, if any."""
+        if (X is None) != (y is None):
+            given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
+            raise ValueError(f"{given} is given without {missing}")
+        if X is None:
+            return None
+        try:
+            return self._labeled(*as_labeled(X, y, like), classes, None)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"validation data: {error}") from error
+
+    def _hold_out(self, data: Labeled, seed: int) -> tuple[Labeled, Labeled]:
         """Split the training data in two, of which the second part is for validation."""
-        n = sequences.n_sequences
+        n = data.sequences.n_sequences
         n_held_out = max(1, round(self.validation_fraction * n))
         if n_held_out >= n:
             raise ValueError(
@@ -178,11 +232,7 @@ class BoostedSequenceClassifier(BaseEstimator):
             )
         shuffled = np.random.default_rng([seed, 0]).permutation(n)
         held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-        pieces = split(codes, sequences.offsets)
-        return tuple(
-            (sequences.take(chosen), np.concatenate([pieces[i] for i in chosen]))
-            for chosen in (kept, held_out)
-        )
+        return data.take(kept), data.take(held_out)
 
     def _boost(
         self,
@@ -194,24 +244,25 @@ class BoostedSequenceClassifier(BaseEstimator):
         seed: int,
     ) -> History:
         """Add trees to the forest."""
-        sequences, codes = training
-        weights = label_weights(self.class_weight, classes, codes)
+        weights = label_weights(self.class_weight, classes, training.codes)
         with (
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
         ):
-            booster = Booster(
+            booster = self._booster_class()(
                 forest,
                 encoder,
-                encoder.encode(sequences),
-                self._objective(sequences.offsets, codes, len(classes), threads),
+                encoder.encode(training.sequences),
+                self._objective_of(training, classes, threads),
                 self._growth(seed),
-                weights[codes],
+                weights[training.codes],
                 threads,
             )
             validation = None
             if held_out is not None:
-                validation = self._validation(encoder, len(classes), held_out, threads)
+                objective = self._objective_of(held_out, classes, threads)
+                encoded = encoder.encode(held_out.sequences)
+                validation = self._validation_class()(encoder, encoded, objective)
             stopping = None
             if self.early_stopping:
                 stopping = Stopping(self.n_iter_no_change, self.tol)
@@ -224,12 +275,13 @@ class BoostedSequenceClassifier(BaseEstimator):
 
             return boost(booster, self.max_iter, validation, stopping, report)
 
-    def _validation(
-        self, encoder: Encoder, n_labels: int, held_out: Labeled, threads: Threads
-    ) -> Validation:
-        sequences, codes = held_out
-        objective = self._objective(sequences.offsets, codes, n_labels, threads)
-        return Validation(encoder, encoder.encode(sequences), objective)
+    def _objective_of(self, data: Labeled, classes: np.ndarray, threads: Threads) -> Objective:
+        offsets = data.sequences.offsets
+        transitions = as_transitions(self.transitions, classes, self.order)
+        constraints = Constraints.of(
+            transitions, classes, offsets, data.allowed, self._is_backward()
+        )
+        return self._objective(offsets, data.codes, len(classes), constraints, threads)
 
     def _growth(self, seed: int) -> Growth:
         return Growth(
@@ -299,98 +351,99 @@ class BoostedSequenceClassifier(BaseEstimator):
             )
         return int(sides[0]), int(sides[1])
 
+    def _booster_class(self) -> type[Booster]:
+        return Booster
+
+    def _validation_class(self) -> type:
+        return Validation
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        """Refuse what would not fit in memory."""
+        check_order(n_labels, order, self._instead)
+        require_memory(n_labels, order, n_positions, 2 + self.second_order)
+
     @abstractmethod
     def _objective(
-        self, offsets: np.ndarray, codes: np.ndarray, n_labels: int, threads: Threads
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
     ) -> Objective:
         """What is maximized on the given sequences."""
 
-    # Prediction
+    # Scores
 
-    def _encoded(self, X: Any) -> EncodedSequences:
-        check_is_fitted(self, "_forest")
-        return self._encoder.encode(as_sequences(X, self._encoder.trained_on))
+    @property
+    def _trained_on(self) -> Trained:
+        return self._encoder.trained_on
 
-    def _scores(self, X: Any, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of all positions and the offsets of the sequences."""
-        encoded = self._encoded(X)
-        return self._scores_of(encoded, threads), encoded.offsets
+    @property
+    def _trained_order(self) -> int:
+        return self._forest.order
 
-    def _scores_and_codes(
-        self, X: Any, y: Any, threads: Threads
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        check_is_fitted(self, "_forest")
-        sequences, labels = _checked(X, y, self._encoder.trained_on)
-        codes = encode_labels(labels, self.classes_)
-        encoded = self._encoder.encode(sequences)
-        return self._scores_of(encoded, threads), encoded.offsets, codes
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        self._require_memory(sequences)
+        return self._forest.scores(self._encoder, self._encoder.encode(sequences), threads)
 
-    def _scores_of(self, encoded: EncodedSequences, threads: Threads) -> np.ndarray:
-        require_memory(self._forest.n_labels, self._forest.order, encoded.n_positions)
-        return self._forest.scores(self._encoder, encoded, threads)
+    def _require_memory(self, sequences: Sequences) -> None:
+        """Refuse to score what would not fit in memory."""
+        n_labels, order = len(self.classes_), self._trained_order
+        check_order(n_labels, order, self._instead)
+        require_memory(n_labels, order, sequences.n_positions)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Share of the labels that are predicted right.
+    def staged_predict_proba(self, X: Any) -> Iterator[list[np.ndarray]]:
+        """Probabilities after each boosting iteration.
 
         Parameters
         ----------
         X : list of sequences
-        y : list of array-likes of shape (n_positions,)
 
-        Returns
-        -------
-        float
+        Yields
+        ------
+        list of float arrays (n_positions, n_classes)
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         ValueError, TypeError
-            If X is not like the training data, or y does not fit X; the message says which
-            sequence and why.
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> len(list(crf.staged_predict_proba(["nab"])))
+        5
         """
-        check_is_fitted(self, "_forest")
-        X = list(X) if isinstance(X, Iterator) else X
-        _, labels = _checked(X, y, self._encoder.trained_on)
-        check_kind(labels, self.classes_)
-        return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate(labels)))
+        sequences, _ = self._read(X)
+        with Threads(self.n_jobs) as threads:
+            for lattice in self._staged_lattices(sequences, threads):
+                yield self._as_read(split(lattice.marginals(), sequences.offsets))
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        self._require_memory(sequences)
+        encoded, scores = self._encoder.encode(sequences), None
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
+            yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
 
     # Saved models
-
-    def save(self, path: str | PathLike) -> None:
-        """Write the fitted model to one file, which `treecrf.load` reads.
-
-        The file holds numbers and text, with a version and a checksum; nothing in it is executed.
-
-        Parameters
-        ----------
-        path : path-like
-            Any file name; ``.treecrf`` is customary. A file that exists is replaced by a complete
-            one or not at all.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        OSError
-            If the file cannot be written.
-        """
-        check_is_fitted(self, "_forest")
-        io.write(path, *self._state())
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """What a saved model holds: values for JSON, and arrays."""
         encoder_values, encoder_arrays = io.encoder_state(self._encoder)
         values = {
-            "class": type(self).__name__,
-            "parameters": io.plain_parameters(self.get_params(deep=False)),
             "encoder": encoder_values,
             "n_iter": self.n_iter_,
             "seed": self._seed,
             "order": self._forest.order,
         }
         arrays = {
-            "classes": self.classes_,
             "train_score": self.train_score_,
             "validation_score": self.validation_score_,
             "feature_importances": self.feature_importances_,
@@ -408,9 +461,10 @@ class BoostedSequenceClassifier(BaseEstimator):
         }
         self.classes_ = arrays["classes"]
         self._encoder = io.encoder_from_state(values["encoder"], arrays)
-        self.n_iter_, self._seed, order = (int(values[key]) for key in ("n_iter", "seed", "order"))
+        self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
+        integrity.check_counts(self.n_iter_, self._seed, order)
         integrity.check_classes(self.classes_)
-        check_order(len(self.classes_), order)
+        self._check_size(len(self.classes_), order, 1)
         integrity.check_encoder(self._encoder)
         integrity.check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
@@ -418,29 +472,10 @@ class BoostedSequenceClassifier(BaseEstimator):
         self.validation_score_ = arrays["validation_score"]
         self.feature_importances_ = arrays["feature_importances"]
         self.n_features_in_ = self._encoder.n_features
+        integrity.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         if self._encoder.names is not None:
             self.feature_names_in_ = np.array(self._encoder.names)
         return self
-
-
-def _given_validation(X: Any, y: Any, like: Trained, classes: np.ndarray) -> Labeled | None:
-    """The validation data that a user gives, if any."""
-    if (X is None) != (y is None):
-        given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
-        raise ValueError(f"{given} is given without {missing}")
-    if X is None:
-        return None
-    try:
-        sequences, labels = _checked(X, y, like)
-        return sequences, encode_labels(labels, classes)
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"validation data: {error}") from error
-
-
-def _checked(X: Any, y: Any, trained_on: Trained | None) -> tuple[Sequences, list[np.ndarray]]:
-    sequences = as_sequences(X, trained_on)
-    return sequences, as_label_arrays(y, np.diff(sequences.offsets))
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
@@ -459,19 +494,3 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
             f"order={order} with {n_labels} labels and {n_positions} positions needs "
             f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
         ) from None
-
-
-def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    """One array per sequence, views of ``values``."""
-    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
-
-
-def staged_scores(
-    forest: Forest, encoder: Encoder, encoded: EncodedSequences, threads: Threads
-) -> Iterator[np.ndarray]:
-    """Scores after each iteration; every array is the same memory."""
-    require_memory(forest.n_labels, forest.order, encoded.n_positions)
-    scores = None
-    for i in range(forest.n_iter):
-        scores = forest.scores(encoder, encoded, threads, (i, i + 1), scores)
-        yield scores

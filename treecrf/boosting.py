@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from treecrf._tree import TreeGrower
 from treecrf.bundling import bundle
-from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.encoding import EncodedSequences, Encoder, Plan
 from treecrf.forest import Forest
 from treecrf.threads import Threads
 from treecrf.window_tests import TestTable, number_tests
@@ -21,7 +21,16 @@ ROUND = 2.0**32
 
 
 class Objective(Protocol):
-    """What a learner maximizes: a sum over sequences, as a function of the scores."""
+    """What a learner maximizes: a sum over sequences, as a function of the scores.
+
+    Scores are those of all contexts, or where ``given`` says the label at each lag before each
+    position (uint8 array (order, n_positions)), those of this context alone.
+    """
+
+    given: np.ndarray | None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Set the scores of impossible labels to minus infinity, in place."""
 
     def examples(
         self, scores: np.ndarray, iteration: int
@@ -81,10 +90,18 @@ class Booster:
         self.position_weights = np.rint(position_weights * ROUND) / ROUND
         self.threads = threads
         self.table = number_tests(encoder, plan)
-        self.scores = forest.scores(encoder, encoded, threads)
+        self.n_planes = int(objective.given is not None)
+        self.scores = self._start(encoder, encoded, plan)
         self.weighted = bool((position_weights != 1).any())
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
+        self._grow = self._grow_product if objective.given is None else self._grow_given
+
+    def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
+        """Scores of the trees there are, under the constraints."""
+        scores = self.forest.scores(encoder, encoded, self.threads, given=self.objective.given)
+        self.objective.constrain(scores)
+        return scores
 
     def _make_growers(self) -> SimpleQueue:
         """One grower, with its working memory, for each tree that grows at the same time."""
@@ -97,29 +114,40 @@ class Booster:
         n_examples = max(2, self.scores[0].size)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
-            growers.put(
-                TreeGrower(
-                    self.encoded,
-                    self.table,
-                    depth,
-                    n_labels=forest.n_labels,
-                    order=forest.order,
-                    max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
-                    l2_regularization=growth.l2_regularization,
-                    min_gain=growth.min_gain,
-                    min_samples_leaf=fewest,
-                    max_leaf_value=growth.max_leaf_value,
-                    learning_rate=growth.learning_rate,
-                    n_chosen=_n_chosen(self.table, growth.max_features),
-                    count_apart=uncounted and fewest > 0,
-                )
+            grower = TreeGrower(
+                self.encoded,
+                self.table,
+                depth,
+                n_labels=forest.n_labels,
+                order=forest.order,
+                max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
+                l2_regularization=growth.l2_regularization,
+                min_gain=growth.min_gain,
+                min_samples_leaf=fewest,
+                max_leaf_value=growth.max_leaf_value,
+                learning_rate=growth.learning_rate,
+                n_chosen=_n_chosen(self.table, growth.max_features),
+                count_apart=uncounted and fewest > 0,
+                n_planes=self.n_planes,
             )
+            if self.objective.given is not None:
+                self._place(grower)
+            growers.put(grower)
         return growers
+
+    def _place(self, grower: TreeGrower) -> None:
+        """Give the grower one example a position, in its row."""
+        given, rows = self.objective.given, self.encoded.rows_from_first
+        labels = np.zeros((len(given), grower.n_rows), dtype=np.uint8)
+        labels[:, rows] = given
+        exists = np.zeros(grower.n_rows, dtype=bool)
+        exists[rows] = True
+        grower.place(labels, exists)
 
     def step(self) -> float:
         """Add one iteration of trees; return the mean log-likelihood before it."""
         iteration = self.forest.n_iter
-        residuals, curvature, value = self.objective.examples(self.scores, iteration)
+        residuals, curvature, value = self._examples(iteration)
         weights = self._weights_of(iteration)
         if weights is not None:
             residuals = _weigh(residuals, weights)
@@ -127,20 +155,52 @@ class Booster:
 
         def grow(k: int) -> dict:
             grower = self._growers.get()
+            bends = None if curvature is None else curvature[k]
+            seed = _seed(self.growth.seed, iteration, k)
             try:
-                return grower.grow(
-                    residuals[k],
-                    None if curvature is None else curvature[k],
-                    weights,
-                    _seed(self.growth.seed, iteration, k),
-                    self.scores[k],
-                )
+                return self._grow(grower, residuals[k], bends, weights, seed, self.scores[k])
             finally:
                 self._growers.put(grower)
 
         for tree in self.threads.map(grow, range(self.forest.n_labels)):
             self.forest.append(tree, self._meanings)
         return value
+
+    def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and mean log-likelihood, which an iteration starts from."""
+        return self.objective.examples(self.scores, iteration)
+
+    def value(self) -> float:
+        """Mean log-likelihood of a position under the trees there are."""
+        return self.objective.value(self.scores)
+
+    @staticmethod
+    def _grow_product(grower: TreeGrower, *arguments: Any) -> dict:
+        return grower.grow(*arguments)
+
+    def _grow_given(
+        self,
+        grower: TreeGrower,
+        targets: np.ndarray,
+        curvature: np.ndarray | None,
+        weights: np.ndarray | None,
+        seed: int,
+        scores: np.ndarray,
+    ) -> dict:
+        """Spread the positions over the rows, where this grower has its examples."""
+        rows = self.encoded.rows_from_first
+
+        def spread(values: np.ndarray | None) -> np.ndarray | None:
+            if values is None:
+                return None
+            out = np.zeros((grower.n_rows, *values.shape[1:]))
+            out[rows] = values
+            return out
+
+        added = np.zeros((grower.n_rows, 1))
+        tree = grower.grow(spread(targets), spread(curvature), spread(weights), seed, added)
+        scores += added[rows]
+        return tree
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Weights of the positions; those of sequences left out of this iteration are 0."""
@@ -195,8 +255,12 @@ class Validation:
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Mean log-likelihood of a position under the forest; only new trees are evaluated."""
-        iterations = (self.n_iter, forest.n_iter)
-        self.scores = forest.scores(self.encoder, self.encoded, threads, iterations, self.scores)
+        is_first, iterations = self.scores is None, (self.n_iter, forest.n_iter)
+        self.scores = forest.scores(
+            self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given
+        )
+        if is_first:
+            self.objective.constrain(self.scores)
         self.n_iter = forest.n_iter
         return self.objective.value(self.scores)
 
@@ -235,5 +299,5 @@ def boost(
         report(forest.n_iter, history)
         if stopping is not None and stopping.says_stop(history.validation):
             break
-    history.train.append(booster.objective.value(booster.scores))
+    history.train.append(booster.value())
     return history

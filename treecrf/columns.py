@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.alphabet import Alphabet
 from treecrf.sequences import Sequences
 
 MOST_SAMPLES = 200_000
@@ -136,7 +137,7 @@ def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
 
 
 def _category(sequences: Sequences) -> Columns:
-    values = np.unique(np.concatenate([np.unique(piece) for _, _, piece in sequences.pieces()]))
+    values = Alphabet.of(sequences).symbols
     kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
     return Columns(kinds, sizes, np.zeros(0), {0: values})
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from treecrf import _inference
-from treecrf.base import BoostedSequenceClassifier, split, staged_scores
+from treecrf import _inference, _local
+from treecrf.base import BoostedSequenceClassifier
+from treecrf.beam import Beam, BeamBooster, BeamLattice, BeamObjective, BeamValidation
+from treecrf.boosting import Booster, Validation
+from treecrf.constraints import Constraints
+from treecrf.contexts import check_label_codes, check_lags
+from treecrf.lattice import Lattice, chains_of
+from treecrf.sequences import Sequences
 from treecrf.threads import Threads
 
 # Iterations that start from the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
-
-
-def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
-    """Sequences as inference sees them: without label contexts every position stands alone."""
-    return offsets if order else np.arange(offsets[-1] + 1)
 
 
 class ChainObjective:
@@ -33,8 +35,11 @@ class ChainObjective:
         Whether curvature is wanted beside the gradient.
     n_pseudo : int
         Number of iterations that follow the pseudo-likelihood.
+    constraints : Constraints
     threads : Threads
     """
+
+    given = None  # the scores of all contexts count
 
     def __init__(
         self,
@@ -44,8 +49,11 @@ class ChainObjective:
         order: int,
         second_order: bool,
         n_pseudo: int,
+        constraints: Constraints,
         threads: Threads,
     ):
+        self.offsets = offsets
+        self.constraints = constraints
         self.chains = chains_of(offsets, order)
         self.codes = codes
         self.order = order
@@ -57,6 +65,10 @@ class ChainObjective:
         self._shape = (n_labels, len(codes), n_labels**order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Forbid labels where they cannot be, in place."""
+        self.constraints.forbid(scores, self.offsets)
 
     def examples(
         self, scores: np.ndarray, iteration: int
@@ -97,7 +109,7 @@ class ChainObjective:
         )
 
     def _follow_pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
-        _inference.pseudo_residuals(
+        _local.pseudo_residuals(
             scores,
             self.chains,
             self.codes,
@@ -146,9 +158,23 @@ class TreeCRF(BoostedSequenceClassifier):
         Most quantile bins of a numeric feature.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
-    decoding : {"marginal", "viterbi"}, default="marginal"
-        Whether `predict` takes the most probable label of each position or the most probable
-        label sequence.
+    beam_width : int or None, default=None
+        Number of contexts, tuples of the previous ``order`` labels, that inference keeps at each
+        position, in training and in prediction; for many labels or high orders. None keeps all.
+    beam : {"two-pass", "forward-only"}, default="two-pass"
+        Whether training with a beam looks back from the end of a sequence, or learns from
+        probabilities given the positions up to each.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, or the label of the least expected cost at each position.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
     early_stopping : bool, default=False
         Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
@@ -180,7 +206,8 @@ class TreeCRF(BoostedSequenceClassifier):
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood of a training position before the first and after each iteration.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for held-out sequences; empty without them. With a beam, in which likelihoods of
+        sequences come out too high, the mean of log P(label) over the held-out positions.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Share of the splits' total gain that each feature has, at all offsets together.
     n_features_in_ : int
@@ -211,10 +238,12 @@ class TreeCRF(BoostedSequenceClassifier):
     'cvcvc'
     """
 
+    _instead: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "init": [StrOptions({"zero", "pseudo_likelihood"})],
-        "decoding": [StrOptions({"marginal", "viterbi"})],
+        "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "beam": [StrOptions({"two-pass", "forward-only"})],
     }
 
     def __init__(
@@ -233,7 +262,11 @@ class TreeCRF(BoostedSequenceClassifier):
         subsample=1.0,
         max_bins=255,
         init="zero",
+        beam_width=None,
+        beam="two-pass",
         decoding="marginal",
+        cost_matrix=None,
+        transitions=None,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=10,
@@ -257,7 +290,11 @@ class TreeCRF(BoostedSequenceClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.init = init
+        self.beam_width = beam_width
+        self.beam = beam
         self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -268,196 +305,65 @@ class TreeCRF(BoostedSequenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _booster_class(self) -> type[Booster]:
+        return Booster if self.beam_width is None else BeamBooster
+
+    def _validation_class(self) -> type:
+        return Validation if self.beam_width is None else BeamValidation
+
+    def _beam(self) -> Beam:
+        return Beam(self.beam_width, self.beam == "forward-only")
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        if self.beam_width is None:
+            super()._check_size(n_labels, order, n_positions)
+            return
+        if self.init != "zero":
+            raise ValueError(f"init={self.init!r} follows all contexts; a beam needs init='zero'")
+        check_label_codes(n_labels, "a beam")
+        check_lags(order)
+        self._beam().width_for(n_labels, order)
+
     def _objective(
-        self, offsets: np.ndarray, codes: np.ndarray, n_labels: int, threads: Threads
-    ) -> ChainObjective:
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
+    ) -> ChainObjective | BeamObjective:
+        if self.beam_width is not None:
+            return BeamObjective(
+                offsets,
+                codes,
+                n_labels,
+                self.order,
+                self.second_order,
+                self._beam(),
+                constraints,
+                threads,
+            )
         n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0
         return ChainObjective(
-            offsets, codes, n_labels, self.order, self.second_order, n_pseudo, threads
+            offsets, codes, n_labels, self.order, self.second_order, n_pseudo, constraints, threads
         )
 
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Label every position.
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | BeamLattice:
+        if self.beam_width is None:
+            return super()._lattice_of(sequences, constraints, threads)
+        encoded = self._encoder.encode(sequences)
+        return BeamLattice(self._forest, self._encoder, encoded, self._beam(), threads, constraints)
 
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of arrays (n_positions,)
-            Labels, by ``decoding``.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> crf.predict(["nab"])[0].tolist()
-        ['c', 'v', 'c']
-        """
-        if self.decoding == "viterbi":
-            return self.decode(X)[0]
-        return [self.classes_[p.argmax(axis=1)] for p in self.predict_proba(X)]
-
-    def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """Probability of every label at every position, given the whole sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of float arrays (n_positions, n_classes)
-            Columns in the order of ``classes_``.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> crf.predict_proba(["nab"])[0].shape
-        (3, 2)
-        """
-        with Threads(self.n_jobs) as threads:
-            scores, offsets = self._scores(X, threads)
-            chains = chains_of(offsets, self._forest.order)
-            return split(_marginals(scores, chains, threads), offsets)
-
-    def staged_predict_proba(self, X: Any) -> Iterator[list[np.ndarray]]:
-        """Probabilities after each boosting iteration.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Yields
-        ------
-        list of float arrays (n_positions, n_classes)
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> len(list(crf.staged_predict_proba(["nab"])))
-        5
-        """
-        encoded = self._encoded(X)
-        chains = chains_of(encoded.offsets, self._forest.order)
-        with Threads(self.n_jobs) as threads:
-            for scores in staged_scores(self._forest, self._encoder, encoded, threads):
-                yield split(_marginals(scores, chains, threads), encoded.offsets)
-
-    def predict_log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """Logarithm of the probability of whole label sequences, log P(y | X).
-
-        Parameters
-        ----------
-        X : list of sequences
-        y : list of array-likes of shape (n_positions,)
-
-        Returns
-        -------
-        float array (n_sequences,)
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError, TypeError
-            If X is not like the training data, or y does not fit X; the message says which
-            sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> log_p = crf.predict_log_likelihood(["nab", "nab"], ["cvc", "vcv"])
-        >>> bool(log_p[0] > log_p[1])
-        True
-        """
-        with Threads(self.n_jobs) as threads:
-            scores, offsets, codes = self._scores_and_codes(X, y, threads)
-            chains = chains_of(offsets, self._forest.order)
-            values = np.zeros(len(chains) - 1)
-            threads.map(
-                lambda part: _inference.log_likelihood(scores, chains, codes, *part, values),
-                threads.parts(chains),
-            )
-        return values if self._forest.order else np.add.reduceat(values, offsets[:-1])
-
-    def decode(self, X: Any) -> tuple[list[np.ndarray], np.ndarray]:
-        """Most probable label sequences (Viterbi) and their log-probabilities.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        labels : list of arrays (n_positions,)
-        log_probabilities : float array (n_sequences,)
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> labels, log_probabilities = crf.decode(["nab"])
-        >>> labels[0].tolist(), log_probabilities.shape
-        (['c', 'v', 'c'], (1,))
-        """
-        with Threads(self.n_jobs) as threads:
-            scores, offsets = self._scores(X, threads)
-            chains = chains_of(offsets, self._forest.order)
-            codes = np.zeros(offsets[-1], dtype=np.int32)
-            best, likelihoods = np.zeros(len(chains) - 1), np.zeros(len(chains) - 1)
-
-            def decode_part(part: tuple[int, int]) -> None:
-                _inference.viterbi(scores, chains, *part, codes, best)
-                _inference.log_likelihood(scores, chains, codes, *part, likelihoods)
-
-            threads.map(decode_part, threads.parts(chains))
-        if not self._forest.order:
-            likelihoods = np.add.reduceat(likelihoods, offsets[:-1])
-        return split(self.classes_[codes], offsets), likelihoods
-
-
-def _marginals(scores: np.ndarray, chains: np.ndarray, threads: Threads) -> np.ndarray:
-    out = np.zeros((scores.shape[1], scores.shape[0]))
-    log_z = np.zeros(len(chains) - 1)
-    threads.map(
-        lambda part: _inference.marginals(scores, chains, *part, out, log_z), threads.parts(chains)
-    )
-    return out
+    def _staged_lattices(
+        self, sequences: Sequences, threads: Threads
+    ) -> Iterator[Lattice | BeamLattice]:
+        if self.beam_width is None:
+            yield from super()._staged_lattices(sequences, threads)
+            return
+        encoded = self._encoder.encode(sequences)
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            forest = self._forest.copy(i + 1)
+            yield BeamLattice(forest, self._encoder, encoded, self._beam(), threads, constraints)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.alphabet import Alphabet
 from treecrf.columns import Columns, learn_columns
 from treecrf.sequences import Sequences, Trained
 
@@ -79,6 +80,11 @@ class EncodedSequences:
     def n_positions(self) -> int:
         """Number of positions."""
         return len(self.row_of_position)
+
+    @property
+    def rows_from_first(self) -> np.ndarray:
+        """Row of each position, counted from the first that a position has."""
+        return self.row_of_position - self.row_of_position[:1]
 
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Turn the lists around: starts of the ids, and the rows that list each, ascending."""
@@ -208,10 +214,12 @@ class Encoder:
     def _encode_symbols(
         self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, lists: list
     ) -> None:
-        places, known = _look_up(piece, self.columns[0].values)
+        symbols = self.columns[0].values
+        places = Alphabet(symbols).codes(piece)
         if self.plan.storage[0] == CODES:
-            codes[rows, 0] = np.where(known, places + 1, len(self.columns[0].values) + 1)
+            codes[rows, 0] = places + 1
         else:
+            known = places < len(symbols)
             lists.append((rows[known], places[known].astype(np.int32)))
 
     def _encode_dense(
@@ -310,11 +318,6 @@ class Encoder:
         lows = np.choose(storage, [codes, slots & 7, lows, lows])
         slots = np.choose(storage, [slots, slots >> 3, 0, 0])
         return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
-
-
-def _look_up(values: np.ndarray, sorted_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    places = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
-    return places, sorted_values[places] == values
 
 
 def _rows_of_positions(offsets: np.ndarray, left: int, gap: int) -> np.ndarray:

@@ -103,6 +103,7 @@ class Forest:
         threads: Threads,
         iterations: tuple[int, int] | None = None,
         start: np.ndarray | None = None,
+        given: np.ndarray | None = None,
     ) -> np.ndarray:
         """Sum of the trees' values for every class, position and context.
 
@@ -112,38 +113,42 @@ class Forest:
             First iteration and the one after the last; all by default.
         start : array (n_labels, n_positions, n_contexts), optional
             Scores to add to, in place.
+        given : uint8 array (order, n_positions), optional
+            The label at each lag before each position, ``n_labels`` for none: only this context
+            is scored.
 
         Returns
         -------
         float64 array (n_labels, n_positions, n_contexts)
         """
-        shape = (self.n_labels, encoded.n_positions, self.n_labels**self.order)
+        n_contexts = 1 if given is not None else self.n_labels**self.order
+        shape = (self.n_labels, encoded.n_positions, n_contexts)
         scores = np.zeros(shape) if start is None else start
-        evaluator = self._evaluator(encoder, *(iterations or (0, self.n_iter)))
-        depth = encoded.depth_of(self.order)
+        evaluator = self._evaluator(encoder, *(iterations or (0, self.n_iter)), given is not None)
         n = encoded.n_positions
+        depth = encoded.depth_of(self.order) if given is None else np.zeros(n, dtype=np.uint8)
         parts = min(threads.n_threads * 4, -(-n // 4096)) if threads.n_threads > 1 else 1
         cuts = np.linspace(0, n, parts + 1).astype(int)
         threads.map(
-            lambda k: evaluator.add_scores(encoded, depth, cuts[k], cuts[k + 1], scores),
+            lambda k: evaluator.add_scores(encoded, depth, given, cuts[k], cuts[k + 1], scores),
             range(parts),
         )
         return scores
 
-    def _evaluator(self, encoder: Encoder, first: int, last: int) -> Evaluator:
+    def _evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Evaluator:
         """The chosen iterations, ready to score; the whole forest is kept for the next time."""
-        key = (first, last)
-        if key == (0, self.n_iter) and key in self._evaluators:
+        key = (first, last, is_given)
+        if key[:2] == (0, self.n_iter) and key in self._evaluators:
             return self._evaluators[key]
         some = Forest(self.n_labels, self.order)
         some.trees = self.trees[first * self.n_labels : last * self.n_labels]
-        evaluator = _compile(some, encoder)
-        if key == (0, self.n_iter):
+        evaluator = _compile(some, encoder, is_given)
+        if key[:2] == (0, self.n_iter):
             self._evaluators = {key: evaluator}
         return evaluator
 
 
-def _compile(forest: Forest, encoder: Encoder) -> Evaluator:
+def _compile(forest: Forest, encoder: Encoder, is_given: bool) -> Evaluator:
     packed = forest.pack()
     true_child = packed["true_child"].astype(np.int32)
     on_label = packed["column"] == LABEL
@@ -160,8 +165,9 @@ def _compile(forest: Forest, encoder: Encoder) -> Evaluator:
         encoder.window[0],
         (packed["starts"], classes, test, true_child, packed["false_child"].astype(np.int32)),
         packed["leaf"],
-        *extended_contexts(forest.n_labels, forest.order),
+        *extended_contexts(forest.n_labels, 0 if is_given else forest.order),
         forest.n_labels,
+        forest.order if is_given else 0,
     )
 
 

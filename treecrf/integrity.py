@@ -19,6 +19,18 @@ def check_classes(classes: np.ndarray) -> None:
     _require(len(classes) > 1, "labels")
 
 
+def check_counts(*counts: int) -> None:
+    """Raise ValueError unless these are integers that the kernels can hold."""
+    _require(all(map(_is_count, counts)), "numbers")
+
+
+def check_history(n_iter: int, training: np.ndarray, validation: np.ndarray) -> None:
+    """Raise ValueError unless each iteration has its scores, or all have none in validation."""
+    _require(training.dtype.kind == validation.dtype.kind == "f", "scores")
+    _require(training.shape == (n_iter + 1,), "scores")
+    _require(validation.shape in ((0,), training.shape), "scores")
+
+
 def check_encoder(encoder: Encoder) -> None:
     """Raise ValueError unless the columns are possible and the plan has a place for each."""
     plan, n = encoder.plan, len(encoder.columns)
@@ -68,11 +80,29 @@ def _check_slots(encoder: Encoder) -> None:
     _require(not boundary or (len(plan.n_codes) > 0 and not (plan.slots[coded] == 0).any()), "plan")
 
 
+def check_hidden_markov(
+    symbols: np.ndarray, emissions: np.ndarray, transitions: list[np.ndarray], n_labels: int
+) -> None:
+    """Raise ValueError unless the symbols are sorted and the tables fit them and the labels."""
+    _require(symbols.dtype.kind in "iU" and _is_ascending(symbols), "symbols")
+    _require(len(symbols) > 0, "symbols")
+    _require(len(transitions) > 0, "order")
+    _check_log_probabilities(emissions, (n_labels, len(symbols) + 1))
+    for depth, table in enumerate(transitions):
+        _check_log_probabilities(table, (n_labels,) * (depth + 1))
+
+
+def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Distributions along the last axis, without zeros."""
+    _require(table.shape == shape and table.dtype == np.float64, "probabilities")
+    _require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
+    _require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
+
+
 def check_forest(
     packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
 ) -> None:
     """Raise ValueError unless these are whole trees whose tests the encoder knows."""
-    _require(_is_count(order) and _is_count(n_iter), "order")
     starts = packed["starts"]
     n_nodes = len(packed["leaf"])
     _require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")

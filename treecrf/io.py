@@ -89,6 +89,7 @@ def misfits(path: str | PathLike) -> Iterator[None]:
         AttributeError,
         EOFError,
         LookupError,
+        RecursionError,
         TypeError,
         ValueError,
         zipfile.BadZipFile,
@@ -106,6 +107,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -114,12 +117,12 @@ def _plain(value: Any) -> Any:
 
 
 def restored_parameters(parameters: dict) -> dict:
-    """The inverse of `plain_parameters`; lists come back as tuples."""
+    """The inverse of `plain_parameters`; lists and arrays come back as tuples."""
 
     def restored(value: Any) -> Any:
         if isinstance(value, dict):
-            return dict(value["pairs"])
-        return tuple(value) if isinstance(value, list) else value
+            return {restored(k): restored(v) for k, v in value["pairs"]}
+        return tuple(map(restored, value)) if isinstance(value, list) else value
 
     return {name: restored(value) for name, value in parameters.items()}
 

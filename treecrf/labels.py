@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.sequences import Sequences, Trained, as_sequences
 from treecrf.values import characters, plain_array, refuse_cut_strings, whole_numbers
+
+
+def as_labeled(
+    X: Any, y: Any, trained_on: Trained | None = None
+) -> tuple[Sequences, list[np.ndarray]]:
+    """Check and pack sequences and their labels; see `as_sequences` and `as_label_arrays`."""
+    sequences = as_sequences(X, trained_on)
+    return sequences, as_label_arrays(y, np.diff(sequences.offsets))
 
 
 def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
@@ -31,8 +40,8 @@ def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
     return arrays
 
 
-def listed(y: Any, name: str) -> list:
-    """The items of a list of label sequences.
+def listed(y: Any, name: str, what: str = "label sequences") -> list:
+    """The items of a list of ``what``, one a sequence.
 
     Raises
     ------
@@ -40,10 +49,10 @@ def listed(y: Any, name: str) -> list:
         If it is a string, which would pass for a list of one-letter sequences, or not iterable.
     """
     if isinstance(y, str):
-        raise TypeError(f"{name} is a string; expected a list of label sequences")
+        raise TypeError(f"{name} is a string; expected a list of {what}")
     unordered = isinstance(y, (bytes, dict, set, frozenset)) or sparse.issparse(y)
     if unordered or not isinstance(y, Iterable):
-        raise TypeError(f"{name} is of type {type(y).__name__}; expected a list of label sequences")
+        raise TypeError(f"{name} is of type {type(y).__name__}; expected a list of {what}")
     return list(y)
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 from os import PathLike
 
 from treecrf import io
-from treecrf.base import BoostedSequenceClassifier
+from treecrf.classifier import SequenceClassifier
 from treecrf.crf import TreeCRF
+from treecrf.hmm import HMMClassifier
+from treecrf.memm import TreeMEMM
+from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
-CLASSES: dict[str, type[BoostedSequenceClassifier]] = {"TreeCRF": TreeCRF}
+CLASSES: dict[str, type[SequenceClassifier]] = {
+    kind.__name__: kind
+    for kind in (
+        HMMClassifier,
+        RecurrentSlidingWindowClassifier,
+        SlidingWindowClassifier,
+        TreeCRF,
+        TreeMEMM,
+    )
+}
 
 
-def load(path: str | PathLike) -> BoostedSequenceClassifier:
+def load(path: str | PathLike) -> SequenceClassifier:
     """Read a model that its ``save`` method has written.
 
     Parameters

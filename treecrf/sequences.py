@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,12 +128,22 @@ class Sequences:
         offsets = offsets_of(lengths)
         return Sequences(self.form, items, offsets, self.n_features, self.dtype, self.names)
 
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, items=[item[::-1] for item in self.items])
+
 
 def offsets_of(lengths: Any) -> np.ndarray:
     """Starts of sequences of the given lengths, and the end of the last."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def reversed_places(offsets: np.ndarray) -> np.ndarray:
+    """For each position the one that takes its place when sequences are reversed."""
+    n = int(offsets[-1])
+    return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
 def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:

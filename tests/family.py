@@ -1,0 +1,107 @@
+"""Every learner of the package in its variants, small and quick, for the tests they share."""
+
+from __future__ import annotations
+
+import copy
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from treecrf import (
+    HMMClassifier,
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeCRF,
+    TreeMEMM,
+)
+
+TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+BACKWARD = {"direction": "right-to-left", "decoding": "viterbi"}
+FORWARD = {"decoding": "marginal"}
+
+
+def tree() -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(max_depth=3, random_state=0)
+
+
+BOOSTED = {
+    "CRF of order 0": TreeCRF(order=0, **TREES),
+    "CRF of order 1": TreeCRF(**TREES),
+    "CRF of order 2": TreeCRF(order=2, second_order=True, **TREES),
+    "CRF in a beam of all contexts": TreeCRF(beam_width=10**6, **TREES),
+    "MEMM of order 0": TreeMEMM(order=0, **TREES),
+    "MEMM of order 1": TreeMEMM(**TREES),
+    "MEMM of order 2": TreeMEMM(order=2, second_order=True, **TREES),
+    "sliding window": SlidingWindowClassifier(**TREES),
+    "recurrent window": RecurrentSlidingWindowClassifier(**FORWARD, **TREES),
+    "recurrent window, backward": RecurrentSlidingWindowClassifier(order=2, **BACKWARD, **TREES),
+}
+ESTIMATED = {
+    "sliding window of logistic regression": SlidingWindowClassifier(
+        LogisticRegression(tol=0.01), window=1
+    ),
+    "recurrent window of a tree": RecurrentSlidingWindowClassifier(tree(), window=1, **FORWARD),
+    "recurrent window of logistic regression, backward": RecurrentSlidingWindowClassifier(
+        LogisticRegression(tol=0.01), order=2, **BACKWARD
+    ),
+}
+COUNTED = {
+    "HMM of order 0": HMMClassifier(order=0),
+    "HMM of order 1": HMMClassifier(),
+    "HMM of order 2": HMMClassifier(order=2),
+}
+FAMILY = BOOSTED | ESTIMATED | COUNTED
+# Those whose labels depend on others; and those that can walk along their own labels.
+CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
+WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")
+           and not isinstance(model, TreeCRF)}  # fmt: skip
+
+
+def every(models=FAMILY):
+    """A test of each of the models, by name."""
+    return pytest.mark.parametrize("name", models)
+
+
+def assert_equal_arrays(ours, theirs) -> None:
+    """Check that arrays agree to the last bit, in their types too."""
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
+
+
+def variant(model, **parameters):
+    """A copy, trained if the model is, with other parameters."""
+    return copy.copy(model).set_params(**parameters)
+
+
+class Enumeration:
+    """All label sequences of one input and their probabilities, as the model says.
+
+    Parameters
+    ----------
+    model : estimator
+    x : sequence
+    allowed : bool array (n_positions, n_classes), optional
+        What the labels are known to be among.
+    """
+
+    def __init__(self, model, x, allowed=None):
+        n, classes = len(x), model.classes_
+        self.codes = np.array(list(product(range(len(classes)), repeat=n)))
+        log_p = model.predict_log_likelihood([x] * len(self.codes), list(classes[self.codes]))
+        self.total = np.exp(log_p).sum()
+        if allowed is not None:
+            log_p[~allowed[np.arange(n), self.codes].all(axis=1)] = -np.inf
+            log_p -= np.logaddexp.reduce(log_p)
+        self.log_p = log_p
+        self.by_labels = {
+            tuple(classes[c].tolist()): p for c, p in zip(self.codes, log_p, strict=True)
+        }
+        indicators = np.eye(len(classes))[self.codes]
+        self.marginals = np.einsum("i,itv->tv", np.exp(log_p), indicators)
+        self.pairs = np.einsum(
+            "i,itu,itv->tuv", np.exp(log_p), indicators[:, :-1], indicators[:, 1:]
+        )

@@ -1,0 +1,31 @@
+"""The symbols that a model knows, and their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.sequences import Sequences
+
+
+class Alphabet:
+    """Symbols seen in training.
+
+    Parameters
+    ----------
+    symbols : array (n_symbols,)
+        Strings or integers, sorted and distinct.
+    """
+
+    def __init__(self, symbols: np.ndarray):
+        self.symbols = symbols
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> Alphabet:
+        """The distinct symbols of sequences."""
+        seen = [np.unique(piece) for _, _, piece in sequences.pieces()]
+        return cls(np.unique(np.concatenate(seen)))
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """Places of symbols in the alphabet; ``n_symbols`` for those that are not in it."""
+        places = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
+        return np.where(self.symbols[places] == values, places, len(self.symbols))

@@ -1,0 +1,57 @@
+"""What wrong labels cost, for decoding with the least expected cost."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
+    """Cost of each predicted label for each true one; float array (n_labels, n_labels).
+
+    Parameters
+    ----------
+    cost_matrix : array-like of shape (n_labels, n_labels), dict or None
+        Rows are true labels and columns predicted ones, in the order of ``classes``. A dict gives
+        the costs of pairs (true, predicted); others cost 1 where they differ, else 0, as all do
+        without a matrix.
+    classes : array (n_labels,)
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, a cost is not a finite number, or a label of a pair is unknown.
+    """
+    n = len(classes)
+    if cost_matrix is None:
+        return 1.0 - np.eye(n)
+    costs = _named_costs(cost_matrix, classes) if isinstance(cost_matrix, dict) else cost_matrix
+    try:
+        costs = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("cost_matrix holds values that are no numbers") from None
+    if costs.shape != (n, n):
+        raise ValueError(
+            f"cost_matrix has the shape {costs.shape}, expected ({n}, {n}): a row for each true "
+            f"label and a column for each predicted one, of {classes.tolist()}"
+        )
+    if not np.isfinite(costs).all():
+        raise ValueError("cost_matrix holds NaN or infinite values")
+    return costs
+
+
+def _named_costs(pairs: dict, classes: np.ndarray) -> np.ndarray:
+    places = {label: i for i, label in enumerate(classes.tolist())}
+    costs = 1.0 - np.eye(len(classes))
+    for pair, cost in pairs.items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or not places.keys() >= set(pair):
+            raise ValueError(
+                f"cost_matrix has the key {pair!r}; expected a pair (true label, predicted label) "
+                f"of {classes.tolist()}"
+            )
+        if not isinstance(cost, Real):
+            raise ValueError(f"cost_matrix gives {pair!r} the cost {cost!r}; expected a number")
+        costs[places[pair[0]], places[pair[1]]] = cost
+    return costs

@@ -1,0 +1,96 @@
+"""Beam search that moves all sequences forward together, one position at a time.
+
+For local models whose contexts are too many to score them all, or that only answer for rows with
+given previous labels: each step asks for all sequences at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def beam_search(
+    step: Step, offsets: np.ndarray, n_labels: int, order: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Most probable label sequences that a beam finds.
+
+    Label sequences that share their last ``order`` labels have the same future, so that only the
+    best of them stays; with a beam of all contexts this is the Viterbi algorithm.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(positions, given)``: log-probability of each label at some positions, float array
+        (n, n_labels), after the labels ``given``, uint8 array (order, n), ``n_labels`` for none.
+    offsets : int64 array (n_sequences + 1,)
+    n_labels, order : int
+    width : int
+        Most label sequences that are kept for each sequence; 1 decodes greedily.
+
+    Returns
+    -------
+    codes : int32 array (n_positions,)
+    log_probabilities : float64 array (n_sequences,)
+    """
+    # The longest first, so that those that have not ended come first.
+    by_length = np.argsort(-np.diff(offsets), kind="stable")
+    starts, lengths = offsets[:-1][by_length], np.diff(offsets)[by_length]
+    log_p = np.full((len(starts), width), -np.inf)
+    log_p[:, 0] = 0.0
+    recent = np.full((order, len(starts), width), n_labels, dtype=np.uint8)
+    steps = []
+    for t in range(int(lengths[0])):
+        n = int(np.searchsorted(-lengths, -t))
+        rows, places = np.nonzero(log_p[:n] > -np.inf)
+        values = np.full((n, width, n_labels), -np.inf)
+        given = np.ascontiguousarray(recent[:, rows, places])
+        values[rows, places] = log_p[rows, places, None] + step(starts[rows] + t, given)
+        parents, labels, log_p[:n] = _best(values, recent[:, :n], width)
+        recent[:, :n] = np.take_along_axis(recent[:, :n], parents[None], axis=2)
+        recent[1:, :n] = recent[:-1, :n].copy()
+        recent[:1, :n] = labels
+        steps.append((parents, labels))
+    log_probabilities = np.zeros(len(starts))
+    log_probabilities[by_length] = log_p[:, 0]
+    return _trace(steps, starts, lengths), log_probabilities
+
+
+def _best(
+    values: np.ndarray, recent: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parents, labels and values of the best continuations, at most one for each next context."""
+    n, n_parents, n_labels = values.shape
+    contexts = _numbered(recent[:-1]) if len(recent) > 1 else np.zeros((n, n_parents), dtype=int)
+    n_contexts = int(contexts.max()) + 1
+    labels = np.arange(n_labels) if len(recent) else np.zeros(n_labels, dtype=np.int64)
+    keys = (np.arange(n)[:, None, None] * n_contexts + contexts[:, :, None]) * n_labels + labels
+    flat = values.reshape(n, -1)
+    order = np.lexsort((-flat.ravel(), keys.ravel()))
+    again = np.append(False, np.diff(keys.ravel()[order]) == 0)
+    flat.ravel()[order[again]] = -np.inf
+    best = np.argsort(-flat, axis=1, kind="stable")[:, :width]
+    parents, chosen = np.divmod(best, n_labels)
+    return parents, chosen, np.take_along_axis(flat, best, axis=1)
+
+
+def _numbered(recent: np.ndarray) -> np.ndarray:
+    """A number for each different column of labels."""
+    columns = recent.reshape(len(recent), -1)
+    numbers = np.unique(columns, axis=1, return_inverse=True)[1]
+    return numbers.reshape(recent.shape[1:])
+
+
+def _trace(steps: list, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Follow the best label sequences back from their ends."""
+    codes = np.zeros(int(lengths.sum()), dtype=np.int32)
+    place = np.zeros(len(starts), dtype=np.int64)
+    for t in range(len(steps) - 1, -1, -1):
+        parents, labels = steps[t]
+        rows = np.arange(len(parents))
+        codes[starts[rows] + t] = labels[rows, place[rows]]
+        place[rows] = parents[rows, place[rows]]
+    return codes
