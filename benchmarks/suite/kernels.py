@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf import _inference, _tree
+from treecrf import _decode, _inference, _tree
 from treecrf.encoding import Encoder
 from treecrf.sequences import as_sequences
 from treecrf.window_tests import number_tests
@@ -36,8 +36,8 @@ class _Inference:
                              self.marginals, self.per_sequence)  # fmt: skip
 
     def time_viterbi(self, _: int) -> None:
-        _inference.viterbi(self.scores, self.offsets, 0, self.per_sequence.size,
-                           self.best, self.per_sequence)  # fmt: skip
+        _decode.viterbi(self.scores, self.offsets, 0, self.per_sequence.size,
+                        self.best, self.per_sequence)  # fmt: skip
 
 
 class InferenceOverLengths(_Inference):
