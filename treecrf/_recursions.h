@@ -10,8 +10,6 @@
 #ifndef TREECRF_RECURSIONS_H
 #define TREECRF_RECURSIONS_H
 
-#include <float.h>
-
 #include "_simd.h"
 
 /* A sum of products of weights and factors stays within double precision while weights lie above
@@ -27,6 +25,14 @@
 
 /* Loops over so few labels are compiled for their number, see TREECRF_BY_SIZE. */
 #define FEW_LABELS 8
+
+/* Scores that are fetched ahead at a time. */
+#define FETCH 128
+#if defined(__GNUC__)
+#define TREECRF_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define TREECRF_PREFETCH(address) ((void)(address))
+#endif
 
 typedef struct {
     ptrdiff_t n_labels;
@@ -57,10 +63,26 @@ static inline int factors_of(const double *restrict source, ptrdiff_t n, double 
     uint64_t beyond = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         double x = source[i] - level;
-        beyond |= (uint64_t)(((x < LOWEST_LOG) & (x >= -DBL_MAX)) | (x > HIGHEST_LOG));
-        target[i] = exp_of(x);
+        int inside = (x >= LOWEST_LOG) & (x <= HIGHEST_LOG);
+        beyond |= (uint64_t)!(inside | (x == -HUGE_VAL));
+        target[i] = inside ? exp_in_range(x) : 0.0;
     }
     return beyond == 0;
+}
+
+/* The same for a long row, while the processor fetches the `next` one: left to itself it would
+ * compute and wait for memory in turn. */
+static inline int factors_of_row(const double *source, ptrdiff_t n, double level, double *target,
+                                 const double *next)
+{
+    int near = 1;
+    for (ptrdiff_t i = 0; i < n; i += FETCH) {
+        ptrdiff_t size = i + FETCH <= n ? FETCH : n - i;
+        for (ptrdiff_t k = 0; k < size; k += 8)
+            TREECRF_PREFETCH(next + i + k);
+        near &= factors_of(source + i, size, level, target + i);
+    }
+    return near;
 }
 
 /* Factors of the `count` positions from t on, exp(score - level), in dense rows; 0 in contexts that
@@ -73,12 +95,14 @@ TREECRF_WIDEST static int load_factors(const chain_shape *shape, const double *s
     ptrdiff_t v, c, j, n, width = shape->width;
     int near = 1;
     for (v = 0; v < shape->n_labels; v++, scores += stride, rows += count * width) {
+        const double *next = v + 1 < shape->n_labels ? scores + stride : scores;
         for (j = 0; j < count && (n = contexts_at(shape, t + j)) < width; j++) {
             near &= factors_of(scores + j * width, n, level, rows + j * width);
             for (c = n; c < width; c++)
                 rows[j * width + c] = 0.0;
         }
-        near &= factors_of(scores + j * width, (count - j) * width, level, rows + j * width);
+        near &= factors_of_row(scores + j * width, (count - j) * width, level, rows + j * width,
+                               next + j * width);
     }
     return near;
 }
@@ -177,10 +201,10 @@ TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows
 }
 
 /* Forward recursion over the `count` positions from t on. `rows` holds their factors, one position
- * of a label after the other; `forward` rows of weights, that of t first. Where a position's weights
- * leave the range they are multiplied by `scale`, and their sum counted in `log_z`: -inf, where the
- * recursion ends, if no label sequence is allowed. Returns 0 if weights were lost that might still
- * matter. */
+ * of a label after the other; `forward` rows of weights, that of t first. Where the weights of a
+ * position leave the range they are multiplied by `scale`, and their sum counted in `log_z`: -inf,
+ * where the recursion ends, if no label sequence is allowed. Returns 0 if weights were lost that
+ * might still matter. */
 TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *rows, ptrdiff_t t,
                                        ptrdiff_t count, double *forward, double *scale,
                                        double *log_z, double *work)
@@ -197,8 +221,8 @@ TREECRF_TEMPLATE void keep_reached(const double *restrict forward, ptrdiff_t n,
         now[c] = forward[c] > 0.0 ? now[c] : 0.0;
 }
 
-/* Factors of one label in the backward recursion: adds to `now`, and if `pairs` turns the factors into
- * probabilities. */
+/* Factors of one label in the backward recursion: adds to `now`, and if `pairs` turns the factors
+ * into probabilities. */
 TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *restrict row,
                                      double *restrict now, const double *restrict after, int pairs,
                                      ptrdiff_t n)
@@ -240,8 +264,10 @@ TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t 
         now[c] = 0.0;
     for (; v + 4 <= n_labels; v += 4, rows += 4 * stride)
         for (c = 0; c < n; c++) {
-            double x0 = rows[c] * after[v], x1 = rows[stride + c] * after[v + 1];
-            double x2 = rows[2 * stride + c] * after[v + 2], x3 = rows[3 * stride + c] * after[v + 3];
+            double x0 = rows[c] * after[v];
+            double x1 = rows[stride + c] * after[v + 1];
+            double x2 = rows[2 * stride + c] * after[v + 2];
+            double x3 = rows[3 * stride + c] * after[v + 3];
             now[c] = (((now[c] + x0) + x1) + x2) + x3;
             if (pairs) {
                 rows[c] = forward[c] * x0;
@@ -310,8 +336,8 @@ TREECRF_TEMPLATE void backward_tile_n(const chain_shape *shape, double *rows, pt
     }
 }
 
-/* Backward recursion over the same positions, from the last row of `backward`, that of t + count, to
- * the first. If `pairs`, the factors become probabilities of (context, label). */
+/* Backward recursion over the same positions, from the last row of `backward`, that of t + count,
+ * to the first. If `pairs`, the factors become probabilities of (context, label). */
 TREECRF_WIDEST static void backward_tile(const chain_shape *shape, double *rows, ptrdiff_t t,
                                          ptrdiff_t count, const double *forward,
                                          const double *scale, double *backward, double *work,
@@ -329,7 +355,7 @@ TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff
         target[i] = (ROUND - values[i]) - ROUND;
 }
 
-/* The larger of each two numbers; loops over lanes are for the compiler to turn into one operation. */
+/* The larger of each two numbers. Compilers turn loops over lanes into one operation. */
 TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
 {
 #pragma omp simd
@@ -405,8 +431,8 @@ TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores
     }
 }
 
-/* The best sums of scores to the contexts after each of the `count` positions from t on. `scores` are
- * those of label 0 at t, `best` the sums, with those before t first. */
+/* The best sums of scores to the contexts after each of the `count` positions from t on. `scores`
+ * are those of label 0 at t, `best` the sums, with those before t first. */
 TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *scores,
                                      ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double *best,
                                      double *work)
@@ -423,8 +449,8 @@ TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *sco
 /* Columns of scores that are worked on at a time. */
 #define LOCAL_BLOCK 256
 
-/* The highest score of each column, and the sum of the exponentials of the scores relative to it. They
- * go to `exponentials`, if given. */
+/* The highest score of each column, and the sum of the exponentials of the scores relative to it.
+ * They go to `exponentials`, if given. */
 TREECRF_TEMPLATE void column_totals(const double *restrict columns, ptrdiff_t n_rows,
                                     ptrdiff_t stride, ptrdiff_t n, double *restrict highest,
                                     double *restrict total, double *restrict exponentials)

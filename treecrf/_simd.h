@@ -41,11 +41,11 @@ static inline int count_bits(uint64_t word)
     return (int)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
 }
 
-/* exp(x) for x below 700; 0 below -708, where doubles end, and for NaN. The error stays within one
- * unit in the last place: x = n ln 2 + r, |r| <= ln 2 / 2, and in r a polynomial 1 + r + r^2 q(r),
- * q interpolating at Chebyshev's points. Even and odd powers are summed apart: two short chains of
- * operations keep the processor busier than one long one. */
-static inline double exp_of(double x)
+/* exp(x) for x between -700 and 700. The error stays within one unit in the last place:
+ * x = n ln 2 + r, |r| <= ln 2 / 2, and in r a polynomial 1 + r + r^2 q(r), q interpolating at
+ * Chebyshev's points. Even and odd powers are summed apart: two short chains of operations keep the
+ * processor busier than one long one. */
+static inline double exp_in_range(double x)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
     double shifted = x * 1.4426950408889634 + shift; /* its low bits hold n */
@@ -66,8 +66,11 @@ static inline double exp_of(double x)
     memcpy(&bits, &p, sizeof bits);
     bits += power << 52; /* p * 2^n */
     memcpy(&p, &bits, sizeof p);
-    return x > -708.0 ? p : 0.0;
+    return p;
 }
+
+/* exp(x) for x below 700; 0 below -708, where doubles end, and for NaN. */
+static inline double exp_of(double x) { return x > -708.0 ? exp_in_range(x) : 0.0; }
 
 /* log(x) for x from 1e-300 on, -inf for 0; within one unit in the last place. x = 2^n (1 + f), with
  * 1 + f between the square roots of 1/2 and 2; log(1 + f) is a series in s = f / (2 + f). */
