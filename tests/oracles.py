@@ -58,6 +58,8 @@ def sequence_score(scores: np.ndarray, labels: Sequence[int], n_labels: int, ord
 def log_sum_exp(values: Sequence[float]) -> float:
     """Return the logarithm of a sum of exponentials, whatever the size of the exponents."""
     largest = max(values)
+    if largest == -math.inf:
+        return largest
     return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
 
 
@@ -75,6 +77,8 @@ class BruteForce:
         P(y_t = v).
     joint : float array (K, T, C)
         P(context c and label v at position t).
+    pairwise : float array (T, K, K)
+        P(y_{t-1} = u and y_t = v), 0 at t = 0.
     best : int array (T,)
         A most probable label sequence; another one may be as probable.
     best_log_probability : float
@@ -87,6 +91,7 @@ class BruteForce:
     log_z: float
     unary: np.ndarray
     joint: np.ndarray
+    pairwise: np.ndarray
     best: np.ndarray
     best_log_probability: float
 
@@ -97,30 +102,72 @@ class BruteForce:
 
 
 def brute_force(scores: np.ndarray, n_labels: int, order: int) -> BruteForce:
-    """Enumerate all label sequences of one sequence; ``scores`` has shape (K, T, C)."""
+    """Enumerate all label sequences of one sequence; ``scores`` has shape (K, T, C).
+
+    A score of minus infinity forbids. If nothing is allowed, log Z is minus infinity, the
+    probabilities are 0 and log-probabilities NaN.
+    """
     n_positions = scores.shape[1]
     sequences = list(itertools.product(range(n_labels), repeat=n_positions))
     totals = [sequence_score(scores, labels, n_labels, order) for labels in sequences]
     log_z = log_sum_exp(totals)
     unary = np.zeros((n_positions, n_labels))
     joint = np.zeros(scores.shape)
+    pairwise = np.zeros((n_positions, n_labels, n_labels))
     for labels, total in zip(sequences, totals, strict=True):
-        probability = math.exp(total - log_z)
+        probability = math.exp(total - log_z) if total > -math.inf else 0.0
         for t, v in enumerate(labels):
             unary[t, v] += probability
             joint[v, t, context_at(labels, t, n_labels, order)] += probability
+            if t:
+                pairwise[t, labels[t - 1], v] += probability
     best = max(range(len(sequences)), key=totals.__getitem__)
     return BruteForce(
         n_labels=n_labels,
         order=order,
         sequences=np.array(sequences),
-        log_probabilities=np.array(totals) - log_z,
+        log_probabilities=_less(np.array(totals), log_z),
         log_z=log_z,
         unary=unary,
         joint=joint,
+        pairwise=pairwise,
         best=np.array(sequences[best]),
-        best_log_probability=totals[best] - log_z,
+        best_log_probability=_less(totals[best], log_z),
     )
+
+
+def _less(scores, log_z: float):
+    """Log-probabilities; NaN if nothing is allowed."""
+    return scores - log_z if log_z > -math.inf else scores * math.nan
+
+
+def n_best(
+    scores: np.ndarray, n_labels: int, order: int, n: int
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Return the best label sequences that are allowed, with their scores, best first.
+
+    Ties go to the lower number of the context after the last position, then of that before, and so
+    on. With order 0 it is the last label that counts, then the one before.
+    """
+    n_positions = scores.shape[1]
+
+    def rank(item: tuple[float, tuple[int, ...]]) -> tuple:
+        score, labels = item
+        ends = range(n_positions, 0, -1)
+        return -score, [context_at(labels, t, n_labels, max(order, 1)) for t in ends]
+
+    sequences = itertools.product(range(n_labels), repeat=n_positions)
+    scored = [(sequence_score(scores, labels, n_labels, order), labels) for labels in sequences]
+    return sorted((item for item in scored if item[0] > -math.inf), key=rank)[:n]
+
+
+def greedy(scores: np.ndarray, n_labels: int, order: int) -> list[int]:
+    """Return the labels that are best after the labels chosen before them."""
+    labels: list[int] = []
+    for t in range(scores.shape[1]):
+        context = context_at(labels, t, n_labels, order)
+        labels.append(max(range(n_labels), key=scores[:, t, context].__getitem__))
+    return labels
 
 
 def indicator(labels: Sequence[int], n_labels: int, order: int) -> np.ndarray:
