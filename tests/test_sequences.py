@@ -301,7 +301,7 @@ def test_pieces_hold_whole_sequences_in_order():
 
 
 T = np.zeros((2, 2))
-NAN, INF = np.array([[1, 2], [3, np.nan]]), np.array([[1.0, 2], [np.inf, 4]])
+INF = np.array([[1.0, np.nan], [np.inf, 4]])
 BAD_X = {
     "no sequences": ([], ValueError, "X holds no sequences"),
     "empty 3-D array": (np.zeros((0, 4, 2)), ValueError, "X holds no sequences"),
@@ -316,15 +316,10 @@ BAD_X = {
         "sequence 1 has 4 features, sequence 0 has 2",
     ),
     "width 0": ([np.zeros((2, 0))], ValueError, "the sequences have 0 features"),
-    "NaN": ([T, NAN], ValueError, "sequence 1, position 1, feature 1: nan is not a finite number"),
-    "infinity": ([INF], ValueError, "sequence 0, position 1, feature 0: inf is not"),
+    "infinity": ([T, INF], ValueError, "sequence 1, position 1, feature 0: inf is infinite; exp"),
     "infinities": ([np.array([[-np.inf], [np.inf]])], ValueError, "position 0, feature 0: -inf"),
-    "NaN in float16": ([NAN.astype(np.float16)], ValueError, "position 1, feature 1: nan"),
-    "NaN in sparse": (
-        [sparse.csr_array(NAN)],
-        ValueError,
-        "sequence 0, position 1, feature 1: nan is not a finite number",
-    ),
+    "float16": ([INF.astype(np.float16)], ValueError, "position 1, feature 0: inf"),
+    "sparse": ([sparse.csr_array(INF)], ValueError, "sequence 0, position 1, feature 0: inf is"),
     "2-D array as X": (T, TypeError, "X is a 2-D array of float64; expected a list of sequences"),
     "1-D array as X": (np.arange(3), TypeError, "X is a 1-D array of int64; expected a list"),
     "array of strings as X": (np.array(["ab"]), TypeError, "X is a 1-D array of <U2; expected"),

@@ -41,6 +41,7 @@ def check_encoder(encoder: Encoder) -> None:
     _check_columns(encoder.columns, encoder.form)
     for array in (plan.storage, plan.slots, plan.first_codes, plan.zeros):
         _require(array.shape == (n,) and array.dtype.kind == "i", "plan")
+    _require(plan.has_missing.shape == (n,) and plan.has_missing.dtype == bool, "plan")
     _require(plan.n_codes.ndim == 1 and plan.n_codes.dtype.kind == "i", "plan")
     _require(_is_count(plan.n_bits) and _is_count(plan.n_ids), "plan")
     _check_slots(encoder)
@@ -70,7 +71,7 @@ def _check_slots(encoder: Encoder) -> None:
     _require((plan.slots >= 0).all() and (plan.zeros >= 0).all(), "plan")
     coded = plan.storage == CODES
     _require((plan.slots[coded] < len(plan.n_codes)).all(), "plan")
-    _require((n_tests[coded] + 1 + is_category[coded] <= 256).all(), "plan")
+    _require((n_tests[coded] + 2 <= 256).all(), "plan")
     _require((plan.first_codes == (coded & is_category)).all(), "plan")
     _require((plan.slots[plan.storage == BITS] < plan.n_bits).all(), "plan")
     listed = plan.storage == LISTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,16 @@ class Sequences:
         Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
     names : tuple of str, optional
         Names of the features.
+    kinds : uint8 array (n_features,), optional
+        Places in `treecrf.columns.KINDS`, for tables whose columns differ in kind. Their items hold
+        floats: numbers as they are, booleans as 0 and 1, a category as the place of its value among
+        the sorted values of its column, counted from 1.
+    categories : dict
+        The sorted values of each column that is a category.
+
+    Notes
+    -----
+    NaN is a missing value, 0 in a category the absence of any.
     """
 
     form: str
@@ -84,6 +94,8 @@ class Sequences:
     n_features: int
     dtype: np.dtype
     names: tuple[str, ...] | None = None
+    kinds: np.ndarray | None = None
+    categories: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def like(self) -> Trained:
@@ -123,10 +135,8 @@ class Sequences:
 
     def take(self, indices: np.ndarray) -> Sequences:
         """The chosen sequences, in the given order."""
-        items = [self.items[i] for i in indices]
         lengths = np.diff(self.offsets)[indices]
-        offsets = offsets_of(lengths)
-        return Sequences(self.form, items, offsets, self.n_features, self.dtype, self.names)
+        return replace(self, items=[self.items[i] for i in indices], offsets=offsets_of(lengths))
 
     def reversed(self) -> Sequences:
         """The same sequences, each from its end to its start."""
@@ -163,7 +173,7 @@ def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
     ------
     ValueError, TypeError
         If X is not a list of sequences of one form, or a sequence is empty, has another width
-        than the others, or holds NaN or infinite values.
+        than the others, or holds infinite values.
     """
     given = _listed(X)
     items = [_as_item(item, i) for i, item in enumerate(given)]
@@ -184,7 +194,7 @@ def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
         trained_on.check(form, dtype)
     if is_table:
         width = _common_width(items, trained_on)
-        _refuse_non_finite(items)
+        _refuse_infinite(items)
     else:
         width, items = 1, _of_one_kind(items)
     names = _common_names(given, trained_on)
@@ -343,14 +353,16 @@ def _common_width(items: list, trained_on: Trained | None) -> int:
     return width
 
 
-def _refuse_non_finite(items: list) -> None:
+def _refuse_infinite(items: list) -> None:
     for i, item in enumerate(items):
+        if item.dtype.kind != "f":
+            continue
         values = item.data if sparse.issparse(item) else item
         # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
         with np.errstate(over="ignore", invalid="ignore"):
-            if item.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+            if np.isfinite(values.sum(dtype=np.float64)):
                 continue
-        bad = ~np.isfinite(values)
+        bad = np.isinf(values)
         if not bad.any():
             continue
         if sparse.issparse(item):
@@ -360,5 +372,6 @@ def _refuse_non_finite(items: list) -> None:
             t, feature = (int(axis[0]) for axis in np.nonzero(bad))
             value = values[t, feature]
         raise ValueError(
-            f"sequence {i}, position {t}, feature {feature}: {value} is not a finite number"
+            f"sequence {i}, position {t}, feature {feature}: {value} is infinite; expected a "
+            "finite number, or NaN for a missing value"
         )
