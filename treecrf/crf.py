@@ -156,6 +156,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Share of the sequences that an iteration learns from, chosen at random.
     max_bins : int, default=255
         Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
     beam_width : int or None, default=None
@@ -261,6 +266,7 @@ class TreeCRF(BoostedSequenceClassifier):
         max_features=1.0,
         subsample=1.0,
         max_bins=255,
+        missing="weighting",
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -289,6 +295,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.missing = missing
         self.init = init
         self.beam_width = beam_width
         self.beam = beam

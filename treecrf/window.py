@@ -42,7 +42,7 @@ class WindowClassifier(LocalClassifier):
         self._check_size(len(classes), self.order, sequences.n_positions)
         training = self._labeled(sequences, labels, classes, None)
         sequences, codes = training.sequences, training.codes
-        encoder = Encoder(self._window(), self.max_bins)
+        encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(sequences, np.random.default_rng(0))
         table = WindowTable(encoder, len(classes))
         given = previous_labels(codes, sequences.offsets, len(classes), self.order)
@@ -161,6 +161,11 @@ class SlidingWindowClassifier(WindowClassifier):
         Share of the sequences that an iteration learns from, chosen at random.
     max_bins : int, default=255
         Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
         Whether `predict` takes the most probable label, or that of the least expected cost.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
@@ -246,6 +251,7 @@ class SlidingWindowClassifier(WindowClassifier):
         max_features=1.0,
         subsample=1.0,
         max_bins=255,
+        missing="weighting",
         decoding="marginal",
         cost_matrix=None,
         early_stopping=False,
@@ -270,6 +276,7 @@ class SlidingWindowClassifier(WindowClassifier):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.missing = missing
         self.decoding = decoding
         self.cost_matrix = cost_matrix
         self.early_stopping = early_stopping
@@ -323,6 +330,11 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         Share of the sequences that an iteration learns from, chosen at random.
     max_bins : int, default=255
         Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         Whether `predict` takes the most probable label of each position, the most probable
         label sequence, the label of the least expected cost at each position, or goes along the
@@ -422,6 +434,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         max_features=1.0,
         subsample=1.0,
         max_bins=255,
+        missing="weighting",
         decoding="greedy",
         beam_width=10,
         cost_matrix=None,
@@ -450,6 +463,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.missing = missing
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix

@@ -33,6 +33,7 @@ class WindowTable:
 
     def windows(self, sequences: Sequences) -> sparse.csr_array:
         """The windows of all positions, without previous labels."""
+        sequences = self.encoder.prepared(sequences)
         values = sparse.vstack(
             [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
         )
