@@ -81,7 +81,9 @@ class TrainedOnGaps(Trained):
         return gapped_sequences(self.kind, np.random.default_rng(99), lengths, rate, new=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"order": 0, "window": (2, 0)}, {"order": 2, "n_labels": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"order": 0, "window": (2, 0)}, {"order": 2, "n_labels": 3}]
+)
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_equal_those_of_training_and_of_walking(method, kind, options):

@@ -87,20 +87,23 @@ cdef class RowSets:
         """Find a set's weight."""
         cdef Py_ssize_t i
         cdef const Fraction *fractions = rows.fractions
-        rows.weight = 0.0
+        cdef double weight = 0.0
         for i in range(rows.n_fractions):
-            rows.weight += fractions[i].weight * self._weight_of(fractions[i].row)
-        rows.weight = rows.weight / WHOLE + self._weigh_whole(rows)
+            weight += fractions[i].weight * self._weight_of(fractions[i].row)
+        rows.weight = weight / WHOLE + self._weigh_whole(rows)
 
     cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil:
         cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
         cdef uint64_t word
-        cdef double weight = 0.0
+        cdef double weight = 0.0, more
         if self.position_weights is None:
             weight = self.n_examples[order] * rows.n_whole
             for i in range(order):
-                weight += ((self.n_examples[i] - self.n_examples[order])
-                           * count_common(rows.whole, &self.rows_of_depth[i, 0], self.n_words))
+                # A set has no rows without examples.
+                more = self.n_examples[i] - self.n_examples[order]
+                if more and self.n_examples[i]:
+                    weight += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
+                                                  self.n_words)
             return weight
         for i in range(self.n_words):
             word = rows.whole[i]

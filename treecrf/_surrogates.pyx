@@ -97,10 +97,10 @@ cdef class SurrogateSearch:
 
     cdef void _answer(self, bint is_reversed, uint64_t *passed) noexcept nogil:
         """Take from the remaining rows those that answer."""
-        cdef Py_ssize_t plane, i, n_words = self.features.n_words
+        cdef Py_ssize_t _, i, n_words = self.features.n_words
         cdef uint64_t flip = ~<uint64_t> 0 if is_reversed else 0
         cdef uint64_t *remaining = &self.remaining[0]
-        for plane in range(max(1, self.n_planes)):
+        for _ in range(max(1, self.n_planes)):
             for i in range(n_words):
                 passed[i] |= remaining[i] & ~self.missing[i] & (self.answers[i] ^ flip)
                 remaining[i] &= self.missing[i]

@@ -270,9 +270,9 @@ cdef class TreeGrower:
             free(self.context_sets[i].members)
         for pointer in (<size_t> self.slots, <size_t> self.free_slots, <size_t> self.nodes,
                         <size_t> self.open_leaves, <size_t> self.context_sets,
-                        <size_t> self.rows, <size_t> self.positions, <size_t> self.values, <size_t> self.counts,
-                        <size_t> self.scores, <size_t> self.running, <size_t> self.lag_sums,
-                        <size_t> self.chosen):
+                        <size_t> self.rows, <size_t> self.positions, <size_t> self.values,
+                        <size_t> self.counts, <size_t> self.scores, <size_t> self.running,
+                        <size_t> self.lag_sums, <size_t> self.chosen):
             free(<void *> <size_t> pointer)
 
     def _allocate(self):
@@ -400,7 +400,7 @@ cdef class TreeGrower:
         cdef RowSet *rows
         self.n_open = self.n_free = self.n_context_sets = 0
         self.row_sets.begin(self.rows_of_depth, self.position_weights)
-        for i in range(N_SCRATCH_SETS):
+        for _ in range(N_SCRATCH_SETS):
             self.row_sets.take()
         for i in range(self.n_slots):
             self.free_slots[self.n_free] = <int32_t> i
@@ -682,13 +682,14 @@ cdef class TreeGrower:
     cdef void _sum_members(self, Node *node) noexcept nogil:
         """Sums over the members of the node at hand."""
         cdef Py_ssize_t i
-        node.total = node.weight = node.examples = 0.0
+        cdef double total = 0.0, weight = 0.0, examples = 0.0
         for i in range(self.n_members):
-            node.total += self.values[2 * i]
-            node.weight += self.values[2 * i + 1]
-            node.examples += self.counts[2 * i] if self.count_apart else 0.0
-        if not self.count_apart:
-            node.examples = node.weight
+            total += self.values[2 * i]
+            weight += self.values[2 * i + 1]
+        for i in range(self.n_members if self.count_apart else 0):
+            examples += self.counts[2 * i]
+        node.total, node.weight = total, weight
+        node.examples = examples if self.count_apart else weight
 
     cdef void _sum_over(self, const Contexts *contexts, Py_ssize_t n, const double *table,
                         double *sums) noexcept nogil:
@@ -847,12 +848,13 @@ cdef class TreeGrower:
     cdef void _add_members(self, Node *node) noexcept nogil:
         """Add the listed members to the node's histogram."""
         cdef double *slot = self.slots[node.slot]
+        cdef double *counts = self._counts_of(slot)
         memset(slot, 0, self.slot_size * sizeof(double))
         self.features.add_windows(self.rows, self.n_members, self.values, slot, 2)
         self._add_labels(self.values, slot, 2)
         if self.count_apart:
-            self.features.add_windows(self.rows, self.n_members, self.counts, self._counts_of(slot), 1)
-            self._add_labels(self.counts, self._counts_of(slot), 1)
+            self.features.add_windows(self.rows, self.n_members, self.counts, counts, 1)
+            self._add_labels(self.counts, counts, 1)
         self._add_contexts(node, self._contexts_of(slot))
 
     cdef inline double *_counts_of(self, double *slot) noexcept nogil:
