@@ -151,7 +151,7 @@ class Encoder:
 
     def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
         """Learn categories, thresholds and where to store each column."""
-        self.form = "symbols" if sequences.form == "symbols" else "table"
+        self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
         learned = learn_columns(sequences, self.max_bins, rng)
         self.columns = learned.columns
@@ -219,12 +219,12 @@ class Encoder:
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        symbols = self.columns[0].values.dtype if self.form == "symbols" else None
-        return Trained(self.form, len(self.columns), self.names, symbols)
+        columns = self.columns
+        return Trained(self.form, len(columns), self.names, columns.kinds, columns.categories)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
-        """Encode sequences; an unseen symbol counts as missing."""
-        self.trained_on.check(sequences.form, sequences.dtype)
+        """Encode sequences; an unseen symbol or category counts as missing."""
+        sequences = sequences.for_model(self.trained_on)
         gap = max(self.window)
         rows = _rows_of_positions(sequences.offsets, self.window[0], gap)
         n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)
