@@ -1,6 +1,29 @@
-"""Data to try sequence labelling on: synthetic problems from the literature."""
+"""Data to try sequence labelling on: real data of the literature, synthetic problems, readers."""
 
+from treecrf.datasets.conll import read_conll
+from treecrf.datasets.conll_tasks import fetch_conll2000, fetch_conll2002
+from treecrf.datasets.crfsuite import read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags
 from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm
+from treecrf.datasets.hyphenation import fetch_hyphenation
+from treecrf.datasets.nettalk import fetch_nettalk, read_nettalk
+from treecrf.datasets.occupancy import fetch_occupancy
+from treecrf.datasets.protein import fetch_protein, read_protein
+from treecrf.datasets.sparse_rows import read_sparse
 
-__all__ = ["make_block_hmm", "make_future_bags", "make_ring_hmm"]
+__all__ = [
+    "fetch_conll2000",
+    "fetch_conll2002",
+    "fetch_hyphenation",
+    "fetch_nettalk",
+    "fetch_occupancy",
+    "fetch_protein",
+    "make_block_hmm",
+    "make_future_bags",
+    "make_ring_hmm",
+    "read_conll",
+    "read_crfsuite",
+    "read_nettalk",
+    "read_protein",
+    "read_sparse",
+]

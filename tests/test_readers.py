@@ -1,0 +1,301 @@
+"""Readers of file formats: what they read, and what they say of what they cannot."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from treecrf.datasets import (
+    read_conll,
+    read_crfsuite,
+    read_nettalk,
+    read_protein,
+    read_sparse,
+)
+
+READERS = {
+    "conll": read_conll,
+    "crfsuite": read_crfsuite,
+    "nettalk": read_nettalk,
+    "protein": read_protein,
+    "sparse": read_sparse,
+}
+SMALL = {
+    "conll": "a b X\nc d Y\n\ne f X\n",
+    "crfsuite": "X\ta:2\tb\nY\tc\n\nX\td\n",
+    "nettalk": "aback\txb@k-\t0>1<<\t0\nto\ttx\t>0\t0\n",
+    "protein": "# notice\n<>\nG _\nV e\nend\n<>\nL h\n<end>\n",
+    "sparse": "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n\n2 1 0 1\n",
+}
+
+
+def read(name, text, **options):
+    return list(READERS[name](io.StringIO(text), **options))
+
+
+def plain(sequences):
+    """Sequences as lists, so that they can be compared."""
+    return [
+        [part.toarray().tolist() if sparse.issparse(part) else list(part) for part in parts]
+        for parts in sequences
+    ]
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_paths_and_files_of_text_and_bytes_are_read_alike(name, tmp_path):
+    text = SMALL[name]
+    expected = plain(read(name, text))
+    path = tmp_path / "file"
+    path.write_text(text)
+    (tmp_path / "packed").write_bytes(gzip.compress(text.encode()))
+    sources = [path, str(path), io.BytesIO(text.encode()), io.StringIO(text), tmp_path / "packed"]
+    assert len(expected) == 2
+    for source in sources:
+        assert plain(READERS[name](source)) == expected
+    with path.open("rb") as file:
+        assert plain(READERS[name](file)) == expected
+        assert not file.closed
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_ends_of_lines_and_byte_order_marks_do_not_matter(name):
+    expected = plain(read(name, SMALL[name]))
+    assert plain(read(name, SMALL[name].replace("\n", "\r\n"))) == expected
+    assert plain(read(name, SMALL[name].rstrip("\n"))) == expected
+    marked = io.BytesIO(b"\xef\xbb\xbf" + SMALL[name].encode())
+    assert plain(READERS[name](marked)) == expected
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_files_are_read_in_pieces(name):
+    """The first sequence is given before the rest of the file is read."""
+
+    def lines():
+        yield from SMALL[name].splitlines(keepends=True)
+        raise AssertionError("read to the end")
+
+    assert plain([next(READERS[name](lines()))]) == plain(read(name, SMALL[name]))[:1]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_bytes_of_another_encoding_are_refused_with_their_line(name):
+    broken = SMALL[name].encode().replace(b"\n", b"\n\xff\n", 1)
+    with pytest.raises(ValueError, match="the file, line 2: byte 0 is not utf-8"):
+        list(READERS[name](io.BytesIO(broken)))
+
+
+def test_encodings_other_than_utf_8():
+    sequences = read_conll(io.BytesIO("Coruña X\n".encode("latin-1")), encoding="latin-1")
+    assert list(sequences) == [([{"x0": "Coruña"}], ["X"])]
+
+
+@pytest.mark.parametrize("cut", [5, 30, -3])
+def test_damaged_gzip_files_are_refused(cut, tmp_path):
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(SMALL["conll"].encode() * 9)[:cut])
+    with pytest.raises(ValueError, match=r"cut\.gz: damaged after line"):
+        list(read_conll(path))
+
+
+def test_missing_files_are_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        list(read_conll(tmp_path / "none"))
+
+
+# CoNLL columns
+
+
+def test_conll_columns_are_named():
+    text = "He \t PRP  B-NP \nreckons VBZ B-VP\n \t\n\nYes UH O"
+    assert read("conll", text, names=["word", "tag"]) == [
+        (
+            [{"word": "He", "tag": "PRP"}, {"word": "reckons", "tag": "VBZ"}],
+            ["B-NP", "B-VP"],
+        ),
+        ([{"word": "Yes", "tag": "UH"}], ["O"]),
+    ]
+
+
+def test_conll_columns_without_labels_and_with_another_separator():
+    assert read("conll", "a b\n", labeled=False) == [([{"x0": "a", "x1": "b"}], None)]
+    rows = read("conll", "New York\t\tX\n", separator="\t")
+    assert rows == [([{"x0": "New York", "x1": ""}], ["X"])]
+
+
+def test_spaces_that_are_not_ascii_are_part_of_a_word():
+    assert read("conll", "10\xa0000 X\n") == [([{"x0": "10\xa0000"}], ["X"])]
+
+
+def test_empty_conll_files_hold_no_sequences():
+    assert read("conll", "") == read("conll", "\n\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a X\n\nb c X\n", {}, "line 3: 3 columns, line 1 has 2"),
+        ("a X\n", {"names": ["word", "tag"]}, "line 1: 2 columns, expected 3"),
+        ("a X\n", {"names": ["word"], "labeled": False}, "line 1: 2 columns, expected 1"),
+    ],
+)
+def test_conll_lines_of_another_width_are_refused(text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read("conll", text, **options)
+
+
+# CRFsuite
+
+
+def test_crfsuite_attributes_have_names_and_values():
+    text = "X\ta:0.5\tb\tc:-1e3\tb:2\n\nY\n"
+    assert read("crfsuite", text) == [([{"a": 0.5, "b": 3.0, "c": -1000.0}], ["X"]), ([{}], ["Y"])]
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        (r"\:", ":"),
+        (r"a\:b:2", "a:b"),
+        (r"\\:2", "\\"),
+        (r"\\\::2", "\\:"),
+        (r"\n", r"\n"),
+        ("a\\", "a\\"),
+    ],
+)
+def test_crfsuite_escapes(field, name):
+    [([attributes], _)] = read("crfsuite", f"X\t{field}\n")
+    assert list(attributes) == [name]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("X\ta:one", "the value 'one' of 'a' is not a number"),
+        ("X\ta:1_0", "the value '1_0' of 'a' is not a number"),
+        ("X\ta:b:1", "a colon too many in 'a:b:1'"),
+        ("X:2\ta", "the label 'X:2' has a value"),
+        ("\t", "no label"),
+        ("@weight:2", "declarations such as '@weight:2' are not supported"),
+    ],
+)
+def test_crfsuite_lines_that_are_refused(line, message):
+    with pytest.raises(ValueError, match=f"the file, line 2: {message}"):
+        read("crfsuite", f"X\ta\n{line}\n")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\t"), min_size=1), st.floats())
+def test_crfsuite_reads_what_is_escaped(name, value):
+    escaped = name.replace("\\", "\\\\").replace(":", "\\:")
+    [([attributes], _)] = read("crfsuite", f"X\t{escaped}:{value!r}\n")
+    assert list(attributes) == [name]
+    np.testing.assert_equal(attributes[name], value)
+
+
+# The sparse format
+
+
+def test_sparse_rows():
+    (x, y), (x2, y2) = read("sparse", SMALL["sparse"])
+    assert x.dtype == bool
+    assert x.toarray().astype(int).tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
+    assert (y.tolist(), y2.tolist()) == ([1, 0], [1])
+    assert x2.shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 0: expected the numbers of sequences, labels and features"),
+        ("1 2\n", "line 1: expected the numbers of sequences, labels and features"),
+        ("1 2 9999999999\n", "line 1: 9999999999 features; there can be 2147483647"),
+        ("1 2 4\n1 1 1 x 0\n", "line 2: '1 1 1 x 0' is not a line of whole numbers"),
+        ("1 2 4\n1 1 1 -1 0\n", "line 2: '1 1 1 -1 0' is not a line of whole numbers"),
+        ("1 2 4\n1 1 2 1 0\n", "line 2: expected: sequence, position, number of features"),
+        ("1 2 4\n1 1\n", "line 2: expected: sequence, position, number of features"),
+        ("1 2 4\n1 1 1 4 0\n", "line 2: feature 4; the first line says 4 features"),
+        ("1 2 4\n1 1 2 3 3 0\n", "line 2: a feature occurs twice"),
+        ("1 2 4\n1 1 1 3 2\n", "line 2: label 2; the first line says 2 labels"),
+        ("1 2 4\n1 2 1 3 0\n", r"line 2: sequence and position are \[1, 2\], expected \[1, 1\]"),
+        ("2 2 4\n1 1 0 0\n1 3 0 0\n", r"line 3: .* \[1, 3\], expected \[1, 2\] or \[2, 1\]"),
+        ("2 2 4\n2 1 0 0\n", r"line 2: .* \[2, 1\], expected \[1, 1\]"),
+        ("3 2 4\n1 1 0 0\n2 1 0 0\n", "line 3: the file ends after 2 of 3 sequences"),
+        ("1 2 4\n", "line 1: the file ends after 0 of 1 sequences"),
+    ],
+)
+def test_damaged_sparse_files_are_refused(text, message):
+    with pytest.raises(ValueError, match=f"the file, {message}"):
+        read("sparse", text)
+
+
+# Proteins and words
+
+
+def test_proteins_end_where_the_next_begins():
+    assert read("protein", "<>\nG _\n<>\nV e\nL h\nend\n<>\n<end>\n") == [("G", "_"), ("VL", "eh")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("G _\n", "line 1: 'G _' where a protein should start with <>"),
+        ("<>\nG _\nend\nV e\n", "line 4: 'V e' where a protein should start with <>"),
+        ("<>\nG x\n", "line 2: 'G x' is not a residue and its structure"),
+        ("<>\nGV _\n", "line 2: 'GV _' is not a residue and its structure"),
+        ("<>\nG _ h\n", "line 2: 'G _ h' is not a residue and its structure"),
+    ],
+)
+def test_damaged_protein_files_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        read("protein", text)
+
+
+def test_nettalk_notice_and_incomplete_word_are_left_out():
+    notice = "The NETtalk corpus\n\t\tCopyright\n---------\n\n"
+    gun = "gunpowder\tg^npW-d-R\t0\t\n"
+    assert read("nettalk", notice + SMALL["nettalk"] + gun) == read("nettalk", SMALL["nettalk"])
+
+
+@pytest.mark.parametrize("line", ["to\ttx", "to\ttx\t>\t0", "\t\t\t0", "to tx >0"])
+def test_damaged_nettalk_files_are_refused(line):
+    with pytest.raises(
+        ValueError, match=r"line 3: .* is not a word, its phonemes and its stresses"
+    ):
+        read("nettalk", f"{SMALL['nettalk']}{line}\n")
+
+
+# Any lines
+
+
+@pytest.mark.parametrize("name", READERS)
+@given(st.data())
+def test_any_damage_ends_in_sequences_or_an_error_that_names_a_line(name, data):
+    pieces = st.sampled_from(SMALL[name].splitlines()) | st.text(max_size=12)
+    text = "\n".join(data.draw(st.lists(pieces, max_size=9)))
+    try:
+        for _, *rest in READERS[name](io.BytesIO(text.encode("utf-8", "surrogatepass"))):
+            assert rest
+    except ValueError as error:
+        assert str(error).startswith("the file, line ")
+
+
+# Real data
+
+
+def test_proteins_of_the_archive_lack_one_residue(data_folder):
+    proteins = list(read_protein(data_folder / "protein" / "protein-secondary-structure.train"))
+    assert (len(proteins), sum(len(residues) for residues, _ in proteins)) == (111, 18104)
+    windows = read_sparse(data_folder / "protein" / "sparse.protein.11.train")
+    labels = ["".join("_eh"[code] for code in y) for _, y in windows]
+    assert [structures for _, structures in proteins[:-1]] == labels[:-1]
+
+
+def test_nettalk_dictionary(data_folder):
+    words = list(read_nettalk(data_folder / "nettalk" / "nettalk.data"))
+    assert (len(words), words[0]) == (20007, ("aardvark", "a-rdvark", "1<<<>2<<"))

@@ -1,0 +1,160 @@
+"""The shared tasks of CoNLL-2000, chunking, and CoNLL-2002, named entities."""
+
+from __future__ import annotations
+
+import os
+
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions, validate_params
+
+from treecrf.datasets.conll import read_conll
+from treecrf.datasets.sources import labeled, locate
+
+NAMES = ("word", "tag")
+FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.testb"}
+
+Sentences = list[list[dict[str, str]]]
+
+
+@validate_params(
+    {
+        "subset": [StrOptions({"train", "test"})],
+        "data_home": [str, os.PathLike, None],
+        "return_X_y": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def fetch_conll2000(
+    *,
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[Sentences, list[list[str]]]:
+    """Load sentences with the chunks that their words form.
+
+    The shared task of [1]_: 8936 sentences with 211,727 words for training, 2012 with 47,377 for
+    testing, from the Wall Street Journal, with part-of-speech tags by the Brill tagger.
+
+    Parameters
+    ----------
+    subset : {"train", "test"}, default="train"
+        Which sentences.
+    data_home : path-like, optional
+        Folder to read ``conll2000/train.txt`` and ``test.txt`` from; if not given, the folder that
+        the environment variable ``TREECRF_DATA`` names. Without either, the file is downloaded,
+        once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of lists of dicts, for each word ``word`` and ``tag``;
+        - target : list of lists of str, for each word ``B-NP``, ``I-NP``, ..., or ``O``;
+        - feature_names : list of str, ``["word", "tag"]``;
+        - filename : the path that was read.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+    ValueError
+        If the file is not of the form expected; the message says where.
+    ImportError
+        If pooch is needed and not installed.
+
+    Notes
+    -----
+    The text is from the Penn Treebank, which the Linguistic Data Consortium licenses; the task has
+    been published for research.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz, "Introduction to the CoNLL-2000 shared task:
+       Chunking", CoNLL 2000.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_conll2000
+    >>> sentences = fetch_conll2000()  # doctest: +SKIP
+    >>> sentences.data[0][0], sentences.target[0][0]  # doctest: +SKIP
+    ({'word': 'Confidence', 'tag': 'NN'}, 'B-NP')
+    """
+    return _fetch(f"conll2000/{subset}.txt", data_home, return_X_y)
+
+
+@validate_params(
+    {
+        "subset": [StrOptions(set(FILES_2002))],
+        "data_home": [str, os.PathLike, None],
+        "return_X_y": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def fetch_conll2002(
+    *,
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[Sentences, list[list[str]]]:
+    """Load Spanish sentences with the named entities in them.
+
+    The shared task of [1]_: 8323 sentences with 264,715 words for training, 1915 with 52,923 for
+    validation (``esp.testa``) and 1517 with 51,533 for testing (``esp.testb``), news of EFE.
+
+    Parameters
+    ----------
+    subset : {"train", "validation", "test"}, default="train"
+        Which sentences.
+    data_home : path-like, optional
+        Folder to read ``conll2002/esp.train``, ``esp.testa`` and ``esp.testb`` from, in UTF-8; if
+        not given, the folder that the environment variable ``TREECRF_DATA`` names. Without either,
+        the file is downloaded, once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of lists of dicts, for each word ``word`` and ``tag``;
+        - target : list of lists of str, for each word ``O``, or ``B-`` or ``I-`` and one of
+          ``LOC``, ``MISC``, ``ORG``, ``PER``;
+        - feature_names : list of str, ``["word", "tag"]``;
+        - filename : the path that was read.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+    ValueError
+        If the file is not of the form expected; the message says where.
+    ImportError
+        If pooch is needed and not installed.
+
+    Notes
+    -----
+    The task has been published for research; the text is copyright of the EFE news agency.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, "Introduction to the CoNLL-2002 shared task: Language-independent
+       named entity recognition", CoNLL 2002.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_conll2002
+    >>> sentences = fetch_conll2002()  # doctest: +SKIP
+    >>> sentences.data[0][0], sentences.target[0][0]  # doctest: +SKIP
+    ({'word': 'Melbourne', 'tag': 'NP'}, 'B-LOC')
+    """
+    return _fetch(f"conll2002/{FILES_2002[subset]}", data_home, return_X_y)
+
+
+def _fetch(name: str, data_home: str | os.PathLike | None, return_X_y: bool) -> Bunch | tuple:
+    path = locate(name, data_home)
+    data, target = map(list, zip(*read_conll(path, names=NAMES), strict=True))
+    return labeled(data, target, return_X_y, feature_names=list(NAMES), filename=str(path))

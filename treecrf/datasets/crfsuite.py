@@ -1,0 +1,110 @@
+"""The format of CRFsuite: a position a line, its label first, then its attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from treecrf.datasets.lines import Lines, TextSource
+
+# A backslash hides a colon or a backslash; before anything else it is one itself.
+_PART = re.compile(r"(?:\\[:\\]|[^:])*")
+_HIDDEN = re.compile(r"\\([:\\])")
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+
+Attributes = dict[str, float]
+
+
+def read_crfsuite(
+    file: TextSource, *, encoding: str = "utf-8"
+) -> Iterator[tuple[list[Attributes], list[str]]]:
+    r"""Read sequences in the format of CRFsuite, one at a time.
+
+    The fields of a line are separated by tabs: the label, then the attributes, ``name`` or
+    ``name:value``. Blank lines end a sequence. In names ``\:`` is a colon and ``\\`` a backslash.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Read as gzip if its first bytes say so.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
+    Yields
+    ------
+    x : list of dict
+        For each position the values of its attributes by their names: 1.0 where no value is
+        given, and the sum where one position has an attribute more than once.
+    y : list of str
+        The labels.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line has no label, a value is no number, there is a colon too many, or the file has
+        weights of sequences (``@weight``), which are not supported; the message names file and
+        line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_crfsuite
+    >>> text = "B-NP\tw=He\tcap\nB-VP\tw=reckons\tlength:7\n\nO\tw=\\:\n"
+    >>> for x, y in read_crfsuite(io.StringIO(text)):
+    ...     print(x, y)
+    [{'w=He': 1.0, 'cap': 1.0}, {'w=reckons': 1.0, 'length': 7.0}] ['B-NP', 'B-VP']
+    [{'w=:': 1.0}] ['O']
+    """
+    lines = Lines(file, encoding)
+    x: list[Attributes] = []
+    y: list[str] = []
+    for line in lines:
+        if line:
+            label, attributes = _parse(line, lines)
+            x.append(attributes)
+            y.append(label)
+        elif x:
+            yield x, y
+            x, y = [], []
+    if x:
+        yield x, y
+
+
+def _parse(line: str, lines: Lines) -> tuple[str, Attributes]:
+    """Label and attributes of a line."""
+    fields = [field for field in line.split("\t") if field]
+    if not fields:
+        raise lines.error("no label")
+    label, value = _split(fields[0], lines)
+    if label.startswith("@"):
+        raise lines.error(f"declarations such as {fields[0]!r} are not supported")
+    if value is not None:
+        raise lines.error(rf"the label {fields[0]!r} has a value; a colon of a label is written \:")
+    attributes: Attributes = {}
+    for field in fields[1:]:
+        name, value = _split(field, lines)
+        attributes[name] = attributes.get(name, 0.0) + _number(value, name, lines)
+    return label, attributes
+
+
+def _split(field: str, lines: Lines) -> tuple[str, str | None]:
+    """Name and value of a field."""
+    if "\\" not in field:
+        name, colon, value = field.partition(":")
+    else:
+        end = _PART.match(field).end()
+        name, colon, value = field[:end], field[end : end + 1], field[end + 1 :]
+        name = _HIDDEN.sub(r"\1", name)
+    if ":" in value:
+        raise lines.error(rf"a colon too many in {field!r}; a colon of a name is written \:")
+    return name, value if colon else None
+
+
+def _number(value: str | None, name: str, lines: Lines) -> float:
+    if not value:
+        return 1.0
+    if not _NUMBER.fullmatch(value):
+        raise lines.error(f"the value {value!r} of {name!r} is not a number")
+    return float(value)

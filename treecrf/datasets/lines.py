@@ -1,0 +1,80 @@
+"""Text files line by line: paths or open files, compressed or not, with errors that say where."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+TextSource = str | os.PathLike | IO
+
+
+class Lines:
+    """The lines of a file, without their ends, one after another.
+
+    Parameters
+    ----------
+    source : path-like or file object
+        A file object gives bytes or text and stays open. Bytes that begin as gzip does are
+        decompressed.
+    encoding : str
+        Of bytes; one in which a line feed is one byte, such as UTF-8 and Latin-1.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the file.
+    number : int
+        Number of the line that iteration has reached, from 1.
+    """
+
+    def __init__(self, source: TextSource, encoding: str = "utf-8"):
+        self.source = source
+        self.encoding = encoding
+        is_path = isinstance(source, (str, os.PathLike))
+        self.name = os.fspath(source) if is_path else str(getattr(source, "name", "the file"))
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """Read; a byte order mark at the start is left out."""
+        with self._opened() as file:
+            try:
+                for line in file:
+                    self.number += 1
+                    text = line if isinstance(line, str) else self._decoded(line)
+                    yield text.rstrip("\r\n")
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise ValueError(
+                    f"{self.name}: damaged after line {self.number}: {error}"
+                ) from error
+
+    def error(self, message: str) -> ValueError:
+        """What is wrong with the line that iteration has reached."""
+        return ValueError(f"{self.name}, line {self.number}: {message}")
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            text = line.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            raise self.error(
+                f"byte {error.start} is not {self.encoding}: {error.reason}; "
+                "another encoding= may fit"
+            ) from None
+        return text.removeprefix("\ufeff") if self.number == 1 else text
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[Any]:
+        if not isinstance(self.source, (str, os.PathLike)):
+            yield _decompressed(self.source)
+            return
+        with open(self.source, "rb") as file:
+            yield _decompressed(file)
+
+
+def _decompressed(file: Any) -> Any:
+    """The file, or what it has compressed; streams that cannot look ahead are read as they are."""
+    is_gzip = hasattr(file, "peek") and file.peek(2)[:2] == b"\x1f\x8b"
+    return gzip.GzipFile(fileobj=file) if is_gzip else file

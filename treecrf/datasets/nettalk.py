@@ -1,0 +1,213 @@
+"""NETtalk: how English words are spoken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions, validate_params
+
+from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.sources import data_folder, labeled, locate
+
+N_WORDS = 1000
+# The dictionary of the UCI archive gives one word a single stress mark for nine letters.
+INCOMPLETE = "gunpowder"
+
+Word = tuple[str, str, str]
+
+
+def read_nettalk(file: TextSource) -> Iterator[Word]:
+    r"""Read the NETtalk dictionary, one word at a time.
+
+    The columns of a line, separated by tabs, are the word, its phonemes, its stresses, each with
+    one character for each letter, and whether the word is regular. What comes before a line of
+    dashes, the copyright notice, is left out, and so is the word ``gunpowder`` where its stresses
+    are incomplete.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Read as gzip if its first bytes say so.
+
+    Yields
+    ------
+    word : str
+        Small letters.
+    phonemes : str
+        A character for each letter; ``-`` where it is silent.
+    stresses : str
+        For each letter 0, 1 or 2 if it is a vowel's (no, primary or secondary stress), else ``<``
+        or ``>``, which point at the syllable's vowel.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line is not of this form; the message names file and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_nettalk
+    >>> list(read_nettalk(io.StringIO("aback\txb@k-\t0>1<<\t0\n")))
+    [('aback', 'xb@k-', '0>1<<')]
+    """
+    lines = Lines(file)
+    for line in _without_notice(lines):
+        columns = line.split("\t")
+        if columns[0] == INCOMPLETE and len(columns) > 2 and len(columns[2]) == 1:
+            continue
+        if len(columns) < 3 or len(set(map(len, columns[:3]))) > 1 or not columns[0]:
+            raise lines.error(
+                f"{line!r} is not a word, its phonemes and its stresses, of one length"
+            )
+        yield tuple(columns[:3])
+
+
+def _without_notice(lines: Lines) -> Iterator[str]:
+    notice = None
+    for line in lines:
+        if notice is None:
+            notice = "\t" not in line
+        if notice:
+            notice = not line.startswith("---")
+        elif line.strip():
+            yield line
+
+
+@validate_params(
+    {
+        "task": [StrOptions({"stress", "phoneme", "full"})],
+        "subset": [StrOptions({"train", "test"})],
+        "data_home": [str, os.PathLike, None],
+        "return_X_y": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def fetch_nettalk(
+    *,
+    task: str = "stress",
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[list[str], list]:
+    """Load words with the stress, the phoneme, or both, of each letter.
+
+    1000 words for training and 1000 for testing, from the dictionary of [1]_.
+
+    Parameters
+    ----------
+    task : {"stress", "phoneme", "full"}, default="stress"
+        What the labels are: one of 5 stresses; one of about 50 phonemes; or a phoneme and a
+        stress, such as ``"b>"``, about 130 different ones.
+    subset : {"train", "test"}, default="train"
+        Which words.
+    data_home : path-like, optional
+        Folder to read ``nettalk/nettalk.data`` from; if not given, the folder that the environment
+        variable ``TREECRF_DATA`` names. Without either, the file is downloaded, once, and kept in
+        a cache: ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of str, the words;
+        - target : list of str, or of lists of str for the full task, a label for each letter;
+        - split : ``"published"`` or ``"random"``, see the notes;
+        - filename : the path of the dictionary.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+    ValueError
+        If a file is not of the form expected; the message says where.
+    ImportError
+        If pooch is needed and not installed.
+
+    Notes
+    -----
+    Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research.
+
+    Where the folder has them, ``nettalk/stress.train.txt`` and ``stress.test.txt`` (on each line a
+    word, a tab, its stresses) choose the words: those of the papers on TREECRF [2]_. One of these
+    training words, *sagittarius*, is not in the dictionary and has only stresses. No public copy of
+    the lists is known. Without them the words are the first and the second thousand of
+    ``numpy.random.RandomState(0).permutation(n)`` over the different words of the dictionary in
+    its order. Accuracies on the two splits cannot be compared: compare values of ``split``.
+
+    A word with several entries in the dictionary has the first, with the published words the first
+    with the published stresses.
+
+    References
+    ----------
+    .. [1] T. J. Sejnowski, C. R. Rosenberg, "Parallel networks that learn to pronounce English
+       text", Complex Systems 1, 1987.
+    .. [2] T. G. Dietterich, G. Hao, A. Ashenfelter, "Gradient tree boosting for training
+       conditional random fields", JMLR 9, 2008.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_nettalk
+    >>> words = fetch_nettalk(task="full")  # doctest: +SKIP
+    >>> words.data[0], words.target[0]  # doctest: +SKIP
+    ('to', ['t>', 'x0'])
+    """
+    path = locate("nettalk/nettalk.data", data_home)
+    folder = data_folder(data_home)
+    chosen = None if folder is None else folder / "nettalk" / f"stress.{subset}.txt"
+    if chosen is not None and chosen.is_file():
+        words, split = _published(chosen, path, task), "published"
+    else:
+        words, split = _random(path, subset), "random"
+    data = [word for word, _, _ in words]
+    target = [_labels(phonemes, stresses, task) for _, phonemes, stresses in words]
+    return labeled(data, target, return_X_y, split=split, filename=str(path))
+
+
+def _labels(phonemes: str, stresses: str, task: str) -> str | list[str]:
+    if task == "full":
+        return list(map("".join, zip(phonemes, stresses, strict=True)))
+    return stresses if task == "stress" else phonemes
+
+
+def _published(chosen: Path, dictionary: Path, task: str) -> list[Word]:
+    """The chosen words; without those that lack what the task needs."""
+    phonemes: dict[tuple[str, str], str] = {}
+    for word, sounds, stresses in read_nettalk(dictionary):
+        phonemes.setdefault((word, stresses), sounds)
+    words = []
+    for word, stresses in _read_stresses(chosen):
+        sounds = phonemes.get((word, stresses), "")
+        if sounds or task == "stress":
+            words.append((word, sounds, stresses))
+    return words
+
+
+def _read_stresses(path: Path) -> Iterator[list[str]]:
+    lines = Lines(path)
+    for line in lines:
+        columns = line.split("\t")
+        if len(columns) != 2 or len(columns[0]) != len(columns[1]) or not columns[0]:
+            raise lines.error(f"{line!r} is not a word and its stresses, of one length")
+        yield columns
+
+
+def _random(dictionary: Path, subset: str) -> list[Word]:
+    words: dict[str, Word] = {}
+    for entry in read_nettalk(dictionary):
+        words.setdefault(entry[0], entry)
+    if len(words) < 2 * N_WORDS:
+        raise ValueError(f"{dictionary} has {len(words)} words; {2 * N_WORDS} are needed")
+    entries = list(words.values())
+    order = np.random.RandomState(0).permutation(len(entries))
+    start = N_WORDS * (subset == "test")
+    return [entries[i] for i in order[start : start + N_WORDS]]

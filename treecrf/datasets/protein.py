@@ -1,0 +1,142 @@
+"""Secondary structure of proteins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions, validate_params
+
+from treecrf.datasets.lines import Lines, TextSource
+from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.windows import read_windows
+
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+# In the order of the papers' label numbers.
+STRUCTURES = {"_": "coil", "e": "sheet", "h": "helix"}
+
+
+def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
+    r"""Read proteins in the form of the UCI archive, one at a time.
+
+    A line holds a residue and its structure. ``<>`` starts a protein, ``end`` or ``<end>`` may end
+    it; lines that begin with ``#`` and blank lines mean nothing.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Read as gzip if its first bytes say so.
+
+    Yields
+    ------
+    residues : str
+        A letter for each residue.
+    structures : str
+        For each residue ``h`` (helix), ``e`` (sheet) or ``_`` (coil).
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line is not of this form; the message names file and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_protein
+    >>> list(read_protein(io.StringIO("<>\nG _\nV e\nend\n<>\nL h\nend\n")))
+    [('GV', '_e'), ('L', 'h')]
+    """
+    lines = Lines(file)
+    protein: list[list[str]] | None = None
+    for line in lines:
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if words in (["<>"], ["end"], ["<end>"]):
+            if protein:
+                yield tuple(map("".join, zip(*protein, strict=True)))
+            protein = [] if words == ["<>"] else None
+        elif protein is None:
+            raise lines.error(f"{line!r} where a protein should start with <>")
+        elif len(words) != 2 or len(words[0]) != 1 or words[1] not in STRUCTURES:
+            raise lines.error(f"{line!r} is not a residue and its structure, one of h, e, _")
+        else:
+            protein.append(words)
+    if protein:
+        yield tuple(map("".join, zip(*protein, strict=True)))
+
+
+@validate_params(
+    {
+        "subset": [StrOptions({"train", "test"})],
+        "data_home": [str, os.PathLike, None],
+        "return_X_y": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def fetch_protein(
+    *,
+    subset: str = "train",
+    data_home: str | os.PathLike | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[list[str], list[str]]:
+    """Load proteins with the structure of each residue.
+
+    The data of [1]_, as the papers on TREECRF have them: 111 proteins with 18,105 residues for
+    training, 17 with 3,520 for testing. The published features are a window of 5 residues to each
+    side, ``window=5``.
+
+    Parameters
+    ----------
+    subset : {"train", "test"}, default="train"
+        Which proteins.
+    data_home : path-like, optional
+        Folder to read ``protein/sparse.protein.11.train`` and ``.test`` from; if not given, the
+        folder that the environment variable ``TREECRF_DATA`` names. Without either, the file is
+        downloaded, once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)``.
+
+    Returns
+    -------
+    Bunch, or (list, list)
+        With these attributes:
+
+        - data : list of str, the residues as letters;
+        - target : list of str, a structure for each residue: ``_``, ``e`` or ``h``;
+        - target_names : dict of these letters to their names;
+        - filename : the path that was read.
+
+    Raises
+    ------
+    OSError
+        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+    ImportError
+        If pooch is needed and not installed.
+
+    Notes
+    -----
+    Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research. The files of
+    windows are those that the SMILE library has among its tests; residues are read back from the
+    windows. The labels 0, 1 and 2 of the files are ``_``, ``e`` and ``h`` here.
+
+    References
+    ----------
+    .. [1] N. Qian, T. J. Sejnowski, "Predicting the secondary structure of globular proteins using
+       neural network models", Journal of Molecular Biology 202, 1988.
+
+    Examples
+    --------
+    >>> from treecrf.datasets import fetch_protein
+    >>> proteins = fetch_protein(subset="test")  # doctest: +SKIP
+    >>> len(proteins.data), proteins.data[0][:9]  # doctest: +SKIP
+    (17, 'ENLKLGFLV')
+    """
+    path = locate(f"protein/sparse.protein.11.{subset}", data_home)
+    residues, numbers = read_windows(path, AMINO_ACIDS, left=5)
+    letters = str.maketrans("012", "".join(STRUCTURES))
+    target = [text.translate(letters) for text in numbers]
+    return labeled(residues, target, return_X_y, target_names=dict(STRUCTURES), filename=str(path))

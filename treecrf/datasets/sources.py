@@ -1,0 +1,148 @@
+"""Where the files of the data sets are: in a folder of the user's, or downloaded into a cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from sklearn.utils import Bunch
+
+FOLDER_VARIABLE = "TREECRF_DATA"
+
+_GITHUB = "https://raw.githubusercontent.com"
+# At a commit each, so that an address keeps its content.
+_CONLL = f"{_GITHUB}/teropa/nlp/f89bc5a15b516208de1cfe2abe9692b7ed9a43e2/resources/corpora"
+_NETTALK = f"{_GITHUB}/yamato796/nettalk/6f15f80248a5481d2d7a3b028e70b5c1e321d51f"
+_OCCUPANCY = f"{_GITHUB}/LuisM78/Occupancy-detection-data/ba2b1d7b53a71292ff61b867d3e16f0e539c7eb6"
+_PAPERS = (
+    f"{_GITHUB}/haifengl/smile/aabe6ceb6673c3b688518ff13e7f1b3422b75112"
+    "/base/src/test/resources/data/sequence"
+)
+
+
+class Download(NamedTuple):
+    """An address, and the SHA-256 of what it serves."""
+
+    url: str
+    sha256: str
+
+
+DOWNLOADS = {
+    "conll2000/train.txt": Download(
+        f"{_CONLL}/conll2000/train.txt",
+        "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
+    ),
+    "conll2000/test.txt": Download(
+        f"{_CONLL}/conll2000/test.txt",
+        "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
+    ),
+    "conll2002/esp.train": Download(
+        f"{_CONLL}/conll2002/esp.train",
+        "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
+    ),
+    "conll2002/esp.testa": Download(
+        f"{_CONLL}/conll2002/esp.testa",
+        "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
+    ),
+    "conll2002/esp.testb": Download(
+        f"{_CONLL}/conll2002/esp.testb",
+        "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
+    ),
+    "hyphen/sparse.hyphen.6.train": Download(
+        f"{_PAPERS}/sparse.hyphen.6.train",
+        "fc78495fffdc58af1d460e7c4495ed66dab75b5452c0373fa71db36ad73889ea",
+    ),
+    "hyphen/sparse.hyphen.6.test": Download(
+        f"{_PAPERS}/sparse.hyphen.6.test",
+        "df44971920be5e81219640163bab9657db39ceae54eebd4a99f50609bd354d85",
+    ),
+    "nettalk/nettalk.data": Download(
+        f"{_NETTALK}/nettalk.data",
+        "ef4ca3fb591ccccddd7d4236f0e4f12fe07dc404ea25e6c9ccee16771ae75f18",
+    ),
+    "occupancy/datatraining.txt": Download(
+        f"{_OCCUPANCY}/datatraining.txt",
+        "b2c4d0ce2b9e4e453c476f7125ef31aeec2d1f5c7f5572d0e80de3df6521ab56",
+    ),
+    "occupancy/datatest.txt": Download(
+        f"{_OCCUPANCY}/datatest.txt",
+        "1b92c7c1b2838963464fa891a610cf3c5db4becb7189189b29b330107a584c7f",
+    ),
+    "occupancy/datatest2.txt": Download(
+        f"{_OCCUPANCY}/datatest2.txt",
+        "d026d1bd5aeccd4aff4f3b3710d48e40613bd5fc370db7e61bbdcaa50d985095",
+    ),
+    "protein/sparse.protein.11.train": Download(
+        f"{_PAPERS}/sparse.protein.11.train",
+        "0f572b17b3d0653bc8abef5f5df640bafb73673768f8023b2f714ac7e8b0b586",
+    ),
+    "protein/sparse.protein.11.test": Download(
+        f"{_PAPERS}/sparse.protein.11.test",
+        "aa5d559fb07cbe93377943a4fcc3fd1b2bebd61aa78bc550318735f4dff6bb55",
+    ),
+}
+
+
+def data_folder(data_home: str | os.PathLike | None) -> Path | None:
+    """The folder that the argument or the environment names, if any."""
+    folder = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
+    return Path(folder) if folder else None
+
+
+def locate(name: str, data_home: str | os.PathLike | None = None) -> Path:
+    """Find a file of a data set.
+
+    Parameters
+    ----------
+    name : str
+        One of `DOWNLOADS`.
+    data_home : path-like, optional
+        Folder to read from. If not given, the folder that the environment variable
+        ``TREECRF_DATA`` names; without that, the file is downloaded, once, into a cache.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not have the file.
+    ImportError
+        If pooch is needed and not installed.
+    OSError
+        If the download fails.
+    """
+    folder = data_folder(data_home)
+    if folder is None:
+        return _downloaded(name)
+    path = folder / name
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; it can be had from {DOWNLOADS[name].url}")
+    return path
+
+
+def _downloaded(name: str) -> Path:
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            f'the download needs pooch: pip install "treecrf[datasets]"; {_by_hand(name)}'
+        ) from error
+    url, checksum = DOWNLOADS[name]
+    place = Path(pooch.os_cache("treecrf"), name)
+    try:
+        return Path(pooch.retrieve(url, f"sha256:{checksum}", place.name, place.parent))
+    except (OSError, ValueError) as error:
+        raise OSError(f"the download failed: {error}; {_by_hand(name)}") from error
+
+
+def _by_hand(name: str) -> str:
+    return (
+        f"or get {DOWNLOADS[name].url} by another way, put it into a folder as {name}, and name "
+        f"the folder with data_home= or the environment variable {FOLDER_VARIABLE}"
+    )
+
+
+def labeled(data: list, target: list, return_X_y: bool, **fields: object) -> Bunch | tuple:
+    """What the functions that fetch return: two lists, or a Bunch with more in it."""
+    if return_X_y:
+        return data, target
+    return Bunch(data=data, target=target, **fields)

@@ -1,0 +1,117 @@
+"""The sparse format of the TREECRF papers: which boolean features are true at a position."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.datasets.lines import Lines, TextSource
+
+MOST_FEATURES = np.iinfo(np.int32).max
+_WHOLE = re.compile("[0-9]{1,18}")
+
+
+def read_sparse(
+    file: TextSource,
+) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
+    r"""Read sequences in the sparse format of the TREECRF papers, one at a time.
+
+    The first line holds the numbers of sequences, labels and features. Every other line is a
+    position: the number of its sequence and its own in the sequence, both from 1, how many
+    features are true, which ones, from 0, and the label, from 0. Blank lines mean nothing.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Read as gzip if its first bytes say so.
+
+    Yields
+    ------
+    x : bool CSR array (n_positions, n_features)
+        Features.
+    y : int array (n_positions,)
+        Labels.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line is not of this form, or sequences are missing; the message names file and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_sparse
+    >>> text = "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n\n2 1 0 1\n"
+    >>> for x, y in read_sparse(io.StringIO(text)):
+    ...     print(x.toarray().astype(int).tolist(), y)
+    [[1, 0, 0, 1], [0, 1, 0, 0]] [1 0]
+    [[0, 0, 0, 0]] [1]
+    """
+    lines = Lines(file)
+    rows = (_integers(line, lines) for line in lines if line.strip())
+    n_sequences, n_labels, n_features = _header(next(rows, None), lines)
+    number = 1
+    features: list[list[int]] = []
+    labels: list[int] = []
+    for row in rows:
+        if labels and row[:2] == [number + 1, 1]:
+            yield _matrix(features, n_features), np.array(labels)
+            number, features, labels = number + 1, [], []
+        if row[:2] != [number, len(labels) + 1]:
+            raise lines.error(
+                f"sequence and position are {row[:2]}, expected {[number, len(labels) + 1]}"
+                + (f" or {[number + 1, 1]}" if labels else "")
+            )
+        features.append(_features(row, n_features, lines))
+        labels.append(_label(row, n_labels, lines))
+    if labels:
+        yield _matrix(features, n_features), np.array(labels)
+    n_read = number if labels else 0
+    if n_read != n_sequences:
+        raise lines.error(f"the file ends after {n_read} of {n_sequences} sequences")
+
+
+def _integers(line: str, lines: Lines) -> list[int]:
+    words = line.split()
+    if not all(map(_WHOLE.fullmatch, words)):
+        raise lines.error(f"{line!r} is not a line of whole numbers")
+    return list(map(int, words))
+
+
+def _header(row: list[int] | None, lines: Lines) -> list[int]:
+    if row is None or len(row) != 3:
+        raise lines.error("expected the numbers of sequences, labels and features")
+    if row[2] > MOST_FEATURES:
+        raise lines.error(f"{row[2]} features; there can be {MOST_FEATURES}")
+    return row
+
+
+def _features(row: list[int], n_features: int, lines: Lines) -> list[int]:
+    features = row[3:-1]
+    if len(row) < 4 or row[2] != len(features):
+        raise lines.error(
+            "expected: sequence, position, number of features, that many features, label"
+        )
+    if max(features, default=0) >= n_features:
+        raise lines.error(f"feature {max(features)}; the first line says {n_features} features")
+    if len(set(features)) < len(features):
+        raise lines.error("a feature occurs twice")
+    return features
+
+
+def _label(row: list[int], n_labels: int, lines: Lines) -> int:
+    if row[-1] >= n_labels:
+        raise lines.error(f"label {row[-1]}; the first line says {n_labels} labels")
+    return row[-1]
+
+
+def _matrix(features: list[list[int]], n_features: int) -> sparse.csr_array:
+    ends = np.cumsum([0, *map(len, features)])
+    columns = np.array([column for row in features for column in sorted(row)], dtype=np.int32)
+    values = np.ones(len(columns), dtype=bool)
+    return sparse.csr_array((values, columns, ends), shape=(len(features), n_features))
