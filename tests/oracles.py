@@ -335,7 +335,11 @@ def window_test_missing(
     """
     known = categories or {}
     missing = [
-        [_is_missing(sequence, t, test, known) for sequence in sequences for t in range(len(sequence))]
+        [
+            _is_missing(sequence, t, test, known)
+            for sequence in sequences
+            for t in range(len(sequence))
+        ]
         for test in tests
     ]
     n_positions = sum(len(sequence) for sequence in sequences)

@@ -16,8 +16,8 @@ from sklearn.base import clone
 import treecrf
 from treecrf import TreeCRF
 from treecrf.crf import ChainObjective
+from treecrf.inputs import as_sequences
 from treecrf.progress import Progress
-from treecrf.sequences import as_sequences
 
 
 def small(**parameters) -> TreeCRF:
@@ -620,6 +620,7 @@ BAD_PARAMETERS = {
     "subsample": [0, 1.1, None],
     "max_bins": [1, 256, 10.0],
     "missing": ["mean", None],
+    "categorical_features": ["all", 1],
     "init": ["one", None],
     "beam_width": [0, -1, 1.5, "10"],
     "beam": ["one-pass", None],

@@ -163,9 +163,7 @@ def assert_same_nodes(grown, nodes, bins, n_bins):
     """Compare every field of every node; the kernel counts bins without a test too."""
     tests = np.append(bins, n_bins + np.arange(1000))
     inner = np.array([node.test >= 0 for node in nodes])
-    expected = {
-        name: [getattr(node, name) for node in nodes] for name in nodes[0]._fields
-    }
+    expected = {name: [getattr(node, name) for node in nodes] for name in nodes[0]._fields}
     expected = {
         name: values if name == "surrogates" else np.array(values)
         for name, values in expected.items()
