@@ -131,3 +131,34 @@ def test_a_long_table_is_a_list_of_its_parts(name, form):
         expected, log_q = listed.decode(X)
         np.testing.assert_array_equal(labels, np.concatenate(expected))
         np.testing.assert_array_equal(log_p, log_q)
+        pairs = model.predict_pairwise_proba(table, **given)
+        assert_equal_arrays(pairs, listed.predict_pairwise_proba(X))
+        np.testing.assert_array_equal(
+            model.predict_log_likelihood(table, Y, **given), listed.predict_log_likelihood(X, y)
+        )
+        assert model.score(table, Y, **given) == listed.score(X, y) == (predicted == Y).mean()
+
+
+@every()
+def test_missing_symbols_have_many_forms(name):
+    words, y = gapped(ROOM, 0), cut(Y)
+    expected = clone(FAMILY[name]).fit(cut(words), y).predict_proba(cut(words))
+    objects = np.array(words, dtype=object)
+    mask = np.array([word is None for word in words])
+    masked = np.ma.masked_array(ROOM, mask)
+    nans = np.array([np.nan if word is None else word for word in words], dtype=object)
+    numbers = [None if word is None else ord(word[0]) for word in words]
+    for same in (objects, nans, masked, [np.nan if n is None else n for n in numbers], numbers):
+        model = clone(FAMILY[name]).fit(cut(same), y)
+        assert_equal_arrays(model.predict_proba(cut(same)), expected)
+
+
+@every(BOOSTED)
+def test_an_unseen_symbol_is_a_missing_one(name):
+    words = gapped(ROOM, 0)
+    for trained_on in (ROOM.tolist(), words):
+        model = clone(FAMILY[name]).fit(cut(trained_on), cut(Y))
+        unseen = ["mansard" if word is None else word for word in words]
+        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(cut(unseen)))
+        half = [*cut(unseen)[:7], *cut(words)[7:]]
+        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(half))
