@@ -18,7 +18,7 @@ from scipy import sparse
 
 from treecrf import TreeCRF
 from treecrf.inputs import as_sequences
-from treecrf.sequences import PIECE_BYTES
+from treecrf.sequences import CATEGORY, NUMBER, PIECE_BYTES, Sequences, offsets_of
 from treecrf.values import characters
 
 
@@ -287,6 +287,59 @@ def test_pieces_hold_whole_sequences_in_order():
         np.testing.assert_array_equal(joined, np.concatenate(flat))
 
 
+class Lazy(Sequences):
+    """A table that is made when it is asked for, as from a file, two sequences at a time."""
+
+    def __init__(self, make, offsets, **description):
+        super().__init__(form="dense", offsets=offsets, dtype=np.dtype(float), **description)
+        object.__setattr__(self, "make", make)
+
+    def rows(self, first, last):
+        return self.make()[self.offsets[first] : self.offsets[last]]
+
+    def pieces(self):
+        for first in range(0, self.n_sequences, 2):
+            last = min(first + 2, self.n_sequences)
+            yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
+
+
+def test_a_table_may_be_read_when_it_is_asked_for():
+    rng = np.random.default_rng(10)
+    lengths = rng.integers(1, 9, 11)
+    rooms = rng.choice(["attic", "bath", "cellar"], lengths.sum())
+    heat = rng.normal(size=len(rooms))
+    y = np.where(rooms == "bath", "x", "y")
+    codes = 1.0 + np.searchsorted(["attic", "bath", "cellar"], rooms)
+    description = {
+        "n_features": 2,
+        "kinds": np.array([CATEGORY, NUMBER], dtype=np.uint8),
+        "categories": {0: np.array(["attic", "bath", "cellar"])},
+    }
+    offsets = offsets_of(lengths)
+    lazy = Lazy(lambda: np.column_stack([codes, heat]), offsets, **description)
+    table = np.column_stack([rooms.astype(object), heat])
+    crf = small().fit(lazy, y, lengths=lengths)
+    expected = small().fit(table, y, lengths=lengths)
+    np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(lazy)), expected.predict_proba(table, lengths=lengths)
+    )
+    # Categories of another reading get the codes of the model's.
+    others = {"categories": {0: np.array(["attic", "balcony", "bath", "cellar"])}}
+    shifted = np.column_stack([np.where(codes > 1, codes + 1, 2), heat])
+    other = Lazy(lambda: shifted, offsets, **description | others)
+    unseen = np.where(rooms == "attic", "balcony", rooms).astype(object)
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(other)),
+        crf.predict_proba(np.column_stack([unseen, heat]), lengths=lengths),
+    )
+    wrong = Lazy(lambda: shifted, offsets, n_features=2)
+    with pytest.raises(TypeError, match="feature 0 was a category in training, X holds a number"):
+        crf.predict(wrong)
+    with pytest.raises(ValueError, match="X has 3 features, the model was trained with 2"):
+        crf.predict(Lazy(lambda: shifted, offsets, n_features=3))
+
+
 T = np.zeros((2, 2))
 INF = np.array([[1.0, np.nan], [np.inf, 4]])
 BAD_X = {
@@ -500,6 +553,18 @@ def test_prediction_refuses_another_width_or_form(trained, tables):
             trained.predict([np.zeros((2, width))])
     with pytest.raises(ValueError, match="X holds no sequences"):
         trained.predict([])
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_other_numbers_than_0_and_1_are_no_booleans(store):
+    X = [store(np.eye(3, dtype=bool)[:, :2]), store(np.eye(2, dtype=bool))]
+    crf = small().fit(X, ["xyx", "yx"])
+    expected = np.concatenate(crf.predict_proba(X))
+    same = [store(table.astype(float)) for table in X]
+    np.testing.assert_array_equal(np.concatenate(crf.predict_proba(same)), expected)
+    odd = [same[0], store(np.array([[1.0, 0.0], [np.nan, 0.7]]))]
+    with pytest.raises(TypeError, match=r"sequence 1, position 1, feature 1: 0.7 is neither 0 nor"):
+        crf.predict(odd)
 
 
 @settings(max_examples=150)

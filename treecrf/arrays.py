@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 from treecrf.cells import CellReader, Rule
 from treecrf.cuts import Cut, offsets_of_items
 from treecrf.sequences import (
+    BOOLEAN,
     CATEGORY,
     NUMBER,
     ListedSequences,
@@ -92,6 +93,7 @@ def _read_tables(
         read = _read_sparse_columns if form == "sparse" else _read_columns
         return read(items, offsets, trained_on, categorical)
     _refuse_infinite(items, offsets)
+    _refuse_no_booleans(items, offsets, trained_on)
     dtype = np.result_type(*{item.dtype for item in items})
     description = {"form": form, "offsets": offsets, "n_features": width, "dtype": dtype}
     if cut.is_long:
@@ -230,25 +232,56 @@ def describe(item: Any) -> str:
 
 
 def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
-    starts = offsets if len(items) > 1 else [0]
-    for start, item in zip(starts, items, strict=False):
-        if item.dtype.kind != "f":
-            continue
-        values = item.data if sparse.issparse(item) else item
-        # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum(dtype=np.float64)):
-                continue
-        bad = np.isinf(values)
-        if not bad.any():
-            continue
-        if sparse.issparse(item):
-            t, feature = (int(axis[bad][0]) for axis in (item.tocoo().row, item.indices))
-            value = values[bad][0]
-        else:
-            t, feature = (int(axis[0]) for axis in np.nonzero(bad))
-            value = values[t, feature]
+    found = _find(items, lambda values, _: _are_infinite(values))
+    if found is not None:
+        position, feature, value = found
         raise ValueError(
-            f"{place_of(int(start) + t, offsets)}, feature {feature}: {value} is infinite; "
-            "expected a finite number, or NaN for a missing value"
+            f"{place_of(position, offsets)}, feature {feature}: {value} is infinite; expected a "
+            "finite number, or NaN for a missing value"
         )
+
+
+def _are_infinite(values: np.ndarray) -> np.ndarray | None:
+    # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+            return None
+        return np.isinf(values.astype(np.float64, copy=False))
+
+
+def _refuse_no_booleans(items: list, offsets: np.ndarray, trained_on: Trained | None) -> None:
+    """Refuse numbers other than 0 and 1 where training had booleans."""
+    if trained_on is None or not (trained_on.kinds == BOOLEAN).any():
+        return
+    boolean = trained_on.kinds == BOOLEAN
+
+    def are_others(values: np.ndarray, columns: Any) -> np.ndarray | None:
+        if values.dtype.kind == "b":
+            return None
+        return boolean[columns] & (values != 0) & (values != 1) & (values == values)
+
+    found = _find(items, are_others)
+    if found is not None:
+        position, feature, value = found
+        raise TypeError(
+            f"{place_of(position, offsets)}, {trained_on.column(feature)}: {value} is neither 0 "
+            "nor 1; in training the column held booleans"
+        )
+
+
+def _find(items: list, are_bad: Callable) -> tuple[int, int, Any] | None:
+    """Position, column and value of the first that is bad.
+
+    ``are_bad`` is a function of values and their columns.
+    """
+    start = 0
+    for item in items:
+        is_sparse = sparse.issparse(item)
+        values, columns = (item.data, item.indices) if is_sparse else (item, slice(None))
+        bad = are_bad(values, columns)
+        if bad is not None and bad.any():
+            place = np.unravel_index(np.argmax(bad), bad.shape)
+            row, column = (item.tocoo().row[place], columns[place]) if is_sparse else place
+            return start + int(row), int(column), values[place]
+        start += item.shape[0]
+    return None
