@@ -233,7 +233,8 @@ class Encoder:
 
     def _fit_codes(self) -> np.ndarray:
         """Which columns are categories with so few values that a byte tells them apart."""
-        return self.columns.is_category & (self.columns.n_tests <= MOST_CODES)
+        n_tests = self.columns.n_tests
+        return self.columns.is_category & (n_tests > 0) & (n_tests <= MOST_CODES)
 
     def _has_boundary_code(self) -> bool:
         """Whether a code column of its own tells the boundary."""
