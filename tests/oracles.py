@@ -404,7 +404,7 @@ class NaiveNode(NamedTuple):
 
     A leaf has ``test``, ``true_child`` and ``false_child`` -1 and gain 0. Every node has a value,
     the one it has (or would have) as a leaf, learning rate included. ``share`` is the part of the
-    rows' weight that passes a window test, of those that answer it; 0 in other nodes. Surrogates
+    weight that passes a window test, of the examples that answer it; 0 in other nodes. Surrogates
     are pairs (test, whether those that fail it pass for those that pass the node's test).
     """
 
@@ -482,10 +482,9 @@ class _Examples:
         """
         return parts.astype(float) @ np.stack([self.target, self.weight, self.count], axis=1)
 
-    def row_weight(self, parts: np.ndarray) -> float:
-        """Return the weight of parts of the rows, contexts not counted."""
-        _, first = np.unique(self.position * (parts > 0) - (parts == 0), return_index=True)
-        return float((parts * self.position_weight)[first].sum())
+    def weight_of(self, parts: np.ndarray) -> float:
+        """Return the weight of parts of the examples, as that of their positions."""
+        return float((parts * self.position_weight).sum())
 
 
 def _materialize(
@@ -567,8 +566,8 @@ class _Grower:
         failed = parts * ~self.examples.truth[test] * ~self.examples.missing[test]
         missing = parts * self.examples.missing[test]
         if test < len(self.gaps.missing):
-            passing = self.examples.row_weight(passed)
-            share = passing / (passing + self.examples.row_weight(failed))
+            passing = self.examples.weight_of(passed)
+            share = passing / (passing + self.examples.weight_of(failed))
             if self.gaps.method == "surrogate" and self.gaps.is_open[test]:
                 surrogates = self.surrogates(parts, test)
                 missing_pass = missing * self.follow(test, surrogates, share)

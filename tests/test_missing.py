@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import GAPPED_STORAGES, gapped_sequences
+from test_evaluate import Trained
 from test_tree import LENGTHS, WINDOWS, Planes, Positions, Setting
 
 import treecrf.encoding
@@ -66,3 +67,36 @@ def test_examples_in_planes(method, kind, seed):
     planes = Planes(positions, 1 + seed % 3, rng)
     for _ in range(2):
         planes.check(rng)
+
+
+class TrainedOnGaps(Trained):
+    """A forest grown on noise, where values are missing."""
+
+    def __init__(self, kind, seed, *, rate=0.2, lengths=(9, 1, 14, 3, 60), **options):
+        rng = np.random.default_rng(seed)
+        self.kind = kind
+        self.grow(gapped_sequences(kind, rng, lengths, rate), rng, seed, **options)
+
+    def new_sequences(self, rate, lengths=(1, 30, 2, 50)):
+        return gapped_sequences(self.kind, np.random.default_rng(99), lengths, rate, new=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"order": 0, "window": (2, 0)}, {"order": 2, "n_labels": 3}]
+)
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
+    trained = TrainedOnGaps(kind, 1, missing=method, **options)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
+
+
+@pytest.mark.parametrize("rates", [(0.0, 0.3), (0.2, 0.0), (0.3, 0.6), (0.0, 1.0), (0.2, 1.0)])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_new_sequences(method, kind, rates):
+    """Values may be missing in training or at prediction alone."""
+    trained = TrainedOnGaps(kind, 2, missing=method, rate=rates[0], n_labels=3)
+    new = trained.new_sequences(rates[1])
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))

@@ -179,7 +179,7 @@ def assert_same_nodes(grown, nodes, bins, n_bins):
 def assert_same_surrogates(grown, nodes, bins):
     surrogates = [surrogate for node in nodes for surrogate in node.surrogates]
     tests = [bins[test] for test, _ in surrogates]
-    np.testing.assert_array_equal(grown["surrogate"], tests)
+    np.testing.assert_array_equal(grown["surrogate_test"], tests)
     np.testing.assert_array_equal(grown["reversed"], [is_reversed for _, is_reversed in surrogates])
 
 

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 cdef extern from "_simd.h" nogil:
-    int count_bits(uint64_t word)
+    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
     int lowest_bit(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
     Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
@@ -31,12 +31,15 @@ cdef class RowSets:
         Words of a set of bits.
     most_sets : int
     position_of_row : int32 array (64 * n_words,)
+    depth : uint8 array (n_positions,)
+        Rows of one depth have the same number of examples.
     """
 
-    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t most_sets, position_of_row):
+    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t most_sets, position_of_row, depth):
         self.n_words = n_words
         self.most_sets = most_sets
         self.position_of_row = position_of_row
+        self.depth = depth
         self.sets = <RowSet *> calloc(most_sets, sizeof(RowSet))
         self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
         if self.sets == NULL or self.rows == NULL:
@@ -50,8 +53,17 @@ cdef class RowSets:
         free(self.sets)
         free(self.rows)
 
-    cdef void begin(self, const double[::1] position_weights) noexcept nogil:
-        """Forget all sets; positions weigh 1 if no weights are given."""
+    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
+                    const double[::1] position_weights) noexcept nogil:
+        """Forget all sets.
+
+        Parameters
+        ----------
+        rows_of_depth : (order + 1, n_words)
+        position_weights : (n_positions,) or None
+            1 by default.
+        """
+        self.rows_of_depth = rows_of_depth
         self.position_weights = position_weights
         self.n_sets = 0
         self.failed = False
@@ -72,26 +84,32 @@ cdef class RowSets:
         cdef const Fraction *fractions = rows.fractions
         rows.weight = 0.0
         for i in range(rows.n_fractions):
-            rows.weight += fractions[i].weight * self._position_weight(fractions[i].row)
+            rows.weight += fractions[i].weight * self._weight_of(fractions[i].row)
         rows.weight = rows.weight / WHOLE + self._weigh_whole(rows)
 
     cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil:
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
         cdef uint64_t word
         cdef double weight = 0.0
         if self.position_weights is None:
-            return rows.n_whole
+            weight = self.n_examples[order] * rows.n_whole
+            for i in range(order):
+                weight += ((self.n_examples[i] - self.n_examples[order])
+                           * count_common(rows.whole, &self.rows_of_depth[i, 0], self.n_words))
+            return weight
         for i in range(self.n_words):
             word = rows.whole[i]
             while word:
-                weight += self._position_weight(<int32_t> (64 * i + lowest_bit(word)))
+                weight += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
                 word &= word - 1
         return weight
 
-    cdef inline double _position_weight(self, int32_t row) noexcept nogil:
-        if self.position_weights is None:
-            return 1.0
-        return self.position_weights[self.position_of_row[row]]
+    cdef inline double _weight_of(self, int32_t row) noexcept nogil:
+        cdef int32_t position = self.position_of_row[row]
+        cdef double weight = self.n_examples[self.depth[position]]
+        if self.position_weights is not None:
+            weight *= self.position_weights[position]
+        return weight
 
     cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil:
         self._make_room(target, source.n_fractions)
@@ -152,26 +170,21 @@ cdef class RowSets:
         """Move a share of each row to one set, and the rest to another."""
         cdef Py_ssize_t n = rows.n_whole + rows.n_fractions
         cdef uint32_t share_in_units = <uint32_t> rint(share * WHOLE)
-        cdef double moved = 0.0
+        cdef double moved
         if n == 0:
             return
         self._make_room(passed, passed.n_fractions + n)
         self._make_room(failed, failed.n_fractions + n)
         if self.failed:
             return
-        if 0 < share_in_units < WHOLE:
-            moved = self._give_whole(rows, share_in_units, passed, failed)
-        else:
-            # What would part them comes to nothing: they stay whole.
-            moved = self._weigh_whole(rows) if share_in_units else 0.0
-            self.join(rows, passed if share_in_units else failed)
+        moved = self._give_whole(rows, share_in_units, passed, failed)
         moved += self._give_parts(rows, share_in_units, passed, failed)
         passed.weight += moved
         failed.weight += rows.weight - moved
 
     cdef double _give_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
                             RowSet *failed) noexcept nogil:
-        """Part the weight of rows that were whole; returns what passes."""
+        """Part the weight of rows that were whole; returns the weight that passes."""
         cdef Py_ssize_t i, n = rows.n_whole
         cdef Fraction *to_passed = passed.fractions + passed.n_fractions
         cdef Fraction *to_failed = failed.fractions + failed.n_fractions
@@ -180,14 +193,14 @@ cdef class RowSets:
         for i in range(n):
             to_passed[i] = Fraction(self.rows[i], share)
             to_failed[i] = Fraction(self.rows[i], WHOLE - share)
-            moved += self._position_weight(self.rows[i])
-        passed.n_fractions += n
-        failed.n_fractions += n
+            moved += self._weight_of(self.rows[i])
+        passed.n_fractions += n * (share > 0)
+        failed.n_fractions += n * (share < WHOLE)
         return moved * share / WHOLE
 
     cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
                             RowSet *failed) noexcept nogil:
-        """Part the weight of the others; what comes to nothing is dropped."""
+        """The same for the others; what comes to nothing is dropped."""
         cdef Py_ssize_t i
         cdef const Fraction *fractions = rows.fractions
         cdef Fraction *to_passed = passed.fractions
@@ -201,7 +214,7 @@ cdef class RowSets:
             to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
             n_passed += weight > 0
             n_failed += weight < fractions[i].weight
-            moved += weight * self._position_weight(fractions[i].row)
+            moved += weight * self._weight_of(fractions[i].row)
         passed.n_fractions = n_passed
         failed.n_fractions = n_failed
         return moved / WHOLE

@@ -27,7 +27,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf._features cimport Features
-from treecrf._members cimport WHOLE, RowSet, RowSets
+from treecrf._members cimport WHOLE, RowSet, RowSets, round_value, value_of_part
 from treecrf._surrogates cimport Ranking, Side, SurrogateSearch
 
 cdef extern from "_simd.h" nogil:
@@ -56,9 +56,6 @@ cdef enum:
     MISSING = 0
     FOUND = 1
     N_SCRATCH_SETS = 2
-
-# Leaf values are rounded to multiples of 2**-40, so that sums of scores are exact in any order.
-cdef double ROUND_LEAF = 1.5 * 2.0 ** 12
 
 # Weight of the smallest part of a row.
 cdef double UNIT = 1.0 / WHOLE
@@ -288,7 +285,8 @@ cdef class TreeGrower:
         self.free_slots = <int32_t *> malloc((L + 3) * sizeof(int32_t))
         self.nodes = <Node *> malloc((2 * L + 1) * sizeof(Node))
         self.open_leaves = <int32_t *> malloc((L + 1) * sizeof(int32_t))
-        self.row_sets = RowSets(self.n_words, L + N_SCRATCH_SETS, self.position_of_row)
+        self.row_sets = RowSets(self.n_words, L + N_SCRATCH_SETS, self.position_of_row,
+                                self.depth)
         self.context_sets = <Contexts *> calloc(2 * L, sizeof(Contexts))
         self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
         self.positions = <int32_t *> malloc(n * sizeof(int32_t))
@@ -329,7 +327,7 @@ cdef class TreeGrower:
             ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``, and
             ``share``: of the weight of the rows that answer a window test, what passes it.
             ``n_surrogates`` of each node, and of all of them, node by node, the tests
-            ``surrogate``, and whether they are ``reversed``: who fails them passes the node's.
+            ``surrogate_test``, and whether they are ``reversed``: who fails them passes the node's.
         """
         cdef Py_ssize_t i
         self.targets = targets
@@ -373,7 +371,7 @@ cdef class TreeGrower:
         return {"test": test, "true_child": true_child, "false_child": false_child,
                 "leaf": leaf, "gain": gain, "weight": weight, "share": share,
                 "n_surrogates": n_surrogates,
-                "surrogate": np.array(surrogates, dtype=np.int32),
+                "surrogate_test": np.array(surrogates, dtype=np.int32),
                 "reversed": np.array(is_reversed, dtype=bool)}
 
     # Growth
@@ -401,7 +399,7 @@ cdef class TreeGrower:
         cdef Contexts *contexts
         cdef RowSet *rows
         self.n_open = self.n_free = self.n_context_sets = 0
-        self.row_sets.begin(self.position_weights)
+        self.row_sets.begin(self.rows_of_depth, self.position_weights)
         for i in range(N_SCRATCH_SETS):
             self.row_sets.take()
         for i in range(self.n_slots):
@@ -422,13 +420,18 @@ cdef class TreeGrower:
             for i in range(self.n_words):
                 rows.whole[i] |= self.rows_of_depth[d, i]
         rows.n_whole = count_all(rows.whole, self.n_words)
-        self.row_sets.weigh(rows)
+        self._weigh(root)
         self._gather(root)
         self._sum_members(root)
 
     cdef inline bint _is_failed(self) noexcept nogil:
         self.failed = self.failed or self.row_sets.failed
         return self.failed
+
+    cdef void _weigh(self, const Node *node) noexcept nogil:
+        """Find the weight of a node's rows in its contexts."""
+        self.row_sets.n_examples = self.context_sets[node.contexts].n_members
+        self.row_sets.weigh(self._rows_of(node))
 
     cdef inline RowSet *_rows_of(self, const Node *node) noexcept nogil:
         return &self.row_sets.sets[node.rows]
@@ -558,6 +561,7 @@ cdef class TreeGrower:
         cdef RowSet *failed = self._rows_of(false_node)
         cdef RowSet *missing = &self.row_sets.sets[MISSING]
         missing.n_whole = missing.n_fractions = 0
+        self.row_sets.n_examples = self.context_sets[parent.contexts].n_members
         if self.features.ask_missing(parent.test, missing.whole):
             self._repeat(missing.whole)
             self.row_sets.part(failed, missing)
@@ -570,6 +574,7 @@ cdef class TreeGrower:
                                     Node *false_node) noexcept nogil:
         """Part the parent's examples by its test of a previous label."""
         cdef int64_t label_test = parent.test - self.n_bins
+        self.row_sets.n_examples = self.context_sets[parent.contexts].n_members
         bytes_equal(&self.labels[label_test // (self.n_labels + 1), 0], self.n_words, 255,
                     label_test % (self.n_labels + 1), self._rows_of(true_node).whole)
         self.row_sets.part(self._rows_of(false_node), self._rows_of(true_node))
@@ -614,6 +619,7 @@ cdef class TreeGrower:
             if contexts.n_members[d] == 0:
                 memcpy(dropped.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
                 self.row_sets.part(self._rows_of(node), dropped)
+        self._weigh(node)
 
     # Members of a node
 
@@ -1081,7 +1087,7 @@ cdef class TreeGrower:
             return 0.0
         value = node.total / (self.penalty + node.weight)
         value = min(max(value, -self.max_value), self.max_value)
-        return round_leaf(value * self.learning_rate)
+        return round_value(value * self.learning_rate)
 
     cdef void _add_leaf(self, const Node *leaf, double[:, ::1] scores) noexcept nogil:
         """Add a leaf's value to the scores of its members, to each its part."""
@@ -1102,18 +1108,13 @@ cdef class TreeGrower:
             position = positions[i]
             depth = depths[position]
             if i >= members.n_whole:
-                value = round_leaf(
-                    whole_value * (members.fractions[i - members.n_whole].weight * UNIT))
+                value = value_of_part(whole_value, members.fractions[i - members.n_whole].weight)
             if is_one and depth == order:
                 table[position * n_contexts + last] += value
                 continue
             add_scaled(table + position * n_contexts,
                        contexts.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
-
-
-cdef inline double round_leaf(double value) noexcept nogil:
-    return (value + ROUND_LEAF) - ROUND_LEAF
 
 
 cdef void take_sums(Node *node, const Node *part) noexcept nogil:
