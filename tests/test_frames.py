@@ -10,6 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GridSearchCV
 
 import treecrf
 from treecrf import TreeCRF
@@ -400,6 +401,8 @@ CHOICES = {
         "categorical_features=.* expected 'from_dtype', None, or a list",
     ),
     "a float": ([1.5], "categorical_features=.* expected 'from_dtype', None, or"),
+    "names and indices": (["room", 1], "categorical_features=.* expected 'from_dtype', None, or"),
+    "ragged": ([["room"], []], "categorical_features=.* expected 'from_dtype', None, or"),
     "strings that are not named": (
         None,
         "column 'room': 'attic' is a string; the column is not am",
@@ -436,6 +439,13 @@ def test_codes_in_arrays_and_matrices_are_categories(labels, columns):
         np.concatenate(small(window=0).fit(frames, labels).predict_proba(frames)),
         np.concatenate(of_matrices.predict_proba(matrices)),
     )
+
+
+def test_model_selection_with_frames(columns, labels):
+    frames = [polars.DataFrame(some) for some in columns]
+    search = GridSearchCV(small(), {"window": [0, 1]}, cv=3).fit(frames, labels)
+    assert search.best_estimator_.feature_names_in_.tolist() == list(columns[0])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 # What is refused

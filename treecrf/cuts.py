@@ -145,7 +145,7 @@ def _by_groups(groups: Any, n: int) -> np.ndarray:
         group = places[starts[k]]
         first = int(np.flatnonzero(places[starts] == group)[0])
         raise ValueError(
-            f"group {values[starts[k]]!r} is at positions {starts[first]} to "
+            f"group {shown(values[starts[k]])} is at positions {starts[first]} to "
             f"{starts[first + 1] - 1} and again at {starts[k]}: the positions of a group must "
             "follow each other; sort the table by group, and within it in the order of the sequence"
         )

@@ -58,22 +58,11 @@ def read_dicts(
     rows = list(chain.from_iterable(items))
     offsets = cut.offsets(len(rows)) if cut.is_long else offsets_of_items(list(map(len, items)))
     _check_rows(rows, offsets)
-    positions = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows), np.int64, len(rows)))
-    values = np.fromiter(
-        chain.from_iterable(map(methodcaller("values"), rows)), object, len(positions)
-    )
-    names, columns = _columns(rows, len(positions), trained_on)
-    if trained_on is not None:
-        known = np.flatnonzero(columns >= 0)
-        positions, values, columns = positions[known], values[known], columns[known]
-    order = np.argsort(columns, kind="stable")
-    values, positions = values[order], positions[order]
-    starts = offsets_of(np.bincount(columns, minlength=len(names)))
+    names, starts, positions, values = _by_column(rows, trained_on)
     data, kinds, categories = np.empty(len(values)), np.empty(len(names), dtype=np.uint8), {}
     for j, rule in enumerate(rules_of(names, len(names), trained_on, categorical)):
         part = slice(starts[j], starts[j + 1])
-        places = Places(offsets, column_name(names, j), positions[part])
-        reader = CellReader(rule, places)
+        reader = CellReader(rule, Places(offsets, column_name(names, j), positions[part]))
         reader.add_objects(values[part].tolist())
         cells = reader.finish()
         data[part], kinds[j] = cells.as_floats(), cells.kind
@@ -91,6 +80,20 @@ def _check_rows(rows: list, offsets: np.ndarray) -> None:
             f"{place_of(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict as at "
             "the other positions"
         )
+
+
+def _by_column(
+    rows: list, trained_on: Trained | None
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
+    """Names of the columns, where each starts among all entries, and their positions and values."""
+    positions = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows), np.int64, len(rows)))
+    values = chain.from_iterable(map(methodcaller("values"), rows))
+    values = np.fromiter(values, object, len(positions))
+    names, columns = _columns(rows, len(positions), trained_on)
+    order = np.argsort(columns, kind="stable")
+    order = order[np.count_nonzero(columns < 0) :]
+    starts = offsets_of(np.bincount(columns[order], minlength=len(names)))
+    return names, starts, positions[order], values[order]
 
 
 def _columns(rows: list, n: int, trained_on: Trained | None) -> tuple[tuple[str, ...], np.ndarray]:

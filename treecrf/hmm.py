@@ -168,8 +168,6 @@ class HMMClassifier(SequenceClassifier):
         if allowed is not None:
             allowed.check(codes, sequences.offsets, classes)
         alphabet = Alphabet.of(sequences)
-        if not len(alphabet.symbols):
-            raise ValueError("all symbols of X are missing")
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
         symbols = _symbol_codes(alphabet, sequences)
         # One column more for the missing symbols.
@@ -193,10 +191,12 @@ class HMMClassifier(SequenceClassifier):
         check_is_fitted(self, "classes_")
         # An unseen symbol is not a missing one here.
         sequences = as_sequences(X, None, cut)
-        self._trained_on.check_form("symbols" if sequences.of_symbols else sequences.form)
-        symbols = sequences.symbols()
-        if len(symbols):
-            self._trained_on.check_symbols(symbols.dtype)
+        trained_on = self._trained_on
+        trained_on.check_form("symbols" if sequences.of_symbols else sequences.form)
+        if not sequences.of_symbols:
+            trained_on.check_symbols(sequences.dtype)
+        elif len(sequences.symbols()):
+            trained_on.check_symbols(sequences.symbols().dtype)
         return sequences
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:

@@ -39,6 +39,8 @@ class Given:
     ) -> tuple[Sequences, list[np.ndarray]]:
         """Check and pack both; see `as_sequences` and `as_label_arrays`."""
         sequences = as_sequences(self.X, trained_on, self.cut, categorical_features)
+        if sequences.of_symbols and not len(sequences.symbols()):
+            raise ValueError("all symbols of X are missing")
         return sequences, as_label_arrays(self.y, sequences.offsets, self.cut)
 
 

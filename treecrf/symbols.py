@@ -85,10 +85,7 @@ def _with_gaps(items: list, offsets: np.ndarray, trained_on: Trained | None) -> 
     reader = CellReader(rule, lambda position: place_of(position, offsets))
     for item in items:
         reader.add_objects(list(item))
-    cells = reader.finish()
-    if not len(cells.values):
-        raise ValueError("all symbols of X are missing")
-    return table_of([cells], offsets, None, of_symbols=True)
+    return table_of([reader.finish()], offsets, None, of_symbols=True)
 
 
 def _common_type(items: list) -> np.dtype:

@@ -18,6 +18,7 @@ from treecrf.sequences import (
     column_name,
     place_of,
 )
+from treecrf.values import shown
 
 MOST_SHOWN = 5
 
@@ -140,33 +141,32 @@ def chosen_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> n
     chosen = np.zeros(n, dtype=bool)
     if categorical is None:
         return chosen
-    given = np.asarray(categorical)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "biuUO"):
+    array = np.asarray(categorical, dtype=None if hasattr(categorical, "dtype") else object)
+    given = array.tolist() if array.ndim == 1 else [None]
+    kinds = set(map(type, given))
+    if len(kinds) > 1 or kinds - {bool, int, str}:
         raise ValueError(
-            f"categorical_features={categorical!r}; expected 'from_dtype', None, or a "
-            "list of names, of indices, or of one boolean for each column"
+            f"categorical_features={shown(categorical)}; expected 'from_dtype', None, or a list of "
+            "names, of indices, or of one boolean for each column"
         )
-    if given.dtype.kind == "b":
+    if kinds == {bool}:
         if len(given) != n:
             raise ValueError(f"categorical_features has {len(given)} booleans for {n} columns")
-        return given
+        return np.array(given)
     places = {name: j for j, name in enumerate(names or ())}
-    for item in given.tolist():
-        chosen[_place(item, places, n)] = True
+    chosen[[_place(item, places, n) for item in given]] = True
     return chosen
 
 
-def _place(item: Any, places: dict[str, int], n: int) -> int:
-    if isinstance(item, str):
-        if item not in places:
-            raise ValueError(
-                f"categorical_features: there is no column {item!r}; "
-                + (f"X has {shown(list(places))}" if places else "the columns of X have no names")
-            )
-        return places[item]
-    if not isinstance(item, int) or not -n <= item < n:
-        raise ValueError(f"categorical_features: there is no column {item!r} among {n}")
-    return item
+def _place(item: int | str, places: dict[str, int], n: int) -> int:
+    if isinstance(item, int):
+        if not -n <= item < n:
+            raise ValueError(f"categorical_features: there is no column {item} among {n}")
+        return item
+    if item not in places:
+        there = f"X has {listing(list(places))}" if places else "the columns of X have no names"
+        raise ValueError(f"categorical_features: there is no column {item!r}; {there}")
+    return places[item]
 
 
 def order_of(
@@ -184,15 +184,15 @@ def order_of(
     places = {name: j for j, name in enumerate(names)}
     missing = [name for name in expected if name not in places]
     if missing:
-        raise ValueError(f"{what} lacks {shown(missing)} of {owner}")
+        raise ValueError(f"{what} lacks {listing(missing)} of {owner}")
     extra = set(names) - set(expected)
     if extra:
         found = [name for name in names if name in extra]
-        raise ValueError(f"{what} has {shown(found)}, not among the columns of {owner}")
+        raise ValueError(f"{what} has {listing(found)}, not among the columns of {owner}")
     return [places[name] for name in expected]
 
 
-def shown(names: Sequence[str]) -> str:
+def listing(names: Sequence[str]) -> str:
     """Some names for messages."""
     what = "the column" if len(names) == 1 else "the columns"
     text = ", ".join(map(repr, names[:MOST_SHOWN]))
