@@ -60,9 +60,10 @@ def read_arrays(items: list, cut: Cut, trained_on: Trained | None, categorical: 
     items = [_as_item(item, what) for item, what in zip(items, whats, strict=True)]
     if not items:
         raise ValueError("X holds no sequences")
-    form = _form(items[0])
-    for item, what in zip(items, whats, strict=True):
-        if _form(item) != form:
+    forms = [_form(item) for item in items]
+    form = forms[0]
+    for item, what, other in zip(items, whats, forms, strict=True):
+        if other != form:
             raise ValueError(
                 f"{what} is {describe(item)}, {whats[0]} is {describe(items[0])}: all sequences "
                 "must have the same form"
@@ -147,8 +148,6 @@ def _as_item(item: Any, what: str) -> Any:
         return _tidy(_numeric(item, what))
     if sparse.issparse(item):
         raise ValueError(f"{what} has {item.ndim} dimensions; {FORMS}")
-    if isinstance(item, Mapping):
-        raise TypeError(f"{what} is a dict; a sequence is a list of dicts, one for each position")
     array = _as_array(item, what)
     if array.ndim == 2:
         return _numeric(_without_gaps(array), what)
@@ -156,14 +155,14 @@ def _as_item(item: Any, what: str) -> Any:
         # NumPy turns [1, "a"] into strings and [2**63, -1] into floats; the values as given tell.
         as_given = hasattr(item, "dtype") or array.dtype.kind in "biu"
         return as_symbols(array if as_given else np.asarray(item, dtype=object), what)
+    if isinstance(item, Mapping):
+        raise TypeError(f"{what} is a dict; a sequence is a list of dicts, one for each position")
     raise ValueError(f"{what} has {array.ndim} dimensions; {FORMS}")
 
 
 def _as_array(item: Any, what: str) -> np.ndarray:
     """An array, masked if the item is."""
-    of_masked = isinstance(item, (list, tuple)) and any(
-        isinstance(row, np.ma.MaskedArray) for row in item
-    )
+    of_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
     try:
         array = np.ma.array(item) if of_masked else np.asanyarray(item)
         if array.dtype.kind == "U" and not hasattr(item, "dtype"):
@@ -193,7 +192,7 @@ def _tidy(matrix: Any) -> Any:
 
 def _without_gaps(array: np.ndarray) -> np.ndarray:
     """Masked values as NaN, and objects as floats if they are numbers or missing."""
-    if np.ma.is_masked(array):
+    if isinstance(array, np.ma.MaskedArray):
         is_plain, mask = array.dtype.kind in "biuf", np.ma.getmaskarray(array)
         array = np.asarray(array).astype(np.float64 if is_plain else object)
         array[mask] = np.nan
@@ -232,7 +231,8 @@ def describe(item: Any) -> str:
 
 
 def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
-    found = _find(items, lambda values, _: _are_infinite(values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _find(items, lambda values, _: _are_infinite(values))
     if found is not None:
         position, feature, value = found
         raise ValueError(
@@ -243,10 +243,9 @@ def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
 
 def _are_infinite(values: np.ndarray) -> np.ndarray | None:
     # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
-            return None
-        return np.isinf(values.astype(np.float64, copy=False))
+    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+        return None
+    return np.isinf(values.astype(np.float64, copy=False))
 
 
 def _refuse_no_booleans(items: list, offsets: np.ndarray, trained_on: Trained | None) -> None:

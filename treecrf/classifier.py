@@ -369,7 +369,7 @@ class SequenceClassifier(BaseEstimator):
 
         Returns
         -------
-        array (n_features_in_,) of str
+        array of str of shape ``(n_features_in_,)``
             ``feature_names_in_``, or else ``input_features``, or else x0, x1, ...
 
         Raises
