@@ -16,8 +16,8 @@ from sklearn.base import clone
 import treecrf
 from treecrf import TreeCRF
 from treecrf.crf import ChainObjective
+from treecrf.inputs import as_sequences
 from treecrf.progress import Progress
-from treecrf.sequences import as_sequences
 
 
 def small(**parameters) -> TreeCRF:

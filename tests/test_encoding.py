@@ -15,7 +15,7 @@ import treecrf.sequences
 from treecrf import TreeCRF
 from treecrf.bundling import bundle
 from treecrf.encoding import BITS, CODES, LISTS, NOWHERE, Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.window_tests import number_tests
 
 HUGE = 1.7e308
@@ -155,7 +155,7 @@ def test_more_categories_are_listed():
     assert encoder.plan.storage.tolist() == [LISTS]
     encoded = encoder.encode(as_sequences([[*symbols, -1, 255]]))
     assert encoded.codes.ravel().tolist() == [0] + [1] * 257 + [0]
-    assert encoded.list_ids.tolist() == symbols
+    assert encoded.list_ids.tolist() == [*symbols, 255, 255]
 
 
 def test_numbers_fit_a_byte():
@@ -321,3 +321,81 @@ def test_forms_of_the_same_symbols_make_the_same_model():
     numbers = [[ord(letter) for letter in text] for text in texts]
     assert_same_model(texts, numbers)
     assert_same_model(texts, [np.array(sequence, dtype=np.uint8) for sequence in numbers])
+
+
+# Missing values
+
+NAN = np.nan
+
+
+def missing_in(encoder, sequences, j):
+    """Where an encoded column is missing: by its code, or its id."""
+    encoded, plan = encoder.encode(as_sequences(sequences)), encoder.plan
+    if plan.storage[j] == CODES:
+        return encoded.codes[encoded.row_of_position, plan.slots[j]] == plan.missing_codes[j]
+    lists = np.split(encoded.list_ids, encoded.list_starts[1:-1])
+    return np.array([plan.missing_ids[j] in lists[row] for row in encoded.row_of_position])
+
+
+def with_gaps(table, share, rng):
+    table = np.array(table, dtype=float)
+    table[rng.uniform(size=table.shape) < share] = NAN
+    return table
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_missing_values_are_told_in_every_storage(form, share):
+    """Numbers, common and rare columns of one test; with and without gaps in training."""
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=300), rng.random(300) < 0.5, rng.random(300) < 0.05]
+    table = np.stack(columns, axis=1).astype(float)
+    training, other = with_gaps(table, share, rng), with_gaps(table, 0.4, rng)
+    encoder = fitted([form(training)], (1, 2))
+    assert encoder.plan.has_missing.tolist() == [share > 0] * 3
+    assert encoder.encode(as_sequences([form(other)])).has_missing.all()
+    for j in range(3):
+        for values in (training, other):
+            found = missing_in(encoder, [form(values)], j)
+            np.testing.assert_array_equal(found, np.isnan(values[:, j]))
+
+
+def test_gaps_change_no_threshold():
+    rng = np.random.default_rng(0)
+    table = with_gaps(rng.integers(0, 9, (200, 1)), 0.3, rng)
+    present = table[~np.isnan(table)][:, np.newaxis]
+    for form in (np.asarray, sparse.csr_array):
+        found = fitted([form(table)]).columns[0].values
+        np.testing.assert_array_equal(found, thresholds(present[:, 0]))
+
+
+def test_columns_without_values_have_no_test():
+    table = np.array([[NAN, 1.0, NAN], [NAN, 2.0, 3.0]])
+    for form in (np.asarray, sparse.csr_array):
+        encoder = fitted([form(table)])
+        assert encoder.columns.n_tests.tolist() == [0, 1, 0]
+        assert encoder.plan.has_missing.tolist() == [False] * 3
+        assert fitted([form(table[:, :1])]).columns.n_tests.tolist() == [0]
+
+
+def test_ids_of_gaps_in_training_come_first():
+    rng = np.random.default_rng(0)
+    rare = (rng.random((400, 6)) < 0.05).astype(float)
+    rare[5, [1, 4]] = NAN
+    plan = fitted([sparse.csr_array(rare)]).plan
+    assert (plan.n_ids, plan.n_missing_ids, plan.n_all_ids) == (6, 2, 12)
+    assert sorted(plan.missing_ids[[1, 4]]) == [6, 7]
+    assert sorted(plan.missing_ids) == list(range(6, 12))
+
+
+def test_columns_with_gaps_are_not_bundled():
+    rng = np.random.default_rng(0)
+    indicators = np.eye(20)[rng.integers(0, 20, 300)]
+    indicators[7, 2] = NAN
+    sequences = as_sequences([sparse.csr_array(indicators)])
+    encoder = Encoder((0, 0)).fit(sequences, rng)
+    assert (encoder.plan.storage == LISTS).all()
+    plan, encoded = bundle(encoder, encoder.encode(sequences))
+    assert np.flatnonzero(plan.storage != CODES).tolist() == [2]
+    assert (plan.n_ids, plan.missing_ids[2], plan.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
+    assert np.bincount(encoded.list_ids).tolist() == [np.nansum(indicators[:, 2]), 1]

@@ -13,7 +13,7 @@ import treecrf.encoding
 from treecrf.boosting import Booster, Growth
 from treecrf.encoding import Encoder
 from treecrf.forest import LABEL, Forest
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]

@@ -14,7 +14,7 @@ import treecrf.window_tests
 from treecrf import TreeCRF, _tree
 from treecrf.bundling import bundle
 from treecrf.encoding import Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.window_tests import number_tests
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]

@@ -19,7 +19,7 @@ import treecrf.windowed
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 from treecrf.contexts import previous_labels
 from treecrf.encoding import Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.windowed import WindowTable
 
 

@@ -22,7 +22,7 @@ LEAST_FILL = 0.5
 
 
 def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
-    """Move exclusive columns from the lists to codes.
+    """Move exclusive columns from the lists to codes, unless values of theirs are missing.
 
     Returns
     -------
@@ -33,7 +33,8 @@ def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSe
     """
     plan = encoder.plan
     starts, postings = encoded.postings()
-    columns = np.flatnonzero((plan.storage == LISTS) & encoder.has_one_id())
+    free = (plan.storage == LISTS) & encoder.has_one_id() & ~plan.has_missing
+    columns = np.flatnonzero(free)
     counts = np.diff(starts)[plan.slots[columns]]
     fullest = np.argsort(-counts, kind="stable")[:MOST_TRIED]
     columns = columns[fullest[counts[fullest] > 0]]
@@ -68,15 +69,19 @@ def _move(
 ) -> tuple[Plan, EncodedSequences]:
     """Store the bundles' members as codes, and take them off the lists."""
     storage, slots, first_codes = plan.storage.copy(), plan.slots.copy(), plan.first_codes.copy()
-    listed = np.ones(plan.n_ids, dtype=bool)
+    missing_ids = plan.missing_ids.copy()
+    listed = np.ones(plan.n_all_ids, dtype=bool)
     for k, bundled in enumerate(members):
-        listed[slots[bundled]] = False
+        listed[slots[bundled]] = listed[missing_ids[bundled]] = False
+        missing_ids[bundled] = -1
         storage[bundled] = CODES
         slots[bundled] = len(plan.n_codes) + k
         first_codes[bundled] = 1 + np.arange(len(bundled))
     new_ids = np.cumsum(listed) - listed
     still = storage == LISTS
     slots[still] = new_ids[slots[still]]
+    in_need = missing_ids >= 0
+    missing_ids[in_need] = new_ids[missing_ids[in_need]]
     kept = listed[encoded.list_ids]
     n_kept = np.append(0, np.cumsum(kept))
     moved = replace(
@@ -85,12 +90,13 @@ def _move(
         slots=slots,
         first_codes=first_codes,
         n_codes=np.append(plan.n_codes, [len(bundled) + 1 for bundled in members]),
-        n_ids=int(listed.sum()),
+        missing_ids=missing_ids,
+        n_ids=int(listed[: plan.n_ids].sum()),
     )
     return moved, replace(
         encoded,
         codes=np.ascontiguousarray(np.hstack([encoded.codes, codes])),
         list_starts=n_kept[encoded.list_starts],
         list_ids=new_ids[encoded.list_ids[kept]].astype(np.int32),
-        n_ids=moved.n_ids,
+        n_ids=moved.n_all_ids,
     )

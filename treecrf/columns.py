@@ -10,14 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.alphabet import Alphabet
-from treecrf.sequences import Sequences
+from treecrf.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences
 
 MOST_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
 RUN_VALUES = 1 << 20
-
-KINDS = ("boolean", "category", "number")
-BOOLEAN, CATEGORY, NUMBER = range(3)
 
 
 @dataclass(frozen=True)
@@ -113,20 +110,63 @@ class Columns(Sequence):
         return found - first
 
 
-def learn_columns(
-    sequences: Sequences, max_bins: int, rng: np.random.Generator
-) -> tuple[Columns, np.ndarray]:
-    """The columns, and the share of positions at which a list would hold each.
+@dataclass(frozen=True)
+class Learned:
+    """What training data tell of their columns.
 
-    The shares of columns with several tests mean nothing.
+    Attributes
+    ----------
+    columns : Columns
+    shares : float array (n_columns,)
+        Share of the positions at which a list would hold each column; for columns with several
+        tests it means nothing.
+    has_missing : bool array (n_columns,)
+        Whether a value is missing.
     """
+
+    columns: Columns
+    shares: np.ndarray
+    has_missing: np.ndarray
+
+
+def learn_columns(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> Learned:
+    """Categories and thresholds of all columns, how full they are, and which have gaps."""
     if sequences.form == "symbols":
-        return _category(sequences), np.ones(1)
-    if sequences.dtype.kind == "b":
-        return _booleans(sequences)
+        return Learned(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
+    if sequences.kinds is None and sequences.dtype.kind == "b":
+        columns, shares = _booleans(sequences)
+        return Learned(columns, shares, np.zeros(len(columns), dtype=bool))
     sizes, thresholds = _learn_thresholds(sequences, max_bins, rng)
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
-    return columns, _share_listed(sequences, columns.only_thresholds())
+    if sequences.kinds is not None:
+        columns = _with_kinds(columns, sequences.kinds, sequences.categories)
+    shares = _share_listed(sequences, columns.only_thresholds())
+    return Learned(columns, shares, _find_missing(sequences))
+
+
+def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
+    """Columns of which some are numbers, some categories, and the others booleans.
+
+    A boolean that never changes becomes a number without thresholds.
+    """
+    kinds = np.where((kinds == BOOLEAN) & (numbers.sizes == 0), NUMBER, kinds).astype(np.uint8)
+    kept = np.repeat(kinds == NUMBER, numbers.sizes)
+    sizes = np.where(kinds == NUMBER, numbers.sizes, 0)
+    sizes[list(categories)] = [len(values) for values in categories.values()]
+    return Columns(kinds, sizes, numbers.thresholds[kept], categories)
+
+
+def _find_missing(sequences: Sequences) -> np.ndarray:
+    """Which columns have missing values."""
+    found = np.zeros(sequences.n_features, dtype=bool)
+    for _, _, piece in sequences.pieces():
+        if piece.dtype.kind != "f":
+            continue
+        if sparse.issparse(piece):
+            found[piece.indices[np.isnan(piece.data)]] = True
+        else:
+            found |= np.isnan(piece).any(axis=0)
+    return found
 
 
 def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
@@ -136,7 +176,7 @@ def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), shares
 
 
-def _category(sequences: Sequences) -> Columns:
+def _symbols(sequences: Sequences) -> Columns:
     values = Alphabet.of(sequences).symbols
     kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
     return Columns(kinds, sizes, np.zeros(0), {0: values})
@@ -208,20 +248,28 @@ def _runs(starts: np.ndarray) -> Iterator[tuple[int, int]]:
 def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Columns, counted from the first, and values of a run, sorted by both.
 
-    All zeros of a sparse column count as one, lest they take every quantile.
+    Missing values are left out. All zeros of a sparse column count as one, lest they take every
+    quantile.
     """
     values = table[:, first:last]
     if not sparse.issparse(values):
         columns = np.repeat(np.arange(last - first), len(values))
-        return columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F")
+        return _present(columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F"))
     sizes = np.diff(values.indptr)
     with_zero = np.flatnonzero(sizes < values.shape[0])
     # Complex numbers are sorted by their real parts, then by their imaginary ones.
     pairs = np.zeros(len(values.data) + len(with_zero), dtype=np.complex128)
     pairs.real = np.append(np.repeat(np.arange(last - first), sizes), with_zero)
     pairs.imag[: len(values.data)] = values.data
+    pairs = pairs[~np.isnan(pairs.imag)]
     pairs.sort()
     return pairs.real.astype(np.int64), pairs.imag
+
+
+def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and values without those that are missing."""
+    present = ~np.isnan(values)
+    return (columns, values) if present.all() else (columns[present], values[present])
 
 
 def _thresholds(
@@ -232,6 +280,8 @@ def _thresholds(
     Columns and values are sorted. Returns the number of thresholds of each column, and the
     thresholds of one column after another.
     """
+    if not len(values):
+        return np.zeros(n_columns, dtype=np.int64), np.zeros(0)
     is_new = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     ranks = np.append(0, np.cumsum(is_new))
     distinct, owners = (array[np.append(True, is_new)] for array in (values, columns))
@@ -239,7 +289,7 @@ def _thresholds(
     last = np.cumsum(n_distinct) - 1
     many = n_distinct > max_bins
     is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
-    places = _quantile_places(np.bincount(columns), many, max_bins)
+    places = _quantile_places(np.bincount(columns, minlength=n_columns), many, max_bins)
     is_below[np.minimum(ranks[places], last[many][:, np.newaxis] - 1)] = True
     below = np.flatnonzero(is_below)
     low, high = distinct[below], distinct[below + 1]

@@ -156,6 +156,9 @@ class TreeCRF(BoostedSequenceClassifier):
         Share of the sequences that an iteration learns from, chosen at random.
     max_bins : int, default=255
         Most quantile bins of a numeric feature.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
     beam_width : int or None, default=None
@@ -213,7 +216,7 @@ class TreeCRF(BoostedSequenceClassifier):
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where all sequences are data frames with string columns.
+        Names of the features, where the sequences are data frames or dicts.
 
     See Also
     --------
@@ -261,6 +264,7 @@ class TreeCRF(BoostedSequenceClassifier):
         max_features=1.0,
         subsample=1.0,
         max_bins=255,
+        categorical_features="from_dtype",
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -289,6 +293,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
         self.init = init
         self.beam_width = beam_width
         self.beam = beam

@@ -14,6 +14,7 @@ lists
     The ids of the values that are present, for sparse columns and for categories with many
     values.
 
+A missing value has a code of its own, the last of its column, or in the other two kinds an id.
 Between the sequences lie empty rows, as many as the window reaches beyond the ends, so that the
 window of a position is the run of rows around it; no windowed copy is made.
 """
@@ -27,7 +28,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.alphabet import Alphabet
-from treecrf.columns import Columns, learn_columns
+from treecrf.columns import Columns, Learned, learn_columns
 from treecrf.sequences import Sequences, Trained
 
 # Storage of a column.
@@ -48,16 +49,42 @@ class Plan:
 
     ``slots`` holds a code column, a bit, or the first id of a list; ``first_codes`` the code of a
     column's first value; ``zeros`` the bin of the value 0 of a number in a list, whose tests point
-    away from 0.
+    away from 0. ``n_ids`` counts the ids of values.
+
+    A column is in ``has_missing`` if a value is missing in the training data. A missing value has
+    the code ``missing_codes``, or the id ``missing_ids``; these ids follow those of values, first
+    those of columns in ``has_missing``.
     """
 
     storage: np.ndarray
     slots: np.ndarray
     first_codes: np.ndarray
     zeros: np.ndarray
+    has_missing: np.ndarray
+    missing_codes: np.ndarray
+    missing_ids: np.ndarray
     n_codes: np.ndarray
     n_bits: int
     n_ids: int
+
+    @classmethod
+    def of(cls, columns: Columns, *, storage: np.ndarray, **parts: Any) -> Plan:
+        """The plan of some columns, given all but the codes and ids of missing values."""
+        # A category has codes to spare behind its values, a number gets one if need be.
+        codes = np.where(storage == CODES, columns.n_tests + 1, -1).astype(np.int32)
+        in_need = (storage == BITS) | (storage == LISTS)
+        ids = _missing_ids(in_need, parts["has_missing"], parts["n_ids"])
+        return cls(storage=storage, missing_codes=codes, missing_ids=ids, **parts)
+
+    @property
+    def n_missing_ids(self) -> int:
+        """Number of the ids of missing values that training data may list."""
+        return int((self.has_missing & (self.missing_ids >= 0)).sum())
+
+    @property
+    def n_all_ids(self) -> int:
+        """Number of the ids of values and of missing values."""
+        return self.n_ids + int((self.missing_ids >= 0).sum())
 
 
 @dataclass(frozen=True)
@@ -66,6 +93,7 @@ class EncodedSequences:
 
     ``row_of_position`` gives the row of each position. Row r lists the ids
     ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending, all below ``n_ids``.
+    ``has_missing`` tells the columns of which values are missing here.
     """
 
     row_of_position: np.ndarray
@@ -75,6 +103,7 @@ class EncodedSequences:
     list_starts: np.ndarray
     list_ids: np.ndarray
     n_ids: int
+    has_missing: np.ndarray
 
     @property
     def n_positions(self) -> int:
@@ -122,10 +151,11 @@ class Encoder:
 
     def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
         """Learn categories, thresholds and where to store each column."""
-        self.form = "symbols" if sequences.form == "symbols" else "table"
+        self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
-        self.columns, shares = learn_columns(sequences, self.max_bins, rng)
-        self.plan = self._make_plan(shares, sequences.form == "sparse")
+        learned = learn_columns(sequences, self.max_bins, rng)
+        self.columns = learned.columns
+        self.plan = self._make_plan(learned, sequences.form == "sparse")
         return self
 
     def restore(
@@ -140,12 +170,11 @@ class Encoder:
         """Number of columns."""
         return len(self.columns)
 
-    def _make_plan(self, shares: np.ndarray, is_sparse: bool) -> Plan:
-        columns = self.columns
+    def _make_plan(self, learned: Learned, is_sparse: bool) -> Plan:
+        columns, has_missing = self.columns, learned.has_missing
         used = columns.n_tests > 0
-        in_bits = used & columns.is_single & (shares >= SPARSE_SHARE)
-        many = columns.is_number & ~columns.is_single & (not is_sparse)
-        in_codes = used & (self._fit_codes() | many)
+        in_codes = used & (self._fit_codes() | self._need_codes(has_missing, is_sparse))
+        in_bits = used & columns.is_single & (learned.shares >= SPARSE_SHARE) & ~in_codes
         in_lists = used & ~in_bits & ~in_codes
         storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
         zeros = np.where(in_lists, columns.n_negative(), 0)
@@ -153,22 +182,31 @@ class Encoder:
         # Categories first: bin 0 of the first code column is the boundary test.
         coded = np.flatnonzero(in_codes)
         coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
-        n_codes = (columns.n_tests + 1 + columns.is_category)[coded]
+        n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded]
         if self._has_boundary_code():
             n_codes = np.append(2, n_codes)
         slots = np.zeros(len(columns), dtype=np.int32)
         slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
         slots[in_bits] = np.arange(in_bits.sum())
         slots[in_lists] = np.cumsum(n_ids[in_lists]) - n_ids[in_lists]
-        return Plan(
+        return Plan.of(
+            columns,
             storage=storage.astype(np.int8),
             slots=slots,
             first_codes=(in_codes & columns.is_category).astype(np.int32),
             zeros=zeros.astype(np.int32),
+            has_missing=used & has_missing,
             n_codes=n_codes,
             n_bits=int(in_bits.sum()),
             n_ids=int(n_ids[in_lists].sum()),
         )
+
+    def _need_codes(self, has_missing: np.ndarray, is_sparse: bool) -> np.ndarray:
+        """Which columns of dense tables have more to tell than a bit can."""
+        columns = self.columns
+        if is_sparse:
+            return np.zeros(len(columns), dtype=bool)
+        return ~columns.is_category & (~columns.is_single | has_missing)
 
     def _fit_codes(self) -> np.ndarray:
         """Which columns are categories with so few values that a byte tells them apart."""
@@ -181,12 +219,12 @@ class Encoder:
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        symbols = self.columns[0].values.dtype if self.form == "symbols" else None
-        return Trained(self.form, len(self.columns), self.names, symbols)
+        columns = self.columns
+        return Trained(self.form, len(columns), self.names, columns.kinds, columns.categories)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
-        """Encode sequences; an unseen category passes no test."""
-        self.trained_on.check(sequences.form, sequences.dtype)
+        """Encode sequences; an unseen symbol or category counts as missing."""
+        sequences = sequences.for_model(self.trained_on)
         gap = max(self.window)
         rows = _rows_of_positions(sequences.offsets, self.window[0], gap)
         n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)
@@ -198,8 +236,20 @@ class Encoder:
         for start, stop, piece in sequences.pieces():
             self._encode_piece(piece, rows[start:stop], codes, bits, lists)
         starts, ids = _join_lists(lists, n_rows)
-        n_ids = self.plan.n_ids
-        return EncodedSequences(rows, sequences.offsets, codes, bits, starts, ids, n_ids)
+        missing = self._find_missing(codes, ids)
+        n_ids = self.plan.n_all_ids
+        return EncodedSequences(rows, sequences.offsets, codes, bits, starts, ids, n_ids, missing)
+
+    def _find_missing(self, codes: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Which columns have missing values among encoded ones."""
+        plan = self.plan
+        found = np.zeros(len(self.columns), dtype=bool)
+        for j in np.flatnonzero(plan.storage == CODES):
+            found[j] = (codes[:, plan.slots[j]] == plan.missing_codes[j]).any()
+        of_id = np.flatnonzero(plan.missing_ids >= 0)
+        of_id = of_id[np.argsort(plan.missing_ids[of_id])]
+        found[of_id[np.unique(ids[ids >= plan.n_ids]) - plan.n_ids]] = True
+        return found
 
     def _encode_piece(
         self, piece: Any, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
@@ -220,15 +270,14 @@ class Encoder:
             codes[rows, 0] = places + 1
         else:
             known = places < len(symbols)
-            lists.append((rows[known], places[known].astype(np.int32)))
+            lists.append((rows, np.where(known, places, self.plan.missing_ids[0]).astype(np.int32)))
 
     def _encode_dense(
         self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
     ) -> None:
         plan = self.plan
         for j in np.flatnonzero(plan.storage == CODES):
-            binned = np.searchsorted(self.columns[j].values, piece[:, j], side="left")
-            codes[rows, plan.slots[j]] = binned
+            codes[rows, plan.slots[j]] = self._codes_of(j, piece[:, j])
         thresholds = self.columns.only_thresholds()
         in_bits = np.flatnonzero(plan.storage == BITS)
         if len(in_bits):
@@ -237,27 +286,50 @@ class Encoder:
             is_bool = piece.dtype.kind == "b" and not self.columns.is_number[in_bits].any()
             passed = values if is_bool else values > thresholds[in_bits]
             bits[rows] = np.packbits(passed, axis=1, bitorder="little")
+            self._list_missing(values, in_bits, rows, lists)
         in_lists = np.flatnonzero(plan.storage == LISTS)
         if len(in_lists):
-            self._list_dense(piece[:, in_lists], in_lists, rows, lists)
+            values = piece[:, in_lists]
+            where, which = np.nonzero(self._is_listed(values, in_lists))
+            self._list_values(values[where, which], in_lists[which], rows[where], lists)
+            self._list_missing(values, in_lists, rows, lists)
 
-    def _list_dense(
-        self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
-    ) -> None:
-        """List the values that pass the only test, or else differ from 0 (lists of numbers)."""
+    def _codes_of(self, j: int, values: np.ndarray) -> np.ndarray:
+        """Codes of a column's values: places of categories, truth of booleans, bins of numbers."""
+        if self.columns.is_category[j]:
+            codes = values
+        elif self.columns.is_number[j]:
+            codes = np.searchsorted(self.columns[j].values, values, side="left")
+        else:
+            codes = values > 0
+        if values.dtype.kind == "f":
+            codes = np.where(np.isnan(values), self.plan.missing_codes[j], codes)
+        return codes.astype(np.uint8)
+
+    def _is_listed(self, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Whether values pass the only test, or else differ from 0 (categories, most numbers)."""
         single = self.has_one_id()[columns]
-        passed = np.where(single, values > self.columns.only_thresholds()[columns], values != 0)
-        where, which = np.nonzero(passed)
-        self._list_values(values[where, which], columns[which], rows[where], lists)
+        listed = np.where(single, values > self.columns.only_thresholds()[columns], values != 0)
+        return listed & ~np.isnan(values) if values.dtype.kind == "f" else listed
 
     def _list_values(
         self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
     ) -> None:
-        """List values by their ids: one a column with a single test, else one a bin."""
-        several = ~self.has_one_id()[columns]
+        """List values by their ids: one a column with a single test, else one a bin or category."""
         ids = self.plan.slots[columns]
+        is_category = self.columns.is_category[columns]
+        ids[is_category] += values[is_category].astype(np.int32) - 1
+        several = ~self.has_one_id()[columns] & ~is_category
         ids[several] += self.columns.bins_of(columns[several], values[several])
         lists.append((rows, ids))
+
+    def _list_missing(
+        self, values: np.ndarray, columns: np.ndarray, rows: np.ndarray, lists: list
+    ) -> None:
+        """List the missing values of a dense piece."""
+        if values.dtype.kind == "f":
+            where, which = np.nonzero(np.isnan(values))
+            lists.append((rows[where], self.plan.missing_ids[columns[which]]))
 
     def _encode_sparse(
         self, piece: Any, rows: np.ndarray, codes: np.ndarray, bits: np.ndarray, lists: list
@@ -268,12 +340,12 @@ class Encoder:
             if len(some):
                 self._encode_some_dense(piece[:, some].toarray(), some, rows, codes, bits)
         entries = piece.tocoo()
-        in_lists = plan.storage[entries.col] == LISTS
-        values, columns = entries.data[in_lists], entries.col[in_lists]
-        where = rows[entries.row[in_lists]]
-        single = self.has_one_id()[columns]
-        passed = np.where(single, values > self.columns.only_thresholds()[columns], values != 0)
-        self._list_values(values[passed], columns[passed], where[passed], lists)
+        values, columns, rows = entries.data, entries.col, rows[entries.row]
+        listed = (plan.storage[columns] == LISTS) & self._is_listed(values, columns)
+        self._list_values(values[listed], columns[listed], rows[listed], lists)
+        if values.dtype.kind == "f":
+            missing = np.isnan(values) & (plan.missing_ids[columns] >= 0)
+            lists.append((rows[missing], plan.missing_ids[columns[missing]]))
 
     def _encode_some_dense(
         self,
@@ -288,8 +360,7 @@ class Encoder:
         for k, j in enumerate(columns):
             slot = self.plan.slots[j]
             if self.plan.storage[j] == CODES:
-                binned = np.searchsorted(self.columns[j].values, values[:, k], side="left")
-                codes[rows, slot] = binned
+                codes[rows, slot] = self._codes_of(j, values[:, k])
             else:
                 passed = values[:, k] > thresholds[j]
                 bits[rows, slot >> 3] |= passed.astype(np.uint8) << np.uint8(slot & 7)
@@ -303,10 +374,10 @@ class Encoder:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where to look for the answer to tests: kinds, slots, lows and highs (int32 arrays)."""
         plan, real, outside = plan or self.plan, np.maximum(columns, 0), columns == BOUNDARY
-        is_number = self.columns.is_number[real]
+        is_number, is_category = self.columns.is_number[real], self.columns.is_category[real]
         storage = np.where(outside, CODES, plan.storage[real])
         slots, zeros = np.where(outside, 0, plan.slots[real]), plan.zeros[real]
-        above = is_number & ~outside & (plan.first_codes[real] == 0)
+        above = ~is_category & ~outside & (plan.first_codes[real] == 0)
         codes = np.where(outside, 0, plan.first_codes[real] + values)
         # Numbers in lists: ids below 0's bin say yes to `x <= threshold`, those above to the rest.
         ids, below = plan.slots[real] + values, values < zeros
@@ -327,6 +398,15 @@ def _rows_of_positions(offsets: np.ndarray, left: int, gap: int) -> np.ndarray:
     if len(rows) and rows[-1] > np.iinfo(np.int32).max - gap:
         raise ValueError(f"{len(rows)} positions are more than 2**31 rows can hold")
     return rows.astype(np.int32)
+
+
+def _missing_ids(in_need: np.ndarray, has_missing: np.ndarray, first: int) -> np.ndarray:
+    """Ids from ``first`` on, those of columns with missing values before the others."""
+    ids = np.full(len(in_need), -1, dtype=np.int32)
+    columns = np.flatnonzero(in_need)
+    columns = columns[np.argsort(~has_missing[columns], kind="stable")]
+    ids[columns] = first + np.arange(len(columns))
+    return ids
 
 
 def _join_lists(lists: list, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

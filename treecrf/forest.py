@@ -194,7 +194,7 @@ def _distinct_tests(
 def _by_id(tests: tuple[np.ndarray, ...], encoder: Encoder) -> np.ndarray:
     """The test that asks for a listed id at an offset, -1 where none does."""
     kinds, offsets, _, lows, highs = tests
-    n_ids = encoder.plan.n_ids if (kinds == LISTED).any() else 0
+    n_ids = encoder.plan.n_all_ids if (kinds == LISTED).any() else 0
     table = np.full((sum(encoder.window) + 1, n_ids), -1, dtype=np.int32)
     one = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
     table[offsets[one] + encoder.window[0], lows[one]] = one

@@ -36,11 +36,12 @@ def check_encoder(encoder: Encoder) -> None:
     plan, n = encoder.plan, len(encoder.columns)
     _require(encoder.form in ("symbols", "table"), "form")
     _require(n > 0 and (encoder.form == "table" or n == 1), "columns")
-    _require(encoder.names is None or len(encoder.names) == n, "names")
+    _require(encoder.names is None or _are_names(encoder.names, n), "names")
     _require(len(encoder.window) == 2 and all(_is_count(w) for w in encoder.window), "window")
     _check_columns(encoder.columns, encoder.form)
     for array in (plan.storage, plan.slots, plan.first_codes, plan.zeros):
         _require(array.shape == (n,) and array.dtype.kind == "i", "plan")
+    _require(plan.has_missing.shape == (n,) and plan.has_missing.dtype == bool, "plan")
     _require(plan.n_codes.ndim == 1 and plan.n_codes.dtype.kind == "i", "plan")
     _require(_is_count(plan.n_bits) and _is_count(plan.n_ids), "plan")
     _check_slots(encoder)
@@ -52,9 +53,9 @@ def _check_columns(columns: Columns, form: str) -> None:
     _require(sizes.shape == kinds.shape and sizes.dtype.kind == "i", "columns")
     _require((sizes >= 0).all() and (sizes[kinds == BOOLEAN] == 0).all(), "columns")
     _require(columns.starts[-1] == len(columns.thresholds), "columns")
-    _require((columns.is_category == (form == "symbols")).all(), "columns")
+    _require(form == "table" or columns.is_category.all(), "columns")
     for j, values in columns.categories.items():
-        _require(_is_ascending(values) and 0 < len(values) == sizes[j], "categories")
+        _require(_is_ascending(values) and len(values) == sizes[j], "categories")
         _require(values.dtype.kind in "iU", "categories")
     thresholds = columns.thresholds
     _require(thresholds.ndim == 1 and np.isfinite(thresholds).all(), "thresholds")
@@ -70,7 +71,7 @@ def _check_slots(encoder: Encoder) -> None:
     _require((plan.slots >= 0).all() and (plan.zeros >= 0).all(), "plan")
     coded = plan.storage == CODES
     _require((plan.slots[coded] < len(plan.n_codes)).all(), "plan")
-    _require((n_tests[coded] + 1 + is_category[coded] <= 256).all(), "plan")
+    _require((n_tests[coded] + 2 <= 256).all(), "plan")
     _require((plan.first_codes == (coded & is_category)).all(), "plan")
     _require((plan.slots[plan.storage == BITS] < plan.n_bits).all(), "plan")
     listed = plan.storage == LISTS
@@ -146,6 +147,11 @@ def _check_tests(
     most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
     _require(((value >= 0) & ((value < most) | on_label)).all(), "tests")
     _require((offset[column == BOUNDARY] != 0).all(), "tests")
+
+
+def _are_names(names: tuple, n: int) -> bool:
+    """Whether these are names of n columns, each its own."""
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names) == n
 
 
 def _is_ascending(values: np.ndarray) -> bool:

@@ -26,7 +26,7 @@ MAGIC = b"treecrf model\n"
 VERSION = 1
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 COLUMN_ARRAYS = ("kinds", "sizes", "thresholds")
-PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes")
+PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
 
 class ModelFileError(ValueError):
@@ -146,8 +146,10 @@ def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
     of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
     categories = {j: arrays[f"columns.categories.{j}"] for j in of_categories}
     columns = Columns(kinds, sizes, thresholds, categories)
+    # Older models knew of no missing values.
+    arrays = {"plan.has_missing": np.zeros(len(kinds), dtype=bool)} | arrays
     parts = {name: arrays[f"plan.{name}"] for name in PLAN_ARRAYS}
-    plan = Plan(**parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
+    plan = Plan.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
     encoder = Encoder(tuple(values["window"]), values["max_bins"])
     names = None if values["names"] is None else tuple(values["names"])
     return encoder.restore(values["form"], names, columns, plan)
