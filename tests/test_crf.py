@@ -403,8 +403,8 @@ def test_validation_scores_belong_to_iterations(letters):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"order": 2}, "warm start: the model has order 1 and window (1, 1)"),
-        ({"window": (1, 0)}, "order and window cannot change to 1 and (1, 0)"),
+        ({"order": 2}, "warm start: the model has order=1, which cannot change to 2"),
+        ({"window": (1, 0)}, "has window=(1, 1), which cannot change to (1, 0)"),
         ({"max_iter": 7}, "warm start: max_iter=7 is less than the 8 iterations of the model"),
     ],
 )
@@ -619,6 +619,7 @@ BAD_PARAMETERS = {
     "max_features": [0, 1.1, "sqrt", None],
     "subsample": [0, 1.1, None],
     "max_bins": [1, 256, 10.0],
+    "missing": ["mean", None],
     "init": ["one", None],
     "beam_width": [0, -1, 1.5, "10"],
     "beam": ["one-pass", None],

@@ -27,7 +27,7 @@ from treecrf.constraints import Constraints, as_allowed, as_transitions, check_a
 from treecrf.contexts import check_order
 from treecrf.costs import cost_table
 from treecrf.cuts import Cut
-from treecrf.encoding import Encoder
+from treecrf.encoding import METHODS, Encoder
 from treecrf.forest import Forest
 from treecrf.labels import Given, encode_labels, find_classes
 from treecrf.lattice import Lattice, split
@@ -85,6 +85,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "missing": [StrOptions(set(METHODS))],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -188,7 +189,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         if earlier:
             encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
         else:
-            encoder = Encoder(self._window(), self.max_bins)
+            encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(training.sequences, np.random.default_rng(seed))
             forest = Forest(len(classes), self.order)
         history = self._boost(encoder, forest, classes, training, held_out, seed)
@@ -220,12 +221,19 @@ class BoostedSequenceClassifier(SequenceClassifier):
         """State that a warm start goes on from; empty for a fresh start."""
         if not self.warm_start or not hasattr(self, "_forest"):
             return {}
-        if (self._forest.order, self._encoder.window) != (self.order, self._window()):
-            raise ValueError(
-                f"warm start: the model has order {self._forest.order} and window "
-                f"{self._encoder.window}; order and window cannot change to {self.order} and "
-                f"{self._window()}"
-            )
+        encoder = self._encoder
+        trained = {
+            "order": self._forest.order,
+            "window": encoder.window,
+            "missing": encoder.missing,
+        }
+        asked = {"order": self.order, "window": self._window(), "missing": self.missing}
+        for name, value in trained.items():
+            if asked[name] != value:
+                raise ValueError(
+                    f"warm start: the model has {name}={value!r}, which cannot change to "
+                    f"{asked[name]!r}"
+                )
         if self.max_iter < self.n_iter_:
             raise ValueError(
                 f"warm start: max_iter={self.max_iter} is less than the {self.n_iter_} iterations "
@@ -347,7 +355,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
             validation = np.append(
                 self._validation_before(earlier, before), history.validation[: n_new + 1]
             )
-        gains = forest.gains(encoder.n_features)
+        gains = encoder.by_feature(forest.gains(len(encoder.columns)))
         return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,

@@ -141,7 +141,7 @@ def learn_columns(sequences: Sequences, max_bins: int, rng: np.random.Generator)
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)
     shares = _share_listed(sequences, columns.only_thresholds())
-    return Learned(columns, shares, _find_missing(sequences))
+    return Learned(columns, shares, find_missing(sequences))
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
@@ -156,7 +156,7 @@ def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.nd
     return Columns(kinds, sizes, numbers.thresholds[kept], categories)
 
 
-def _find_missing(sequences: Sequences) -> np.ndarray:
+def find_missing(sequences: Sequences) -> np.ndarray:
     """Which columns have missing values."""
     found = np.zeros(sequences.n_features, dtype=bool)
     for _, _, piece in sequences.pieces():

@@ -159,6 +159,11 @@ class TreeCRF(BoostedSequenceClassifier):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of tables are categories: those that hold strings or are of a categorical
         type; or those named, or at the indices given, or True in a mask; or none.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
     beam_width : int or None, default=None
@@ -265,6 +270,7 @@ class TreeCRF(BoostedSequenceClassifier):
         subsample=1.0,
         max_bins=255,
         categorical_features="from_dtype",
+        missing="weighting",
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -294,6 +300,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.missing = missing
         self.init = init
         self.beam_width = beam_width
         self.beam = beam

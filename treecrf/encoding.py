@@ -29,7 +29,11 @@ from scipy import sparse
 
 from treecrf.alphabet import Alphabet
 from treecrf.columns import Columns, Learned, learn_columns
+from treecrf.filling import FILLED, Filled, Filling, learn_filling
 from treecrf.sequences import Sequences, Trained
+
+# What may happen to missing values.
+METHODS = ("weighting", "surrogate", *FILLED)
 
 # Storage of a column.
 CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
@@ -138,37 +142,56 @@ class Encoder:
         Number of positions to the left and to the right that tests may look at.
     max_bins : int
         Most bins of a number, 2 to 255.
+    missing : {"weighting", "surrogate", "impute", "indicator"}
+        What happens to missing values. The first two leave it to the trees.
     """
 
     columns: Columns
     plan: Plan
     form: str
     names: tuple[str, ...] | None
+    filling: Filling | None
 
-    def __init__(self, window: tuple[int, int], max_bins: int = 255):
+    def __init__(self, window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
         self.window = window
         self.max_bins = max_bins
+        self.missing = missing
 
     def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
         """Learn categories, thresholds and where to store each column."""
         self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
+        self.filling = None
+        if self.missing in FILLED:
+            self.filling, sequences = learn_filling(sequences, self.missing)
         learned = learn_columns(sequences, self.max_bins, rng)
         self.columns = learned.columns
         self.plan = self._make_plan(learned, sequences.form == "sparse")
         return self
 
     def restore(
-        self, form: str, names: tuple[str, ...] | None, columns: Columns, plan: Plan
+        self,
+        form: str,
+        names: tuple[str, ...] | None,
+        columns: Columns,
+        plan: Plan,
+        filling: Filling | None,
     ) -> Encoder:
         """Take over what an earlier encoder has learned."""
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
+        self.filling = filling
         return self
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
+        """Number of columns of the input."""
+        return len(self.columns) if self.filling is None else len(self.filling.values)
+
+    def by_feature(self, gains: np.ndarray) -> np.ndarray:
+        """Sums over the columns that come from the same column of the input."""
+        if self.filling is None:
+            return gains
+        return np.bincount(self.filling.sources, weights=gains, minlength=self.n_features)
 
     def _make_plan(self, learned: Learned, is_sparse: bool) -> Plan:
         columns, has_missing = self.columns, learned.has_missing
@@ -219,12 +242,17 @@ class Encoder:
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        columns = self.columns
-        return Trained(self.form, len(columns), self.names, columns.kinds, columns.categories)
+        n, columns = self.n_features, self.columns
+        return Trained(self.form, n, self.names, columns.kinds[:n], columns.categories)
+
+    def prepared(self, sequences: Sequences) -> Sequences | Filled:
+        """Sequences of the columns that are encoded, with the codes of their categories."""
+        sequences = sequences.for_model(self.trained_on)
+        return sequences if self.filling is None else Filled(sequences, self.filling)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""
-        sequences = sequences.for_model(self.trained_on)
+        sequences = self.prepared(sequences)
         gap = max(self.window)
         rows = _rows_of_positions(sequences.offsets, self.window[0], gap)
         n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.columns import BOOLEAN, KINDS, Columns
-from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, NOWHERE, Encoder
+from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, METHODS, NOWHERE, Encoder
+from treecrf.filling import FILLED
 from treecrf.forest import FIELDS, LABEL
 
 
@@ -35,8 +36,10 @@ def check_encoder(encoder: Encoder) -> None:
     """Raise ValueError unless the columns are possible and the plan has a place for each."""
     plan, n = encoder.plan, len(encoder.columns)
     _require(encoder.form in ("symbols", "table"), "form")
-    _require(n > 0 and (encoder.form == "table" or n == 1), "columns")
-    _require(encoder.names is None or _are_names(encoder.names, n), "names")
+    n_features = encoder.n_features
+    _require(n > 0 and (encoder.form == "table" or n_features == 1), "columns")
+    _require(encoder.names is None or _are_names(encoder.names, n_features), "names")
+    _check_filling(encoder)
     _require(len(encoder.window) == 2 and all(_is_count(w) for w in encoder.window), "window")
     _check_columns(encoder.columns, encoder.form)
     for array in (plan.storage, plan.slots, plan.first_codes, plan.zeros):
@@ -47,13 +50,26 @@ def check_encoder(encoder: Encoder) -> None:
     _check_slots(encoder)
 
 
+def _check_filling(encoder: Encoder) -> None:
+    _require(encoder.missing in METHODS, "missing values")
+    filling = encoder.filling
+    _require((filling is not None) == (encoder.missing in FILLED), "missing values")
+    if filling is not None:
+        values, told = filling.values, filling.told
+        _require(values.ndim == 1 and values.dtype == np.float64, "missing values")
+        _require(told.ndim == 1 and told.dtype.kind == "i", "missing values")
+        _require(((told >= 0) & (told < len(values))).all(), "missing values")
+        _require(np.isfinite(values).all(), "missing values")
+        _require(len(filling.sources) == len(encoder.columns), "missing values")
+
+
 def _check_columns(columns: Columns, form: str) -> None:
     kinds, sizes = columns.kinds, columns.sizes
     _require(kinds.ndim == 1 and kinds.dtype == np.uint8 and (kinds < len(KINDS)).all(), "columns")
     _require(sizes.shape == kinds.shape and sizes.dtype.kind == "i", "columns")
     _require((sizes >= 0).all() and (sizes[kinds == BOOLEAN] == 0).all(), "columns")
     _require(columns.starts[-1] == len(columns.thresholds), "columns")
-    _require(form == "table" or columns.is_category.all(), "columns")
+    _require(columns.is_category[:1].all() or form != "symbols", "columns")
     for j, values in columns.categories.items():
         _require(_is_ascending(values) and len(values) == sizes[j], "categories")
         _require(values.dtype.kind in "iU", "categories")
@@ -138,7 +154,7 @@ def _check_tests(
 ) -> None:
     inner = packed["true_child"] >= 0
     column, offset, value = (packed[name][inner] for name in ("column", "offset", "value"))
-    _require(((column >= LABEL) & (column < encoder.n_features)).all(), "tests")
+    _require(((column >= LABEL) & (column < len(encoder.columns))).all(), "tests")
     on_label = column == LABEL
     _require(((offset >= 1) & (offset <= order) & (value <= n_labels))[on_label].all(), "tests")
     left, right = encoder.window

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from treecrf.columns import CATEGORY, Columns
-from treecrf.encoding import Encoder, Plan
+from treecrf.encoding import METHODS, Encoder, Plan
+from treecrf.filling import Filling
 
 MAGIC = b"treecrf model\n"
-VERSION = 1
+VERSION = 2
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 COLUMN_ARRAYS = ("kinds", "sizes", "thresholds")
 PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
@@ -74,7 +75,16 @@ def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
         )
     with misfits(path), np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
         arrays = dict(archive)
-        return json.loads(arrays.pop("json").tobytes()), arrays
+        values = json.loads(arrays.pop("json").tobytes())
+        if version < 2 and "encoder" in values:
+            _add_missing(values["encoder"], arrays)
+        return values, arrays
+
+
+def _add_missing(encoder: dict, arrays: dict[str, np.ndarray]) -> None:
+    """Say of a model of version 1 what it did not know of: nothing was missing in training."""
+    encoder["missing"] = METHODS[0]
+    arrays["plan.has_missing"] = np.zeros(len(arrays["columns.kinds"]), dtype=bool)
 
 
 @contextlib.contextmanager
@@ -129,7 +139,8 @@ def restored_parameters(parameters: dict) -> dict:
 
 def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
     """What a saved model holds of an encoder."""
-    values = {"window": list(encoder.window), "max_bins": encoder.max_bins, "form": encoder.form}
+    values = {name: getattr(encoder, name) for name in ("max_bins", "form", "missing")}
+    values["window"] = list(encoder.window)
     values["names"] = None if encoder.names is None else list(encoder.names)
     columns = encoder.columns
     arrays = {f"columns.{name}": getattr(columns, name) for name in COLUMN_ARRAYS}
@@ -137,6 +148,8 @@ def encoder_state(encoder: Encoder) -> tuple[dict, dict[str, np.ndarray]]:
     plan = encoder.plan
     arrays |= {f"plan.{name}": getattr(plan, name) for name in PLAN_ARRAYS}
     values |= {"n_bits": plan.n_bits, "n_ids": plan.n_ids}
+    if encoder.filling is not None:
+        arrays |= {"filling.values": encoder.filling.values, "filling.told": encoder.filling.told}
     return values, arrays
 
 
@@ -146,10 +159,12 @@ def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
     of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
     categories = {j: arrays[f"columns.categories.{j}"] for j in of_categories}
     columns = Columns(kinds, sizes, thresholds, categories)
-    # Older models knew of no missing values.
-    arrays = {"plan.has_missing": np.zeros(len(kinds), dtype=bool)} | arrays
     parts = {name: arrays[f"plan.{name}"] for name in PLAN_ARRAYS}
     plan = Plan.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
-    encoder = Encoder(tuple(values["window"]), values["max_bins"])
     names = None if values["names"] is None else tuple(values["names"])
-    return encoder.restore(values["form"], names, columns, plan)
+    filling = None
+    if "filling.values" in arrays:
+        symbols = categories[0] if values["form"] == "symbols" else None
+        filling = Filling(arrays["filling.values"], arrays["filling.told"], symbols)
+    encoder = Encoder(tuple(values["window"]), values["max_bins"], values["missing"])
+    return encoder.restore(values["form"], names, columns, plan, filling)

@@ -238,6 +238,11 @@ class TreeMEMM(LocalClassifier):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of tables are categories: those that hold strings or are of a categorical
         type; or those named, or at the indices given, or True in a mask; or none.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
         Whether `predict` takes the most probable label of each position, the most probable
         label sequence, the label of the least expected cost at each position, or goes from left to
@@ -329,6 +334,7 @@ class TreeMEMM(LocalClassifier):
         subsample=1.0,
         max_bins=255,
         categorical_features="from_dtype",
+        missing="weighting",
         decoding="marginal",
         beam_width=10,
         cost_matrix=None,
@@ -356,6 +362,7 @@ class TreeMEMM(LocalClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.missing = missing
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix

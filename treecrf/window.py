@@ -42,7 +42,7 @@ class WindowClassifier(LocalClassifier):
         self._check_size(len(classes), self.order, sequences.n_positions)
         training = self._labeled(sequences, labels, classes)
         sequences, codes = training.sequences, training.codes
-        encoder = Encoder(self._window(), self.max_bins)
+        encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(sequences, np.random.default_rng(0))
         table = WindowTable(encoder, len(classes))
         given = previous_labels(codes, sequences.offsets, len(classes), self.order)
@@ -163,6 +163,11 @@ class SlidingWindowClassifier(WindowClassifier):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of tables are categories: those that hold strings or are of a categorical
         type; or those named, or at the indices given, or True in a mask; or none.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
         Whether `predict` takes the most probable label, or that of the least expected cost.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
@@ -249,6 +254,7 @@ class SlidingWindowClassifier(WindowClassifier):
         subsample=1.0,
         max_bins=255,
         categorical_features="from_dtype",
+        missing="weighting",
         decoding="marginal",
         cost_matrix=None,
         early_stopping=False,
@@ -274,6 +280,7 @@ class SlidingWindowClassifier(WindowClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.missing = missing
         self.decoding = decoding
         self.cost_matrix = cost_matrix
         self.early_stopping = early_stopping
@@ -330,6 +337,11 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of tables are categories: those that hold strings or are of a categorical
         type; or those named, or at the indices given, or True in a mask; or none.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         Whether `predict` takes the most probable label of each position, the most probable
         label sequence, the label of the least expected cost at each position, or goes along the
@@ -430,6 +442,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         subsample=1.0,
         max_bins=255,
         categorical_features="from_dtype",
+        missing="weighting",
         decoding="greedy",
         beam_width=10,
         cost_matrix=None,
@@ -459,6 +472,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.missing = missing
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix

@@ -36,7 +36,7 @@ class WindowTable:
 
     def windows(self, sequences: Sequences) -> sparse.csr_array:
         """The windows of all positions, without previous labels."""
-        sequences = sequences.for_model(self.encoder.trained_on)
+        sequences = self.encoder.prepared(sequences)
         values = sparse.vstack(
             [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
         )
