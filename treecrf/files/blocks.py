@@ -12,6 +12,7 @@ from typing import Any
 BLOCK_BYTES = 1 << 18
 LINES_IN_BLOCK = 32
 BLOCK_ROWS = 1 << 14
+PARQUET_BUFFER = 1 << 16
 
 
 def import_pyarrow() -> ModuleType:
@@ -131,7 +132,9 @@ class CsvFile(TableFile):
         converting = csv.ConvertOptions(
             strings_can_be_null=False, include_columns=names, column_types=types
         )
-        return csv.open_csv(self.path, reading, parsing, converting)
+        # The default allocator keeps many blocks.
+        pool = self.pa.system_memory_pool()
+        return csv.open_csv(self.path, reading, parsing, converting, memory_pool=pool)
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
         with self._open(names) as reader:
@@ -144,10 +147,14 @@ class ParquetFile(TableFile):
     is_text = False
     first_row = 1
 
+    def _open(self) -> Any:
+        # By default whole groups of rows, which are often whole files, are read ahead.
+        return self.pa.parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False)
+
     def _read_names(self) -> list[str]:
-        with self.pa.parquet.ParquetFile(self.path) as file:
+        with self._open() as file:
             return file.schema_arrow.names
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
-        with self.pa.parquet.ParquetFile(self.path) as file:
+        with self._open() as file:
             yield from file.iter_batches(BLOCK_ROWS, columns=list(names), use_threads=False)

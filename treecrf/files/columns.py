@@ -146,8 +146,13 @@ class LabelColumn(CategoryColumn):
     def labels(self) -> np.ndarray:
         """The labels of all rows."""
         values, ranks = self.sorted_values()
-        codes = np.concatenate(self._blocks)
-        return values[ranks[codes].astype(np.int32) - 1]
+        by_code = np.append(values[:1], values[ranks[1:].astype(np.intp) - 1])
+        labels = np.empty(sum(map(len, self._blocks)), dtype=values.dtype)
+        start = 0
+        for codes in self._blocks:
+            labels[start : start + len(codes)] = by_code[codes]
+            start += len(codes)
+        return labels
 
 
 class GroupColumn:
