@@ -238,6 +238,14 @@ def test_progress_goes_to_standard_error(table, run, tmp_path):
     assert "TreeCRF" in errors
 
 
+def test_columns_of_words_that_do_not_come_again_are_remarked_on(table, run, tmp_path):
+    rows = "".join(f"2020-01-{t:03},{'AB'[t % 2]}\n" for t in range(150))
+    table.write_text("date,y\n" + rows)
+    words = ["train", table, "--label", "y", "--model", tmp_path / "model.treecrf"]
+    errors = run(*words, "--max-iter", "1")[2]
+    assert "column 'date' holds 150 different words" in errors
+
+
 def test_predictions_are_written_to_a_file(table, model, run, tmp_path):
     words = ["predict", table, "--model", model, "--group", "id"]
     expected = run(*words)[1]
@@ -284,6 +292,29 @@ def test_features_are_listed_by_importance(model, run):
     assert len(lines) == 2
     assert lines[0].endswith("column 'color'")
     assert run("info", model, "--features", "1")[1].count("column '") == 1
+
+
+# Real data
+
+
+def test_hyphenation_reaches_a_published_accuracy(data_folder, run, tmp_path):
+    stem, model = data_folder / "hyphen" / "sparse.hyphen.6", tmp_path / "model.treecrf"
+    words = ["--format", "sparse", "--model", model]
+    assert run("train", f"{stem}.train", *words, "--max-iter", 60, "--quiet")[0] == 0
+    text = run("evaluate", f"{stem}.test", *words)[1]
+    assert float(text.split("accuracy")[1].split()[0]) > 0.915
+
+
+def test_occupancy_reads_columns_as_they_are(data_folder, run, tmp_path):
+    pytest.importorskip("pyarrow")
+    folder, model = data_folder / "occupancy", tmp_path / "model.treecrf"
+    words = ["--format", "csv", "--label", "Occupancy", "--model", model]
+    words += ["--drop", "date", "--drop", "sno"]
+    train = ["train", folder / "datatraining.txt", *words, *SMALL]
+    assert run(*train)[0] == 0
+    assert "features       5 (5 number)" in run("info", model)[1]
+    text = run("evaluate", folder / "datatest.txt", *words)[1]
+    assert float(text.split("accuracy")[1].split()[0]) > 0.9
 
 
 # What cannot be done

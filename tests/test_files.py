@@ -244,6 +244,7 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
         ("a,b\n1,2\n2,\n", {"label": "b"}, "row 3: no label in 'b'"),
         ("a,b\n1,2\n2,\n", {"group": "b"}, "row 3: no group in 'b'"),
         ("a,b\n1,2\n2,1\n3,2\n", {"group": "b"}, "row 4: group '2', which began in row 2, comes"),
+        (b"a,b\n1,x\0\n", {}, "ends with a NUL character"),
         ("a,b\n1,2\ninf,1\n", {}, "row 3, column 'a': inf is not finite"),
     ],
 )
@@ -446,6 +447,12 @@ def test_crfsuite_files_that_are_refused(tmp_path):
         read_lines(tmp_path, "a.crfsuite", "X\n")
     with pytest.raises(ValueError, match="holds no sequences"):
         read_lines(tmp_path, "a.crfsuite", "\n")
+
+
+@pytest.mark.parametrize("text", ["X\0\ta\n", "X\ta\0\n"])
+def test_words_that_arrays_cannot_hold_are_refused(text, tmp_path):
+    with pytest.raises(ValueError, match="ends with a NUL character"):
+        read_lines(tmp_path, "a.crfsuite", text)
 
 
 def test_sparse_rows_are_booleans(tmp_path):

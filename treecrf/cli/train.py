@@ -22,6 +22,8 @@ DESCRIPTION = (
 )
 # Parameters that have an option of their own.
 NAMED = ("order", "window", "max_iter", "random_state")
+# Fewer different words are nothing to remark on.
+FEW_WORDS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +99,13 @@ def _describe(data: FileData) -> None:
     s = data.sequences
     sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
     print(", ".join(f"{name}: {n:,}" for name, n in sizes.items()), file=sys.stderr)
+    for j, values in s.categories.items() if data.is_table else ():
+        if len(values) > max(s.n_positions / 2, FEW_WORDS):
+            print(
+                f"column {s.names[j]!r} holds {len(values):,} different words and will tell "
+                "little; --drop leaves it out",
+                file=sys.stderr,
+            )
 
 
 def _validation(

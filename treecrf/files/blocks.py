@@ -13,6 +13,8 @@ BLOCK_BYTES = 1 << 18
 LINES_IN_BLOCK = 32
 BLOCK_ROWS = 1 << 14
 PARQUET_BUFFER = 1 << 16
+# Of an error of the parser, which quotes whole rows.
+MOST_CHARACTERS = 200
 
 
 def import_pyarrow() -> ModuleType:
@@ -84,16 +86,17 @@ class TableFile(ABC):
         """Name the file in the errors of the parser."""
         try:
             yield
-        except ValueError as error:
+        except (ValueError, self.pa.ArrowException) as error:
             raise ValueError(f"{self.path}: {_in_short(error)}") from None
         except OSError as error:
-            raise OSError(f"{self.path}: {error}") from None
+            raise OSError(f"{self.path}: {_in_short(error)}") from None
 
 
 def _in_short(error: Exception) -> str:
     if "straddling" in str(error):
         return "a row is too long; is a quotation mark missing?"
-    return str(error).removeprefix("CSV parse error: ")
+    text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
 
 
 class CsvFile(TableFile):

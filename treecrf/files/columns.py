@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.files.cells import Cells
+from treecrf.files.data import array_of_words
 from treecrf.files.kinds import BOOLEAN, WHOLE
 from treecrf.sequences import offsets_of
 
@@ -95,8 +96,7 @@ class CategoryColumn:
         Raises
         ------
         ValueError
-            If a value is no whole number, where such are expected, or a string that arrays cannot
-            hold.
+            If a value is no whole number, where such are expected.
         """
         values, places = self.cells.categories(array)
         codes = [self._code(value) for value in values]
@@ -107,16 +107,12 @@ class CategoryColumn:
             value = int(value)
         elif not isinstance(value, str):
             value = str(value)
-        if value not in self._codes and str(value).endswith("\0"):
-            raise ValueError(
-                f"column {self.name!r}: {value!r} ends with a NUL character, which arrays of "
-                "strings cannot hold"
-            )
         return self._codes.setdefault(value, len(self._codes) + 1)
 
     def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
         """The values, sorted, and for each code the place of its value, from 1; NaN for 0."""
-        values = np.array(list(self._codes), dtype=np.int64 if self.is_whole else np.str_)
+        values = list(self._codes)
+        values = np.array(values, dtype=np.int64) if self.is_whole else array_of_words(values)
         order = np.argsort(values)
         ranks = np.full(len(values) + 1, np.nan)
         ranks[order + 1] = np.arange(1, len(values) + 1)

@@ -42,6 +42,22 @@ class Reading:
     encoding: str = "utf-8"
 
 
+def array_of_words(words: list[str]) -> np.ndarray:
+    """Strings as an array.
+
+    Raises
+    ------
+    ValueError
+        If one ends with NUL, which arrays cut off.
+    """
+    for word in words:
+        if word.endswith("\0"):
+            raise ValueError(
+                f"{word!r} ends with a NUL character, which arrays of strings cannot hold"
+            )
+    return np.array(words, dtype=np.str_)
+
+
 @dataclass(frozen=True)
 class ModelInput:
     """What a trained model expects of a file.

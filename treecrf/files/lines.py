@@ -13,7 +13,7 @@ from treecrf.datasets.conll import split_rows, splitter
 from treecrf.datasets.crfsuite import read_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import read_sparse
-from treecrf.files.data import FileData, ModelInput, Reading
+from treecrf.files.data import FileData, ModelInput, Reading, array_of_words
 from treecrf.sequences import (
     BOOLEAN,
     CATEGORY,
@@ -38,7 +38,7 @@ class Codes:
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """The sorted values, and for each position the place of its own, from 1."""
-        values = np.array(list(self._index), dtype=np.str_)
+        values = array_of_words(list(self._index))
         order = np.argsort(values)
         ranks = np.zeros(len(values) + 1, dtype=np.int32)
         ranks[order + 1] = np.arange(1, len(values) + 1)
@@ -108,6 +108,7 @@ def read_attributes(path: str, reading: Reading, model: ModelInput | None) -> Fi
     _check_any(path, lengths)
     if not index:
         raise ValueError(f"{path}: no line has an attribute")
+    array_of_words(list(index))
     names = sorted(index) if known is None else known
     ranks = np.empty(len(index), dtype=np.int32)
     ranks[[index[name] for name in names]] = np.arange(len(names))

@@ -54,12 +54,13 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     if not spool.n_rows:
         raise ValueError(f"{file.path}: there are no rows below the names of the columns")
     offsets = group.offsets(spool.n_rows) if group else np.array([0, spool.n_rows])
-    return FileData(
-        _sequences(spool, columns, offsets),
-        np.split(label.labels(), offsets[1:-1]) if label else None,
-        list(group.starts) if group else None,
-        is_table=True,
-    )
+    with file.problems():
+        return FileData(
+            _sequences(spool, columns, offsets),
+            np.split(label.labels(), offsets[1:-1]) if label else None,
+            list(group.starts) if group else None,
+            is_table=True,
+        )
 
 
 def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
