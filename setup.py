@@ -23,6 +23,8 @@ MODULES = (
     "_decode",
     "_local",
     "_features",
+    "_members",
+    "_surrogates",
     "_tree",
     "_evaluate",
     "_context_scores",

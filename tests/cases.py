@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from treecrf.columns import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs import as_sequences
+from treecrf.sequences import ListedSequences, Sequences
+
 # Each kind of input, and the storages (codes 0, bits 1, lists 2) that it is there to reach.
 STORAGES = {
     "letters": {0},
@@ -71,6 +75,76 @@ def _random_indicators(rng: np.random.Generator, length: int, new: bool) -> np.n
     return sum(np.arange(24) == group[:, np.newaxis] for group in chosen) * 2.0
 
 
-def dense(sequences: list) -> list:
+def dense(sequences: list | Sequences) -> list:
     """Return the same sequences as arrays, lists or strings, which the oracles can index."""
-    return [s.toarray() if sparse.issparse(s) else s for s in sequences]
+    items = sequences.items if isinstance(sequences, Sequences) else sequences
+    return [s.toarray() if sparse.issparse(s) else s for s in items]
+
+
+def pack(sequences: list | Sequences) -> Sequences:
+    """Return sequences in the form that encoders read."""
+    return sequences if isinstance(sequences, Sequences) else as_sequences(sequences)
+
+
+# Input with missing values, and the storages that each kind is there to reach.
+GAPPED_STORAGES = {
+    "letters": {0},
+    "numbers": {0},
+    "booleans": {0},
+    "mixture": {0, 2},
+    "sparse": {1, 2},
+    "sparse mixture": {0, 1, 2},
+}
+# Kinds of the columns, and the number of values of each category.
+MIXTURE = {
+    "letters": ([CATEGORY], {0: 4}),
+    "booleans": ([BOOLEAN] * 4, {}),
+    "mixture": ([CATEGORY, NUMBER, BOOLEAN, CATEGORY, NUMBER], {0: 3, 3: 7}),
+    "sparse mixture": ([NUMBER, CATEGORY, BOOLEAN, BOOLEAN, CATEGORY], {1: 3, 4: 7}),
+}
+
+
+def gapped_sequences(
+    kind: str, rng: np.random.Generator, lengths, rate: float | np.ndarray, new: bool = False
+) -> Sequences:
+    """Return sequences of which a share of the values is missing; it may differ by column.
+
+    New ones hold numbers beyond those of training; a category is the number of its value.
+    """
+    tables = [_gapped_table(kind, rng, length, new) for length in lengths]
+    for table in tables:
+        table[rng.random(table.shape) < rate] = np.nan
+    items = [sparse.csr_array(table) if "sparse" in kind else table for table in tables]
+    if kind not in MIXTURE:
+        return as_sequences(items)
+    kinds, sizes = MIXTURE[kind]
+    categories = {j: np.arange(1, n + 1) for j, n in sizes.items()}
+    offsets = np.append(0, np.cumsum(lengths))
+    return ListedSequences(
+        form="sparse" if "sparse" in kind else "dense",
+        offsets=offsets,
+        n_features=len(kinds),
+        dtype=np.dtype(np.float64),
+        kinds=np.array(kinds, dtype=np.uint8),
+        categories=categories,
+        items=items,
+    )
+
+
+def _gapped_table(kind: str, rng: np.random.Generator, length: int, new: bool) -> np.ndarray:
+    if kind in ("numbers", "sparse"):
+        table = _random_table(rng, length)
+        return table * rng.choice([0.0, 1.0, 3.0], table.shape) if new else table * 1.0
+    kinds, sizes = MIXTURE[kind]
+    columns = [
+        rng.integers(1, sizes[j] + 1, length)
+        if k == CATEGORY
+        else rng.random(length) < 0.3
+        if k == BOOLEAN
+        else rng.integers(-3, 4 + new, length) / 2
+        for j, k in enumerate(kinds)
+    ]
+    table = np.stack(columns, axis=1) * 1.0
+    # Absent values look like those beyond the ends where a category is stored in codes.
+    may_lack = [sizes.get(j, 7) == 7 for j in range(len(kinds))] if "sparse" in kind else 0
+    return table * (rng.random(table.shape) >= np.multiply(may_lack, 0.5))

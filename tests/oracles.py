@@ -323,13 +323,50 @@ def window_test_truth(
     return np.array(truth, dtype=bool).reshape(len(tests), n_positions)
 
 
+def window_test_missing(
+    sequences: Sequence,
+    tests: Sequence[tuple[str, int, int, object]],
+    categories: dict[int, Sequence] | None = None,
+) -> np.ndarray:
+    """Return which tests ask each position for a value that is missing, (n_tests, N).
+
+    A missing value is NaN; one of a category is missing too if it is not among ``categories``, by
+    column. Beyond the ends of a sequence nothing is missing.
+    """
+    known = categories or {}
+    missing = [
+        [
+            _is_missing(sequence, t, test, known)
+            for sequence in sequences
+            for t in range(len(sequence))
+        ]
+        for test in tests
+    ]
+    n_positions = sum(len(sequence) for sequence in sequences)
+    return np.array(missing, dtype=bool).reshape(len(tests), n_positions)
+
+
+def _is_missing(sequence, t: int, test: tuple, categories: dict[int, Sequence]) -> bool:
+    kind, column, offset, _ = test
+    if kind == "boundary" or not 0 <= t + offset < len(sequence):
+        return False
+    x = _value(sequence, t + offset, column)
+    # Zero is the absence of any category from a table.
+    unseen = kind == "category" and column in categories and x != 0 and x not in categories[column]
+    return bool(x != x or unseen)
+
+
+def _value(sequence, t: int, column: int):
+    return sequence[t][column] if getattr(sequence, "ndim", 1) == 2 else sequence[t]
+
+
 def _window_test(sequence, t: int, kind: str, column: int, offset: int, value) -> bool:
     inside = 0 <= t + offset < len(sequence)
     if kind == "boundary":
         return not inside
     if not inside:
         return False
-    x = sequence[t + offset][column] if getattr(sequence, "ndim", 1) == 2 else sequence[t + offset]
+    x = _value(sequence, t + offset, column)
     if kind == "category":
         return bool(x == value)
     if kind == "number":
@@ -366,7 +403,9 @@ class NaiveNode(NamedTuple):
     """A node; nodes are numbered in creation order.
 
     A leaf has ``test``, ``true_child`` and ``false_child`` -1 and gain 0. Every node has a value,
-    the one it has (or would have) as a leaf, learning rate included.
+    the one it has (or would have) as a leaf, learning rate included. ``share`` is the part of the
+    weight that passes a window test, of the examples that answer it; 0 in other nodes. Surrogates
+    are pairs (test, whether those that fail it pass for those that pass the node's test).
     """
 
     test: int
@@ -375,13 +414,16 @@ class NaiveNode(NamedTuple):
     value: float
     gain: float
     weight: float
+    share: float = 0.0
+    surrogates: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True)
 class NaiveTree:
     """A grown tree, the leaf of every example, and what the tree adds to its class's scores.
 
-    ``leaves`` and ``increments`` have shape (N, C); entries that are no example hold -1 and 0.
+    ``leaves`` and ``increments`` have shape (N, C); entries that are no example hold -1 and 0. Of
+    several leaves the one that has most of the example counts.
     """
 
     nodes: list[NaiveNode]
@@ -390,28 +432,64 @@ class NaiveTree:
 
 
 @dataclass(frozen=True)
+class Gaps:
+    """What is missing, and what becomes of those that miss a value.
+
+    ``missing`` is (n_window_tests, N): which positions cannot answer which tests. ``groups`` tells
+    tests of one column and offset, ``is_open`` those that could be missing at all. ``method`` is
+    "weighting" or "surrogate".
+    """
+
+    missing: np.ndarray
+    method: str = "weighting"
+    groups: np.ndarray | None = None
+    is_open: np.ndarray | None = None
+
+
+# Weights of examples are multiples of this.
+SMALLEST_PART = 2.0**-16
+MOST_SURROGATES = 5
+
+
+def part_of(weight: np.ndarray, share: float) -> np.ndarray:
+    """Return a share of weights, as whole multiples of the smallest part, halves rounded up."""
+    units, share_units = np.rint(weight / SMALLEST_PART), np.rint(share / SMALLEST_PART)
+    return np.floor(units * share_units * SMALLEST_PART + 0.5) * SMALLEST_PART
+
+
+@dataclass(frozen=True)
 class _Examples:
     """The materialized table: one row per (position, context), all columns of one length.
 
-    ``truth`` is (n_tests, n_examples): the truth of each test for each example.
+    ``truth`` is (n_tests, n_examples): the truth of each test for each example; ``missing`` tells
+    the examples that cannot answer it.
     """
 
     position: np.ndarray
     context: np.ndarray
     truth: np.ndarray
+    missing: np.ndarray
     target: np.ndarray
     weight: np.ndarray
     count: np.ndarray
+    position_weight: np.ndarray
 
-    def sums(self, members: np.ndarray) -> np.ndarray:
-        """Return target, weight and count of the examples that each mask selects, (..., 3).
+    def sums(self, parts: np.ndarray) -> np.ndarray:
+        """Return target, weight and count of parts of the examples, (..., 3).
 
-        Plain sums are exact: the summands are multiples of 2**-32 and not large.
+        Plain sums are exact: the summands are multiples of 2**-32 and not large, or where there
+        are parts other than 0 and 1 of numbers that leave room for them.
         """
-        return members.astype(float) @ np.stack([self.target, self.weight, self.count], axis=1)
+        return parts.astype(float) @ np.stack([self.target, self.weight, self.count], axis=1)
+
+    def weight_of(self, parts: np.ndarray) -> float:
+        """Return the weight of parts of the examples, as that of their positions."""
+        return float((parts * self.position_weight).sum())
 
 
-def _materialize(window_tests, depth, n_labels, order, targets, weights, counts) -> _Examples:
+def _materialize(
+    window_tests, missing, depth, n_labels, order, targets, weights, counts, position_weights
+) -> _Examples:
     positions, contexts, truth = [], [], []
     for t, depth_of_t in enumerate(depth):
         for context_depth, c, symbols in extended_contexts(n_labels, order):
@@ -422,13 +500,18 @@ def _materialize(window_tests, depth, n_labels, order, targets, weights, counts)
             contexts.append(c)
             truth.append([*window_tests[:, t], *label_tests])
     rows = (positions, contexts)
+    truth = np.array(truth, dtype=bool).T
+    gaps = np.zeros(truth.shape, dtype=bool)
+    gaps[: len(window_tests)] = missing[:, positions]
     return _Examples(
         position=np.array(positions),
         context=np.array(contexts),
-        truth=np.array(truth, dtype=bool).T,
+        truth=truth & ~gaps,
+        missing=gaps,
         target=targets[rows],
         weight=weights[rows],
         count=counts[rows],
+        position_weight=position_weights[positions],
     )
 
 
@@ -438,12 +521,25 @@ class _Split(NamedTuple):
 
 
 class _Grower:
-    """Grows one tree; ``candidates`` holds the best split of every leaf, oldest leaf first."""
+    """Grows one tree; ``candidates`` holds the best split of every leaf, oldest leaf first.
+
+    ``parts`` holds how much of each example a node has.
+    """
 
     def __init__(
-        self, examples, *, l2, min_gain, min_samples_leaf, max_leaf_value, learning_rate, allowed
+        self,
+        examples,
+        gaps,
+        *,
+        l2,
+        min_gain,
+        min_samples_leaf,
+        max_leaf_value,
+        learning_rate,
+        allowed,
     ):
         self.examples = examples
+        self.gaps = gaps
         self.l2 = l2
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
@@ -451,11 +547,11 @@ class _Grower:
         self.learning_rate = learning_rate
         self.allowed = allowed
         self.nodes: list[NaiveNode] = []
-        self.members: list[np.ndarray] = []
+        self.parts: list[np.ndarray] = []
         self.candidates: dict[int, _Split] = {}
 
     def grow(self, max_leaf_nodes: int) -> None:
-        self.add_leaf(np.ones(len(self.examples.position), dtype=bool))
+        self.add_leaf(np.ones(len(self.examples.position)))
         while len(self.candidates) < max_leaf_nodes:
             # Of equal gains max() keeps the first, which is the oldest leaf.
             node = max(self.candidates, key=lambda leaf: self.candidates[leaf].gain)
@@ -465,49 +561,102 @@ class _Grower:
 
     def split(self, node: int) -> None:
         gain, test = self.candidates.pop(node)
-        truth = self.examples.truth[test]
-        true_child = self.add_leaf(self.members[node] & truth)
-        false_child = self.add_leaf(self.members[node] & ~truth)
+        parts, share, surrogates = self.parts[node], 0.0, ()
+        passed = parts * self.examples.truth[test]
+        failed = parts * ~self.examples.truth[test] * ~self.examples.missing[test]
+        missing = parts * self.examples.missing[test]
+        if test < len(self.gaps.missing):
+            passing = self.examples.weight_of(passed)
+            share = passing / (passing + self.examples.weight_of(failed))
+            if self.gaps.method == "surrogate" and self.gaps.is_open[test]:
+                surrogates = self.surrogates(parts, test)
+                missing_pass = missing * self.follow(test, surrogates, share)
+            else:
+                missing_pass = part_of(missing, share)
+            passed, failed = passed + missing_pass, failed + (missing - missing_pass)
+        true_child, false_child = self.add_leaf(passed), self.add_leaf(failed)
         self.nodes[node] = self.nodes[node]._replace(
-            test=test, true_child=true_child, false_child=false_child, gain=gain
+            test=test,
+            true_child=true_child,
+            false_child=false_child,
+            gain=gain,
+            share=share,
+            surrogates=surrogates,
         )
 
-    def add_leaf(self, members: np.ndarray) -> int:
+    def surrogates(self, parts: np.ndarray, test: int) -> tuple[tuple[int, bool], ...]:
+        """Return the tests that agree best with a test, one of each column and offset."""
+        found: dict[int, tuple[float, int, bool]] = {}
+        truth, missing = self.examples.truth, self.examples.missing
+        for other, group in enumerate(self.gaps.groups):
+            if group == self.gaps.groups[test]:
+                continue
+            both = self.examples.count * parts * ~missing[test] * ~missing[other]
+            same = (both * (truth[test] == truth[other])).sum()
+            majority = max((both * truth[test]).sum(), (both * ~truth[test]).sum())
+            agreement = max(same, both.sum() - same)
+            best = found.get(group, (0.0, 0, False))[0]
+            if agreement > majority and agreement > best:
+                found[group] = (agreement, other, bool(same < both.sum() - same))
+        ranked = sorted(found.values(), key=lambda entry: (-entry[0], entry[1]))
+        return tuple((other, is_reversed) for _, other, is_reversed in ranked[:MOST_SURROGATES])
+
+    def follow(self, test: int, surrogates, share: float) -> np.ndarray:
+        """Return who passes a test for want of its value: by the first surrogate at hand."""
+        passes = np.full(len(self.examples.position), share >= 0.5)
+        for other, is_reversed in reversed(surrogates):
+            present = ~self.examples.missing[other]
+            passes[present] = (self.examples.truth[other] != is_reversed)[present]
+        return passes
+
+    def add_leaf(self, parts: np.ndarray) -> int:
         node = len(self.nodes)
-        G, W, _ = self.examples.sums(members)
+        G, W, _ = self.examples.sums(parts)
         self.nodes.append(NaiveNode(-1, -1, -1, self.leaf_value(G, W), 0.0, W))
-        self.members.append(members)
+        self.parts.append(parts)
         self.candidates[node] = self.best_split(node)
         return node
 
     def best_split(self, node: int) -> _Split:
-        """Return the first of the tests with the largest score; gain -inf where there is none."""
-        members = self.members[node]
-        scores = self.scores(members)
-        if self.allowed is not None:
-            scores[[not self.allowed(node, test) for test in range(len(scores))]] = -math.inf
-        if len(scores) == 0 or scores.max() == -math.inf:
-            return _Split(-math.inf, -1)
-        G, W, _ = self.examples.sums(members)
-        best = int(scores.argmax())
-        return _Split(float(scores[best] - (G * G) / (self.l2 + W)), best)
+        """Return the first of the best tests; gain -inf where there is none.
 
-    def scores(self, members: np.ndarray) -> np.ndarray:
-        """Return the score of a split by each test, -inf where it is not valid."""
-        Gt, Wt, nt = self.examples.sums(self.examples.truth & members).T
-        Gf, Wf, nf = self.examples.sums(~self.examples.truth & members).T
+        The best has the largest score, or where anything is missing the largest gain among those
+        that answer the test.
+        """
+        parts = self.parts[node]
+        scores, gains = self.scores(parts)
+        ranks = gains if self.gaps.missing.any() else scores
+        if self.allowed is not None:
+            ranks[[not self.allowed(node, test) for test in range(len(ranks))]] = -math.inf
+        if len(ranks) == 0 or ranks.max() == -math.inf:
+            return _Split(-math.inf, -1)
+        best = int(ranks.argmax())
+        return _Split(float(gains[best]), best)
+
+    def scores(self, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return score and gain of a split by each test, -inf where it is not valid."""
+        Gt, Wt, nt = self.examples.sums(self.examples.truth * parts).T
+        present = ~self.examples.missing * parts
+        Gf, Wf, nf = self.examples.sums(~self.examples.truth * present).T
+        G, W, _ = self.examples.sums(present).T
         valid = (Wt > 0) & (Wf > 0) & (np.minimum(nt, nf) >= self.min_samples_leaf)
-        scores = np.full(len(valid), -math.inf)
-        Gt, Wt, Gf, Wf = Gt[valid], Wt[valid], Gf[valid], Wf[valid]
+        scores, gains = np.full((2, len(valid)), -math.inf)
+        Gt, Wt, Gf, Wf, G, W = (sums[valid] for sums in (Gt, Wt, Gf, Wf, G, W))
         scores[valid] = (Gt * Gt) / (self.l2 + Wt) + (Gf * Gf) / (self.l2 + Wf)
-        return scores
+        gains[valid] = scores[valid] - (G * G) / (self.l2 + W)
+        return scores, gains
 
     def leaf_value(self, G: float, W: float) -> float:
         """Return the value of a leaf, rounded to a multiple of 2**-40 (ties to even)."""
         value = G / (self.l2 + W) if self.l2 + W > 0 else 0.0
         if self.max_leaf_value is not None:
             value = min(max(value, -self.max_leaf_value), self.max_leaf_value)
-        return round(value * self.learning_rate * 2.0**40) / 2.0**40
+        return round_value(value * self.learning_rate)
+
+
+def round_value(value):
+    """Round to multiples of 2**-40, ties to even."""
+    return np.rint(value * 2.0**40) / 2.0**40
 
 
 def grow_naive_tree(
@@ -526,6 +675,8 @@ def grow_naive_tree(
     learning_rate: float = 1.0,
     example_counts: np.ndarray | None = None,
     allowed: Callable[[int, int], bool] | None = None,
+    gaps: Gaps | None = None,
+    position_weights: np.ndarray | None = None,
 ) -> NaiveTree:
     """Grow one class's tree, best split first, over a table of all examples.
 
@@ -543,11 +694,30 @@ def grow_naive_tree(
         What ``min_samples_leaf`` counts; by default the examples with a weight above 0.
     allowed : callable, optional
         ``allowed(node, test)`` says whether a node may use a test; by default it always may.
+    gaps : Gaps, optional
+        Missing values; by default there are none.
+    position_weights : float array (N,), optional
+        What a position counts for in the shares of the nodes; 1 by default.
     """
     counts = (weights > 0).astype(float) if example_counts is None else example_counts
-    examples = _materialize(window_tests, depth, n_labels, order, targets, weights, counts)
+    if gaps is None:
+        gaps = Gaps(np.zeros(window_tests.shape, dtype=bool))
+    if position_weights is None:
+        position_weights = np.ones(len(depth))
+    examples = _materialize(
+        window_tests,
+        gaps.missing,
+        depth,
+        n_labels,
+        order,
+        targets,
+        weights,
+        counts,
+        position_weights,
+    )
     grower = _Grower(
         examples,
+        gaps,
         l2=l2,
         min_gain=min_gain,
         min_samples_leaf=min_samples_leaf,
@@ -557,10 +727,11 @@ def grow_naive_tree(
     )
     grower.grow(max_leaf_nodes)
     leaves = np.full(targets.shape, -1)
-    increments = np.zeros(targets.shape)
+    largest, increments = np.zeros((2, *targets.shape))
     for leaf in grower.candidates:
-        members = grower.members[leaf]
-        rows = (examples.position[members], examples.context[members])
-        leaves[rows] = leaf
-        increments[rows] = grower.nodes[leaf].value
+        parts = np.zeros(targets.shape)
+        parts[examples.position, examples.context] = grower.parts[leaf]
+        leaves[parts > largest] = leaf
+        largest = np.maximum(largest, parts)
+        increments += round_value(grower.nodes[leaf].value * parts)
     return NaiveTree(grower.nodes, leaves, increments)

@@ -477,10 +477,10 @@ class Task:
 LIKE_PLAIN_GROWTH = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "learning_rate": 0.3}
 
 
-def assert_same_trees(one, two):
+def assert_same_trees(one, two, but=frozenset()):
     assert len(one.trees) == len(two.trees) > 0
     for old, new in zip(one.trees, two.trees, strict=True):
-        for name in old:
+        for name in old.keys() - but:
             np.testing.assert_array_equal(old[name], new[name])
 
 
@@ -543,7 +543,8 @@ def test_constrained_training_with_all_contexts_is_exact(order):
         transitions=follows,
         **LIKE_PLAIN_GROWTH,
     ).fit(task.sequences, task.labels)
-    assert_same_trees(forest, crf._forest)
+    # Without a beam, contexts that cannot be count among the examples.
+    assert_same_trees(forest, crf._forest, but={"share"})
     np.testing.assert_allclose(likelihoods, crf.train_score_, atol=1e-12)
 
 

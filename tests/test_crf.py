@@ -619,6 +619,7 @@ BAD_PARAMETERS = {
     "max_features": [0, 1.1, "sqrt", None],
     "subsample": [0, 1.1, None],
     "max_bins": [1, 256, 10.0],
+    "categorical_features": ["from_type", 3],
     "missing": ["mean", None],
     "init": ["one", None],
     "beam_width": [0, -1, 1.5, "10"],

@@ -6,14 +6,20 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import STORAGES, dense, random_sequences
-from oracles import extended_contexts, meaning_of_tests, window_test_truth
+from cases import STORAGES, dense, pack, random_sequences
+from oracles import (
+    extended_contexts,
+    meaning_of_tests,
+    part_of,
+    round_value,
+    window_test_missing,
+    window_test_truth,
+)
 
 import treecrf.encoding
 from treecrf.boosting import Booster, Growth
 from treecrf.encoding import Encoder
 from treecrf.forest import LABEL, Forest
-from treecrf.inputs import as_sequences
 from treecrf.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]
@@ -41,12 +47,28 @@ class RandomObjective:
 class Trained:
     """A forest grown on noise, with the scores that training accumulated."""
 
-    def __init__(self, kind, seed, *, n_labels=2, order=1, window=(1, 1), n_iter=3, **growth):
+    def __init__(self, kind, seed, **options):
         rng = np.random.default_rng(seed)
-        self.kind, self.n_labels, self.order = kind, n_labels, order
-        self.sequences = random_sequences(kind, rng, LENGTHS)
-        packed = as_sequences(self.sequences)
-        self.encoder = Encoder(window).fit(packed, rng)
+        self.grow(random_sequences(kind, rng, LENGTHS), rng, seed, **options)
+
+    def grow(
+        self,
+        sequences,
+        rng,
+        seed,
+        *,
+        n_labels=2,
+        order=1,
+        window=(1, 1),
+        n_iter=3,
+        missing="weighting",
+        weights=None,
+        **growth,
+    ):
+        self.n_labels, self.order = n_labels, order
+        self.sequences = sequences
+        packed = pack(sequences)
+        self.encoder = Encoder(window, missing=missing).fit(packed, rng)
         self.encoded = self.encoder.encode(packed)
         self.forest = Forest(n_labels, order)
         shape = (n_labels, packed.n_positions, n_labels**order)
@@ -56,7 +78,7 @@ class Trained:
             self.encoded,
             RandomObjective(shape, seed),
             Growth(**{**PLAIN_GROWTH, **growth}),
-            np.ones(packed.n_positions),
+            np.ones(packed.n_positions) if weights is None else weights,
             Threads(1),
         )
         for _ in range(n_iter):
@@ -66,7 +88,7 @@ class Trained:
     def scores(self, sequences=None, n_threads=1, **options):
         encoded = self.encoded
         if sequences is not None:
-            encoded = self.encoder.encode(as_sequences(sequences))
+            encoded = self.encoder.encode(pack(sequences))
         with Threads(n_threads) as threads:
             return self.forest.scores(self.encoder, encoded, threads, **options)
 
@@ -93,28 +115,65 @@ def walk(forest, encoder, sequences):
     depth = np.minimum(places, forest.order)
     scores = np.zeros((forest.n_labels, len(places), forest.n_labels**forest.order))
     for k, tree in enumerate(forest.trees):
-        truth = truth_of_nodes(tree, encoder, sequences)
+        walker = Walker(tree, encoder, sequences)
         for context_depth, c, symbols in extended_contexts(forest.n_labels, forest.order):
             for t in np.flatnonzero(depth == context_depth):
-                node = 0
-                while tree["true_child"][node] >= 0:
-                    if tree["column"][node] == LABEL:
-                        passed = symbols[tree["offset"][node] - 1] == tree["value"][node]
-                    else:
-                        passed = truth[node, t]
-                    node = tree["true_child" if passed else "false_child"][node]
-                scores[k % forest.n_labels, t, c] += tree["leaf"][node]
+                scores[k % forest.n_labels, t, c] += walker.value(0, t, symbols, 1.0)
     return scores
 
 
-def truth_of_nodes(tree, encoder, sequences):
-    """Truth of each node's window test at all positions; other rows are False."""
-    nodes = np.flatnonzero((tree["true_child"] >= 0) & (tree["column"] != LABEL))
-    tests = (tree[name][nodes] for name in ("column", "offset", "value"))
-    rows = window_test_truth(sequences, meaning_of_tests(encoder, *tests))
-    truth = np.zeros((len(tree["leaf"]), rows.shape[1]), dtype=bool)
-    truth[nodes] = rows
-    return truth
+class Walker:
+    """Takes examples down a tree, one by one and if need be in parts."""
+
+    def __init__(self, tree, encoder, sequences):
+        self.tree = tree
+        self.follows_surrogates = encoder.missing == "surrogate"
+        nodes = np.flatnonzero((tree["true_child"] >= 0) & (tree["column"] != LABEL))
+        self.truth, self.missing = answers("", nodes, len(tree["leaf"]), tree, encoder, sequences)
+        n = len(tree["reversed"])
+        self.surrogates = answers("surrogate_", np.arange(n), n, tree, encoder, sequences)
+        self.starts = np.append(0, np.cumsum(tree["n_surrogates"]))
+
+    def value(self, node, t, symbols, part):
+        """Return what a part of an example receives below a node."""
+        tree = self.tree
+        if tree["true_child"][node] < 0:
+            return round_value(tree["leaf"][node] * part)
+        passing = part * self.passes(node, t, symbols)
+        if self.missing[node, t]:
+            passing = part * self.follow(node, t)
+            if not self.follows_surrogates:
+                passing = part_of(part, tree["share"][node])
+        value = 0.0
+        for child, weight in (("true_child", passing), ("false_child", part - passing)):
+            if weight > 0:
+                value += self.value(tree[child][node], t, symbols, weight)
+        return value
+
+    def passes(self, node, t, symbols):
+        if self.tree["column"][node] == LABEL:
+            return symbols[self.tree["offset"][node] - 1] == self.tree["value"][node]
+        return self.truth[node, t]
+
+    def follow(self, node, t):
+        truth, missing = self.surrogates
+        for s in range(self.starts[node], self.starts[node + 1]):
+            if not missing[s, t]:
+                return truth[s, t] != self.tree["reversed"][s]
+        return self.tree["share"][node] >= 0.5
+
+
+def answers(prefix, places, n, tree, encoder, sequences):
+    """Truth of some window tests at all positions, and which miss the value; False elsewhere."""
+    tests = (tree[prefix + name][places] for name in ("column", "offset", "value"))
+    meanings = meaning_of_tests(encoder, *tests)
+    columns = np.flatnonzero(encoder.columns.is_category).tolist()
+    categories = {j: encoder.columns[j].values.tolist() for j in columns}
+    n_positions = sum(len(sequence) for sequence in sequences)
+    truth, missing = np.zeros((2, n, n_positions), dtype=bool)
+    truth[places] = window_test_truth(sequences, meanings)
+    missing[places] = window_test_missing(sequences, meanings, categories)
+    return truth, missing
 
 
 @pytest.fixture

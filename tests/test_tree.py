@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from cases import STORAGES, dense, random_sequences
-from oracles import grow_naive_tree, meaning_of_tests, window_test_truth
+from cases import STORAGES, dense, pack, random_sequences
+from oracles import (
+    Gaps,
+    grow_naive_tree,
+    meaning_of_tests,
+    window_test_missing,
+    window_test_truth,
+)
 
 import treecrf.encoding
 import treecrf.window_tests
 from treecrf import TreeCRF, _tree
 from treecrf.bundling import bundle
 from treecrf.encoding import Encoder
-from treecrf.inputs import as_sequences
 from treecrf.window_tests import number_tests
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]
@@ -38,6 +43,8 @@ class Setting:
     weighted: bool = False
     max_features: float = 1.0
     coarse: bool = False  # few distinct targets make many ties
+    unit: float = 2.0**-32  # of targets and curvature
+    missing: str = "weighting"
 
 
 class Positions:
@@ -45,7 +52,7 @@ class Positions:
 
     def __init__(self, sequences, rng, setting):
         self.setting = setting
-        packed = as_sequences(sequences)
+        packed = pack(sequences)
         self.encoder = Encoder(setting.window).fit(packed, rng)
         plan, self.encoded = bundle(self.encoder, self.encoder.encode(packed))
         self.table = table = number_tests(self.encoder, plan)
@@ -53,6 +60,12 @@ class Positions:
         tests = table.columns[self.bins], table.offsets[self.bins], table.values[self.bins]
         meanings = meaning_of_tests(self.encoder, *tests)
         self.truth = window_test_truth(dense(sequences), meanings)
+        self.gaps = Gaps(
+            window_test_missing(dense(sequences), meanings),
+            setting.missing,
+            groups=np.unique(np.stack(tests[:2]), axis=1, return_inverse=True)[1].ravel(),
+            is_open=tests[0] >= 0,
+        )
         self.depth = self.encoded.depth_of(setting.order)
         self.shape = (len(self.depth), setting.n_labels**setting.order)
         self.n_chosen = max(1, round(setting.max_features * table.n_features))
@@ -60,7 +73,9 @@ class Positions:
     def grower(self, n_planes=0):
         setting = self.setting
         uncounted = setting.second_order or setting.weighted
-        fewest = 0 if uncounted and setting.min_samples_leaf == 1 else setting.min_samples_leaf
+        # A part of an example is not enough; whole ones need no counting.
+        is_free = setting.min_samples_leaf == 1 and not self.table.has_missing
+        fewest = 0 if uncounted and is_free else setting.min_samples_leaf
         return _tree.TreeGrower(
             self.encoded,
             self.table,
@@ -74,13 +89,14 @@ class Positions:
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             n_chosen=self.n_chosen,
-            count_apart=uncounted and fewest > 0,
+            count_apart=uncounted and (fewest > 0 or setting.missing == "surrogate"),
             n_planes=n_planes,
+            surrogates=setting.missing == "surrogate",
         )
 
     def draw_examples(self, rng):
         """Targets, curvature (or None) and position weights."""
-        unit = 0.25 if self.setting.coarse else 2.0**-32
+        unit = 0.25 if self.setting.coarse else self.setting.unit
         weights = np.ones(len(self.depth))
         if self.setting.weighted:
             weights = rng.choice([0.0, 0.5, 1.0, 2.75], len(self.depth))
@@ -112,6 +128,8 @@ class Positions:
             learning_rate=setting.learning_rate,
             example_counts=(weights > 0)[:, np.newaxis] * every,
             allowed=None if setting.max_features == 1 else self.allowed(seed),
+            gaps=self.gaps,
+            position_weights=weights,
         )
 
     def allowed(self, seed):
@@ -134,6 +152,7 @@ class Positions:
         grown = grower.grow(targets, curvature, weights, seed, scores)
         expected = self.expected(targets, curvature, weights, seed)
         assert_same_nodes(grown, expected.nodes, self.bins, self.table.n_bins)
+        assert_same_surrogates(grown, expected.nodes, self.bins)
         exists = expected.leaves >= 0
         np.testing.assert_array_equal(scores[exists], (before + expected.increments)[exists])
         np.testing.assert_array_equal(scores[~exists], before[~exists])
@@ -144,13 +163,24 @@ def assert_same_nodes(grown, nodes, bins, n_bins):
     """Compare every field of every node; the kernel counts bins without a test too."""
     tests = np.append(bins, n_bins + np.arange(1000))
     inner = np.array([node.test >= 0 for node in nodes])
+    expected = {name: [getattr(node, name) for node in nodes] for name in nodes[0]._fields}
     expected = {
-        name: np.array([getattr(node, name) for node in nodes]) for name in nodes[0]._fields
+        name: values if name == "surrogates" else np.array(values)
+        for name, values in expected.items()
     }
     expected["test"] = np.where(inner, tests[expected["test"]], -1)
     expected["leaf"] = np.where(inner, 0.0, expected.pop("value"))
+    expected["share"] = np.where(expected["test"] < n_bins, expected["share"], 0.0)
+    expected["n_surrogates"] = [len(surrogates) for surrogates in expected.pop("surrogates")]
     for name, values in expected.items():
         np.testing.assert_array_equal(grown[name], values, err_msg=name)
+
+
+def assert_same_surrogates(grown, nodes, bins):
+    surrogates = [surrogate for node in nodes for surrogate in node.surrogates]
+    tests = [bins[test] for test, _ in surrogates]
+    np.testing.assert_array_equal(grown["surrogate_test"], tests)
+    np.testing.assert_array_equal(grown["reversed"], [is_reversed for _, is_reversed in surrogates])
 
 
 def random_positions(kind, rng, *, lengths=(9, 1, 14, 3), **settings):
@@ -187,13 +217,23 @@ class Planes:
         label_truth = (labels[:, None, self.rows] == symbols[:, None]).reshape(-1, len(self.rows))
         window_truth = np.tile(positions.truth, n_planes)[:, exists]
         self.truth = np.vstack([window_truth, label_truth])
+        self.gaps = self._gaps(np.tile(positions.gaps.missing, n_planes)[:, exists])
         self.n_rows = shape[1]
+
+    def _gaps(self, window_missing):
+        """Tests of previous labels are answered by all and stand in for none."""
+        n_labels, gaps = len(self.truth) - len(window_missing), self.positions.gaps
+        return replace(
+            gaps,
+            missing=np.vstack([window_missing, np.zeros((n_labels, len(self.rows)), dtype=bool)]),
+            is_open=np.append(gaps.is_open, np.zeros(n_labels, dtype=bool)),
+        )
 
     def check(self, rng):
         positions, setting, n = self.positions, self.positions.setting, len(self.rows)
         weights = rng.choice([0.5, 1.0, 2.75], n) if setting.weighted else np.ones(n)
-        targets = np.rint(rng.uniform(-1, 1, n) * 2.0**32) / 2.0**32 * weights
-        curvature = np.rint(rng.uniform(0.01, 1, n) * 2.0**32) / 2.0**32 * weights
+        targets = np.rint(rng.uniform(-1, 1, n) / setting.unit) * setting.unit * weights
+        curvature = np.rint(rng.uniform(0.01, 1, n) / setting.unit) * setting.unit * weights
         spread = np.zeros((4, self.n_rows, 1))
         spread[:3, self.rows, 0] = targets, curvature, weights
         grown = self.grower.grow(
@@ -216,8 +256,11 @@ class Planes:
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=np.ones((n, 1)),
+            gaps=self.gaps,
+            position_weights=weights,
         )
         assert_same_nodes(grown, expected.nodes, positions.bins, positions.table.n_bins)
+        assert_same_surrogates(grown, expected.nodes, positions.bins)
         np.testing.assert_array_equal(spread[3, self.rows], expected.increments)
         assert (np.delete(spread[3], self.rows) == 0).all()
 

@@ -114,7 +114,7 @@ cdef Beam open_beam(ContextScores scores, const int64_t[::1] offsets, Py_ssize_t
     beam.stale = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
     beam.included = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
     beam.symbols = <uint8_t *> malloc(m * width * scores.order + 1)
-    beam.segments = <Segment *> malloc((width + 1) * sizeof(Segment))
+    beam.segments = <Segment *> malloc((scores.most_segments + 1) * sizeof(Segment))
     if not (beam.trellises and beam.requests and beam.n_states and beam.states and beam.contexts
             and beam.places and beam.rows and beam.truth and beam.spare and beam.stale
             and beam.included and beam.symbols and beam.segments):

@@ -1,10 +1,11 @@
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 
 cdef struct Segment:
-    # Some members of a request that stand at one node of a tree.
+    # Some members of a request that stand at one node of a tree, whole or in part.
     int32_t node
     Py_ssize_t first, last
+    uint32_t weight            # in units of 1 / WHOLE of ``_members``
 
 
 cdef struct Request:
@@ -23,6 +24,7 @@ cdef struct Request:
 
 cdef class ContextScores:
     cdef readonly Py_ssize_t n_labels, order, n_places
+    cdef Py_ssize_t most_segments
     cdef const uint8_t[:, ::1] allowed, follows
 
     cdef void fetch(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
@@ -37,13 +39,17 @@ cdef struct Node:
     int32_t slot
     int32_t low
     int32_t high
+    int32_t missing            # code, or listed id, of who misses the value; -1 for none
     int32_t passed
     int32_t failed
-    double value
+    int32_t first_surrogate
+    int32_t n_surrogates
+    double value               # of a leaf; else the share of those that pass
 
 
 cdef class TreeScores(ContextScores):
-    cdef const Node[::1] nodes
+    cdef const Node[::1] nodes, surrogates
+    cdef bint follows_surrogates, has_gaps
     cdef const int32_t[::1] roots
     cdef Py_ssize_t n_iter
     cdef const int32_t[::1] row_of_position
@@ -56,7 +62,9 @@ cdef class TreeScores(ContextScores):
     cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
     cdef void _walk(self, const Request *request, Py_ssize_t root, Py_ssize_t label) noexcept nogil
     cdef bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil
-    cdef bint _lists(self, const Node *node, Py_ssize_t row) noexcept nogil
+    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil
+    cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil
+    cdef bint _lists(self, Py_ssize_t row, int32_t low, int32_t high) noexcept nogil
 
 
 cdef class CachedScores(TreeScores):

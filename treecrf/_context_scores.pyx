@@ -9,9 +9,11 @@ whether it was summed at once or tree by tree as the forest grew.
 
 import numpy as np
 
-from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.math cimport INFINITY, rint
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
+
+from treecrf._members cimport WHOLE, part_of, value_of_part
 
 # How a node is judged; the first are those of `treecrf.encoding`.
 cdef enum NodeKind:
@@ -118,10 +120,11 @@ cdef class TreeScores(ContextScores):
         self.bits = encoded.bits
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
+        self.has_gaps = encoded.has_missing.any()
         self.n_labels = n_labels
         self.order = order
 
-    def plant(self, nodes, roots):
+    def plant(self, nodes, roots, surrogates, Py_ssize_t most_nodes):
         """Say which trees there are.
 
         Parameters
@@ -129,8 +132,16 @@ cdef class TreeScores(ContextScores):
         nodes : array of treecrf.context_scores.NODE
         roots : int32 array (n_iterations * n_labels,)
             The root of each tree, all classes of an iteration side by side.
+        surrogates : array of treecrf.context_scores.NODE or None
+            None where those that miss a value go to both sides in part.
+        most_nodes : int
+            Number of nodes of the largest tree.
         """
         self.nodes = nodes
+        self.surrogates = surrogates
+        self.follows_surrogates = surrogates is not None
+        # One for each level that is left on the way to a leaf.
+        self.most_segments = most_nodes // 2 + 1
         self.roots = roots
         self.n_iter = len(roots) // self.n_labels
 
@@ -178,7 +189,8 @@ cdef class TreeScores(ContextScores):
         cdef const Node *node
         cdef Segment here
         cdef bint passed
-        request.segments[0] = Segment(<int32_t> root, 0, request.n_walking)
+        cdef double value
+        request.segments[0] = Segment(<int32_t> root, 0, request.n_walking, WHOLE)
         while n_open:
             n_open -= 1
             here = request.segments[n_open]
@@ -188,14 +200,42 @@ cdef class TreeScores(ContextScores):
                     middle = part_walkers(request, here.first, here.last, node, self.order)
                     passed = middle > here.first
                     if passed and middle < here.last:
-                        request.segments[n_open] = Segment(node.failed, middle, here.last)
+                        request.segments[n_open] = Segment(node.failed, middle, here.last,
+                                                           here.weight)
                         n_open += 1
                         here.last = middle
+                elif self.has_gaps and self._misses(node, row + node.offset):
+                    if self.follows_surrogates:
+                        passed = self._passes_surrogates(node, row)
+                    else:
+                        n_open += part_weight(&here, node, &request.segments[n_open])
+                        passed = here.node == node.passed
                 else:
                     passed = self._passes(node, row + node.offset)
                 node = nodes + (node.passed if passed else node.failed)
+            value = value_of_part(node.value, here.weight)
             for i in range(here.first, here.last):
-                request.rows[request.stale[i] * self.n_labels + label] += node.value
+                request.rows[request.stale[i] * self.n_labels + label] += value
+
+    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a row misses the value that a test of the window asks for."""
+        if node.missing < 0:
+            return False
+        if node.kind <= CODE_ABOVE:
+            return self.codes[row, node.slot] == node.missing
+        return self._lists(row, node.missing, node.missing + 1)
+
+    cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a position passes by the first surrogate that it answers, or as most do."""
+        cdef Py_ssize_t i
+        cdef const Node *surrogate
+        for i in range(node.first_surrogate, node.first_surrogate + node.n_surrogates):
+            surrogate = &self.surrogates[i]
+            if not self._misses(surrogate, row + surrogate.offset):
+                if self._passes(surrogate, row + surrogate.offset):
+                    return surrogate.passed
+                return surrogate.failed
+        return node.value >= 0.5
 
     cdef inline bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil:
         """Whether a row passes a test of the window."""
@@ -205,19 +245,19 @@ cdef class TreeScores(ContextScores):
             return self.codes[row, node.slot] > node.low
         if node.kind == BIT:
             return self.bits[row, node.slot] >> node.low & 1
-        return self._lists(node, row)
+        return self._lists(row, node.low, node.high)
 
-    cdef bint _lists(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a row lists an id of [low, high)."""
+    cdef bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
+        """Whether a row lists an id of [first, last)."""
         cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
         cdef int64_t end = high
         while low < high:
             middle = (low + high) // 2
-            if self.list_ids[middle] < node.low:
+            if self.list_ids[middle] < first:
                 low = middle + 1
             else:
                 high = middle
-        return low < end and self.list_ids[low] < node.high
+        return low < end and self.list_ids[low] < last
 
 
 cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
@@ -258,6 +298,16 @@ cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
             request.stale[k] = request.stale[request.n_walking]
             request.stale[request.n_walking] = s
             request.n_walking += 1
+
+
+cdef bint part_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
+    """Let a part of the weight go on to those that pass; True if the rest stays behind."""
+    cdef uint32_t weight = part_of(here.weight, <uint32_t> rint(node.value * WHOLE))
+    rest[0] = Segment(node.failed, here.first, here.last, here.weight - weight)
+    here.node = node.passed if weight else node.failed
+    if weight:
+        here.weight = weight
+    return weight > 0 and rest.weight > 0
 
 
 cdef Py_ssize_t part_walkers(const Request *request, Py_ssize_t first, Py_ssize_t last,

@@ -8,13 +8,19 @@ are given, they make columns like everything else, and a position has one score 
 
 Leaf values are multiples of 2**-40 (see ``_tree``): the sums are exact and equal those of training
 to the last bit, in whatever order they are taken.
+
+Where positions of a block miss values, they follow the surrogates of a test, or go to both sides of
+it in part (see ``_members``); those that do are in lists beside the sets of bits.
 """
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.math cimport rint
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
+
+from treecrf._members cimport WHOLE, Fraction, part_of, value_of_part
 
 cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
@@ -28,6 +34,8 @@ cdef extern from "_simd.h" nogil:
 cdef enum:
     BLOCK_WORDS = 64
     BLOCK = 64 * BLOCK_WORDS
+    # Lists of positions should stay in cache too.
+    GAPPED_BLOCK = BLOCK // 4
 
 cdef enum TestKind:
     CODE_EQUAL = 0
@@ -45,8 +53,16 @@ cdef struct Block:
     int32_t *contexts_of       # row of `members` for each node; 0: all contexts
     uint8_t *members           # sets of extended contexts
     uint8_t *bytes
-    double *addend             # a leaf's value in the contexts that reach it, else 0
+    double *addend             # 1 for the contexts that reach a leaf, else 0
     double *shared             # [class, position]: values that all contexts receive
+    bint has_gaps              # whether any position misses a value
+    Fraction *parts            # positions that nodes have in part
+    Py_ssize_t n_parts, room
+    Py_ssize_t *parts_of       # the first part of each node
+    Py_ssize_t *n_parts_of     # how many each node has
+    Fraction *failing          # scratch: those that fail the test of the node at work
+    Py_ssize_t n_passing, n_failing
+    bint failed
 
 
 cdef void free_block(Block *block) noexcept nogil:
@@ -58,6 +74,10 @@ cdef void free_block(Block *block) noexcept nogil:
     free(block.bytes)
     free(block.addend)
     free(block.shared)
+    free(block.parts)
+    free(block.failing)
+    free(block.parts_of)
+    free(block.n_parts_of)
 
 
 cdef class Evaluator:
@@ -65,17 +85,21 @@ cdef class Evaluator:
 
     Parameters
     ----------
-    tests : tuple of int32 arrays
-        Kinds, offsets, slots, lows and highs of the distinct window tests.
-    by_id : int32 array (window width, n_ids)
-        The test that asks for one listed id at one offset, -1 where none does.
-    left : int
-        Offset of the first row of ``by_id``, negated.
+    asked : treecrf.asked.Asked
+        The distinct window tests.
     trees : tuple of int32 arrays
         Start of each tree among the nodes (n_trees + 1), class of each tree, and for all nodes
         test (tests of previous labels follow the window tests), true child and false child,
         counted from the start of the tree, -1 in a leaf.
     values : float64 array (n_nodes,)
+    shares : float64 array (n_nodes,)
+        Of those that miss the value of a node's test, the part that passes.
+    surrogates : tuple of arrays
+        Start of each node's surrogates (n_nodes + 1), the window test of each surrogate, both
+        int32, and whether it is reversed, uint8.
+    follows_surrogates : bool
+        Whether those that miss the value go where surrogates say, or most do, instead of to both
+        sides in part.
     symbols : int32 array (n_extended, order)
         Previous label at each lag of each extended context.
     depth_starts : int64 array (order + 1,)
@@ -85,21 +109,29 @@ cdef class Evaluator:
         Number of previous labels that `add_scores` is given; 0 to score all contexts.
     """
 
-    cdef const int32_t[::1] kinds, offsets, slots, lows, highs
+    cdef const int32_t[::1] kinds, offsets, slots, lows, highs, gaps
     cdef const int32_t[:, ::1] by_id
     cdef const int32_t[::1] starts, classes, test, true_child, false_child
-    cdef const double[::1] values
+    cdef const double[::1] values, shares
+    cdef const int32_t[::1] surrogate_starts, surrogates
+    cdef const uint8_t[::1] is_reversed
+    cdef bint follows_surrogates
     cdef const int32_t[:, ::1] symbols
     cdef const int64_t[::1] depth_starts
-    cdef Py_ssize_t n_tests, n_columns, left, n_labels, n_extended, most_nodes
+    cdef Py_ssize_t n_plain, n_tests, n_columns, left, n_labels, n_extended, most_nodes
 
-    def __init__(self, tests, by_id, Py_ssize_t left, trees, values, symbols, depth_starts,
-                 Py_ssize_t n_labels, Py_ssize_t n_given):
-        self.kinds, self.offsets, self.slots, self.lows, self.highs = tests
-        self.by_id = by_id
-        self.left = left
+    def __init__(self, asked, trees, values, shares, surrogates, bint follows_surrogates, symbols,
+                 depth_starts, Py_ssize_t n_labels, Py_ssize_t n_given):
+        self.kinds, self.offsets, self.slots = asked.kinds, asked.offsets, asked.slots
+        self.lows, self.highs, self.gaps = asked.lows, asked.highs, asked.gaps
+        self.n_plain = asked.n_plain
+        self.by_id = asked.by_id
+        self.left = asked.left
         self.starts, self.classes, self.test, self.true_child, self.false_child = trees
         self.values = values
+        self.shares = shares
+        self.surrogate_starts, self.surrogates, self.is_reversed = surrogates
+        self.follows_surrogates = follows_surrogates
         self.symbols = symbols
         self.depth_starts = depth_starts
         self.n_labels = n_labels
@@ -122,16 +154,18 @@ cdef class Evaluator:
         cdef const uint8_t[:, ::1] bits = encoded.bits
         cdef const int64_t[::1] list_starts = encoded.list_starts
         cdef const int32_t[::1] list_ids = encoded.list_ids
+        cdef bint may_lack = encoded.has_missing.any()
         cdef Py_ssize_t tree
-        cdef bint enough
         with nogil:
-            enough = self._open(&block, scores.shape[0])
-            block.first = first if enough else last
-            while block.first < last:
-                block.size = min(BLOCK, last - block.first)
+            self._open(&block, scores.shape[0])
+            block.first = first
+            while block.first < last and not block.failed:
+                block.size = min(GAPPED_BLOCK if may_lack else BLOCK, last - block.first)
                 block.n_words = (block.size + 63) // 64
-                self._fill_columns(&block, rows, codes, bits)
+                self._fill_columns(&block, self.n_tests if may_lack else self.n_plain, rows, codes,
+                                   bits)
                 self._fill_listed(&block, rows, list_starts, list_ids)
+                block.has_gaps = may_lack and self._find_gaps(&block)
                 if given is not None:
                     self._fill_given(&block, given)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
@@ -140,11 +174,12 @@ cdef class Evaluator:
                 self._add_shared(&block, depth, scores)
                 block.first += block.size
             free_block(&block)
-        if not enough:
+        if block.failed:
             raise MemoryError("no memory to evaluate the trees")
 
-    cdef bint _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
+    cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
         cdef Py_ssize_t n = self.most_nodes + 2
+        memset(block, 0, sizeof(Block))
         block.columns = <uint64_t *> malloc((self.n_columns + 1) * BLOCK_WORDS * sizeof(uint64_t))
         block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
         block.set_of = <uint64_t **> malloc(n * sizeof(uint64_t *))
@@ -153,20 +188,24 @@ cdef class Evaluator:
         block.bytes = <uint8_t *> calloc(BLOCK, 1)
         block.addend = <double *> malloc(self.n_extended * sizeof(double))
         block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
-        return (block.columns != NULL and block.sets != NULL and block.set_of != NULL
-                and block.contexts_of != NULL and block.members != NULL and block.bytes != NULL
-                and block.addend != NULL and block.shared != NULL)
+        block.parts_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
+        block.n_parts_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
+        block.failing = <Fraction *> malloc(BLOCK * sizeof(Fraction))
+        block.failed = not (
+            block.columns and block.sets and block.set_of and block.contexts_of and block.members
+            and block.bytes and block.addend and block.shared and block.parts_of
+            and block.n_parts_of and block.failing)
 
     # Columns of bits
 
-    cdef void _fill_columns(self, Block *block, const int32_t[::1] rows,
+    cdef void _fill_columns(self, Block *block, Py_ssize_t n, const int32_t[::1] rows,
                             const uint8_t[:, ::1] codes,
                             const uint8_t[:, ::1] bits) noexcept nogil:
-        """Columns of the tests on codes and bits; neighbours often share their bytes."""
+        """Columns of the first tests, on codes and bits; neighbours often share their bytes."""
         cdef Py_ssize_t k
         cdef uint8_t kind
         cdef uint64_t *column
-        for k in range(self.n_tests):
+        for k in range(n):
             kind = self.kinds[k]
             if kind == LISTED:
                 continue
@@ -230,6 +269,22 @@ cdef class Evaluator:
                 bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
                 column += BLOCK_WORDS
 
+    cdef bint _find_gaps(self, Block *block) noexcept nogil:
+        """Whether any position misses any value; who misses it passes no test of it."""
+        cdef Py_ssize_t k, w
+        cdef uint64_t any_gap = 0
+        cdef uint64_t *column
+        cdef const uint64_t *gaps
+        for k in range(self.n_tests):
+            if self.gaps[k] < 0:
+                continue
+            column = block.columns + k * BLOCK_WORDS
+            gaps = block.columns + self.gaps[k] * BLOCK_WORDS
+            for w in range(block.n_words):
+                any_gap |= gaps[w]
+                column[w] &= ~gaps[w]
+        return any_gap != 0
+
     # Trees
 
     cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
@@ -248,12 +303,14 @@ cdef class Evaluator:
             if self.true_child[start + i] < 0:
                 self._add_leaf(block, i, self.values[start + i], self.classes[tree], depth,
                                scores)
+                if block.has_gaps:
+                    self._add_leaf_parts(block, i, self.values[start + i], self.classes[tree],
+                                         depth, scores)
                 continue
             passed = self.true_child[start + i]
             failed = self.false_child[start + i]
             if self.test[start + i] < self.n_columns:
-                n_sets = self._part_positions(block, i, self.test[start + i], passed, failed,
-                                              n_sets)
+                n_sets = self._part_positions(block, i, start + i, passed, failed, n_sets)
             else:
                 n_members = self._part_contexts(block, i, self.test[start + i] - self.n_tests,
                                                 passed, failed, n_members)
@@ -263,10 +320,11 @@ cdef class Evaluator:
         if block.size & 63:
             block.sets[block.n_words - 1] = (<uint64_t> 1 << (block.size & 63)) - 1
         block.set_of[0] = block.sets
+        block.n_parts = block.n_parts_of[0] = 0
         block.contexts_of[0] = 0
         memset(block.members, 1, self.n_extended)
 
-    cdef inline Py_ssize_t _part_positions(self, Block *block, Py_ssize_t node, int32_t test,
+    cdef inline Py_ssize_t _part_positions(self, Block *block, Py_ssize_t node, Py_ssize_t place,
                                            int32_t passed, int32_t failed,
                                            Py_ssize_t n_sets) noexcept nogil:
         """Part a node's set. It stays as it is: after a label test two nodes share it."""
@@ -274,12 +332,100 @@ cdef class Evaluator:
         cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
         cdef uint64_t *failing = passing + BLOCK_WORDS
         cdef int left
-        left = part_bits(here, block.columns + test * BLOCK_WORDS, block.n_words, passing,
-                         failing)
+        left = part_bits(here, block.columns + self.test[place] * BLOCK_WORDS, block.n_words,
+                         passing, failing)
+        if block.has_gaps:
+            left = self._part_gapped(block, node, place, passed, failed, passing, failing)
         block.set_of[passed] = passing if left & 1 else NULL
         block.set_of[failed] = failing if left & 2 else NULL
         block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[node]
         return n_sets + 2
+
+    cdef int _part_gapped(self, Block *block, Py_ssize_t node, Py_ssize_t place, int32_t passed,
+                          int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
+        """Send on those that miss the value; returns 1 if anybody passes, plus 2 if any fail."""
+        cdef uint64_t missing[BLOCK_WORDS]
+        cdef uint64_t any_passed = 0, any_failed = 0
+        cdef Py_ssize_t w
+        self._take_missing(block, self.test[place], failing, missing)
+        block.n_parts_of[passed] = block.n_parts_of[failed] = 0
+        if self.follows_surrogates:
+            self._follow_surrogates(block, place, missing, passing, failing)
+        else:
+            self._give_parts(block, node, place, missing, passed, failed)
+        for w in range(block.n_words):
+            any_passed |= passing[w]
+            any_failed |= failing[w]
+        return ((any_passed != 0 or block.n_parts_of[passed] > 0)
+                + 2 * (any_failed != 0 or block.n_parts_of[failed] > 0))
+
+    cdef inline const uint64_t *_gaps_of(self, const Block *block, int32_t test) noexcept nogil:
+        """The positions that miss the value of a test; NULL if none ever do."""
+        if test >= self.n_tests or self.gaps[test] < 0:
+            return NULL
+        return block.columns + self.gaps[test] * BLOCK_WORDS
+
+    cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
+                            uint64_t *missing) noexcept nogil:
+        """Take those that miss the value of a test from those that fail it."""
+        cdef const uint64_t *gaps = self._gaps_of(block, test)
+        cdef Py_ssize_t w
+        for w in range(block.n_words):
+            missing[w] = failing[w] & gaps[w] if gaps != NULL else 0
+            failing[w] ^= missing[w]
+
+    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t place, uint64_t *missing,
+                                 uint64_t *passing, uint64_t *failing) noexcept nogil:
+        """Let the first surrogate that can be answered tell, else go where most do."""
+        cdef Py_ssize_t s, w
+        cdef int32_t test
+        cdef const uint64_t *column
+        cdef const uint64_t *gaps
+        cdef uint64_t flip, answering
+        for s in range(self.surrogate_starts[place], self.surrogate_starts[place + 1]):
+            test = self.surrogates[s]
+            column = block.columns + test * BLOCK_WORDS
+            gaps = self._gaps_of(block, test)
+            flip = ~<uint64_t> 0 if self.is_reversed[s] else 0
+            for w in range(block.n_words):
+                answering = missing[w] & ~gaps[w] if gaps != NULL else missing[w]
+                passing[w] |= answering & (column[w] ^ flip)
+                failing[w] |= answering & ~(column[w] ^ flip)
+                missing[w] ^= answering
+        for w in range(block.n_words):
+            if self.shares[place] >= 0.5:
+                passing[w] |= missing[w]
+            else:
+                failing[w] |= missing[w]
+
+    cdef void _give_parts(self, Block *block, Py_ssize_t node, Py_ssize_t place,
+                          const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
+        """Part the positions that a node has in part, and those that now miss a value."""
+        cdef uint32_t share = <uint32_t> rint(self.shares[place] * WHOLE)
+        cdef const uint64_t *column = block.columns + self.test[place] * BLOCK_WORDS
+        cdef const uint64_t *gaps = self._gaps_of(block, self.test[place])
+        cdef Py_ssize_t i, w, n = block.n_parts_of[node]
+        cdef Fraction part
+        cdef uint64_t word
+        if not make_room(block):
+            return
+        block.n_passing = block.n_failing = 0
+        for i in range(block.parts_of[node], block.parts_of[node] + n):
+            part = block.parts[i]
+            if gaps != NULL and has_bit(gaps, part.row):
+                give(block, part.row, part.weight, part_of(part.weight, share))
+            else:
+                give(block, part.row, part.weight, part.weight * has_bit(column, part.row))
+        for w in range(block.n_words):
+            word = missing[w]
+            while word:
+                give(block, <int32_t> (64 * w + lowest_bit(word)), WHOLE, share)
+                word &= word - 1
+        n = block.n_parts + block.n_passing
+        memcpy(block.parts + n, block.failing, block.n_failing * sizeof(Fraction))
+        block.parts_of[passed], block.n_parts_of[passed] = block.n_parts, block.n_passing
+        block.parts_of[failed], block.n_parts_of[failed] = n, block.n_failing
+        block.n_parts = n + block.n_failing
 
     cdef Py_ssize_t _part_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
                                    int32_t passed, int32_t failed,
@@ -293,6 +439,8 @@ cdef class Evaluator:
             new[e] = old[e] & (self.symbols[e, lag] == symbol)
             new[n + e] = old[e] & (self.symbols[e, lag] != symbol)
         block.set_of[passed] = block.set_of[failed] = block.set_of[node]
+        block.parts_of[passed] = block.parts_of[failed] = block.parts_of[node]
+        block.n_parts_of[passed] = block.n_parts_of[failed] = block.n_parts_of[node]
         block.contexts_of[passed] = <int32_t> n_members
         block.contexts_of[failed] = <int32_t> n_members + 1
         return n_members + 2
@@ -301,7 +449,7 @@ cdef class Evaluator:
                         const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
         cdef const uint64_t *members = block.set_of[node]
         cdef double *shared = block.shared + class_ * BLOCK
-        cdef Py_ssize_t w, e
+        cdef Py_ssize_t w
         cdef uint64_t word
         if block.contexts_of[node] == 0:
             for w in range(block.n_words):
@@ -310,21 +458,40 @@ cdef class Evaluator:
                     shared[64 * w + lowest_bit(word)] += value
                     word &= word - 1
             return
-        for e in range(self.n_extended):
-            block.addend[e] = value * block.members[block.contexts_of[node] * self.n_extended + e]
+        self._fill_addend(block, node)
         for w in range(block.n_words):
             word = members[w]
             while word:
-                self._add_addend(block, block.first + 64 * w + lowest_bit(word), class_, depth,
-                                 scores)
+                self._add_addend(block, block.first + 64 * w + lowest_bit(word), value, class_,
+                                 depth, scores)
                 word &= word - 1
 
-    cdef inline void _add_addend(self, Block *block, Py_ssize_t position, int32_t class_,
-                                 const uint8_t[::1] depth,
+    cdef void _add_leaf_parts(self, Block *block, Py_ssize_t node, double value, int32_t class_,
+                              const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
+        """Add parts of a leaf's value to those that reach it in part."""
+        cdef double *shared = block.shared + class_ * BLOCK
+        cdef const Fraction *parts = block.parts + block.parts_of[node]
+        cdef Py_ssize_t i
+        cdef double value_here
+        for i in range(block.n_parts_of[node]):
+            value_here = value_of_part(value, parts[i].weight)
+            if block.contexts_of[node] == 0:
+                shared[parts[i].row] += value_here
+            else:
+                self._add_addend(block, block.first + parts[i].row, value_here, class_, depth,
+                                 scores)
+
+    cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil:
+        cdef Py_ssize_t e
+        for e in range(self.n_extended):
+            block.addend[e] = block.members[block.contexts_of[node] * self.n_extended + e]
+
+    cdef inline void _add_addend(self, Block *block, Py_ssize_t position, double value,
+                                 int32_t class_, const uint8_t[::1] depth,
                                  double[:, :, ::1] scores) noexcept nogil:
-        """Add the leaf's value to those contexts of a position that reach the leaf."""
+        """Add a leaf's value to those contexts of a position that reach the leaf."""
         add_scaled(&scores[class_, position, 0],
-                   block.addend + self.depth_starts[depth[position]], 1.0,
+                   block.addend + self.depth_starts[depth[position]], value,
                    self._n_contexts_at(depth[position]))
 
     cdef void _add_shared(self, Block *block, const uint8_t[::1] depth,
@@ -341,6 +508,31 @@ cdef class Evaluator:
         if depth:
             return self.depth_starts[depth - 1] - self.depth_starts[depth]
         return 1
+
+
+cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:
+    return words[i >> 6] >> (i & 63) & 1
+
+
+cdef bint make_room(Block *block) noexcept nogil:
+    """Make room for the parts of two more nodes."""
+    cdef Fraction *moved
+    cdef Py_ssize_t needed = block.n_parts + 2 * block.size
+    if needed > block.room:
+        moved = <Fraction *> realloc(block.parts, 2 * needed * sizeof(Fraction))
+        block.failed = block.failed or moved == NULL
+        if moved != NULL:
+            block.parts = moved
+            block.room = 2 * needed
+    return not block.failed
+
+
+cdef inline void give(Block *block, int32_t row, uint32_t weight, uint32_t passing) noexcept nogil:
+    """Let a part of a weight pass, and the rest fail; what comes to nothing is dropped."""
+    block.parts[block.n_parts + block.n_passing] = Fraction(row, passing)
+    block.failing[block.n_failing] = Fraction(row, weight - passing)
+    block.n_passing += passing > 0
+    block.n_failing += passing < weight
 
 
 cdef void gather(Block *block, const int32_t[::1] rows, const uint8_t[:, ::1] table,

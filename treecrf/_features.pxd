@@ -18,7 +18,7 @@ cdef class Features:
     cdef const int64_t[::1] pair_places, pair_widths, pair_bins, unpaired
     cdef double[::1] joint
     cdef const uint8_t[::1] test_kinds
-    cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs
+    cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing
 
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil
@@ -32,4 +32,7 @@ cdef class Features:
     cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil
     cdef void ask(self, int64_t test, uint64_t *passed) noexcept nogil
+    cdef bint ask_missing(self, int64_t test, uint64_t *missing) noexcept nogil
+    cdef void _ask_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t place,
+                          uint64_t *listed) noexcept nogil
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil

@@ -68,6 +68,7 @@ cdef class Features:
         self.test_slots = tests.slots
         self.test_lows = tests.lows
         self.test_highs = tests.highs
+        self.test_missing = tests.missing
 
     def _column_size(self, tests):
         """Bytes of a column: whole words of rows at every offset of the window."""
@@ -184,9 +185,27 @@ cdef class Features:
         elif kind == BIT:
             bytes_equal(&self.bit_columns[slot, place], self.n_words, 1 << low, 1 << low, passed)
         else:
-            self._mark(self.test_lows[test], self.test_highs[test], 1)
-            bytes_equal(&self.marks[place], self.n_words, 255, 1, passed)
-            self._mark(self.test_lows[test], self.test_highs[test], 0)
+            self._ask_listed(self.test_lows[test], self.test_highs[test], place, passed)
+
+    cdef bint ask_missing(self, int64_t test, uint64_t *missing) noexcept nogil:
+        """Write which rows miss the value that a test asks for; False if no row can."""
+        cdef int32_t value = self.test_missing[test]
+        cdef Py_ssize_t place = self.test_offsets[test] + self.left
+        if value < 0:
+            return False
+        if self.test_kinds[test] <= CODE_ABOVE:
+            bytes_equal(&self.code_columns[self.test_slots[test], place], self.n_words, 255,
+                        <uint8_t> value, missing)
+        else:
+            self._ask_listed(value, value + 1, place, missing)
+        return True
+
+    cdef void _ask_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t place,
+                          uint64_t *listed) noexcept nogil:
+        """Write which rows list an id of [low, high)."""
+        self._mark(low, high, 1)
+        bytes_equal(&self.marks[place], self.n_words, 255, 1, listed)
+        self._mark(low, high, 0)
 
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil:
         """Mark the rows that list an id of [low, high)."""

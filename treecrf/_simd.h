@@ -292,6 +292,15 @@ TREECRF_WIDEST static ptrdiff_t take_bits(uint64_t *restrict words, uint64_t *re
     return count;
 }
 
+/* Number of bits that two sets have in common. */
+TREECRF_WIDEST static ptrdiff_t count_common(const uint64_t *a, const uint64_t *b, ptrdiff_t n)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        count += count_bits(a[i] & b[i]);
+    return count;
+}
+
 /* List the places of the set bits, ascending. Writes them by fours, because a loop that ends with
  * the last bit of a word is mispredicted once a word: up to 64 entries after the last are garbage. */
 TREECRF_WIDEST static void list_bits(const uint64_t *words, ptrdiff_t n_words, int32_t *out)

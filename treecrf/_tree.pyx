@@ -27,6 +27,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf._features cimport Features
+from treecrf._members cimport WHOLE, RowSet, RowSets, round_value, value_of_part
+from treecrf._surrogates cimport Ranking, Side, SurrogateSearch
 
 cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
@@ -35,7 +37,6 @@ cdef extern from "_simd.h" nogil:
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
-    Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
@@ -50,20 +51,28 @@ cdef enum RunKind:
 cdef enum:
     LISTING_SLACK = 64
 
-# Leaf values are rounded to multiples of 2**-40, so that sums of scores are exact in any order.
-cdef double ROUND_LEAF = 1.5 * 2.0 ** 12
+# Sets of rows that miss the value of a test: all of them, and those that pass all the same.
+cdef enum:
+    MISSING = 0
+    FOUND = 1
+    N_SCRATCH_SETS = 2
+
+# Weight of the smallest part of a row.
+cdef double UNIT = 1.0 / WHOLE
 
 
 cdef struct Node:
     int32_t rows                    # its set of rows
     int32_t contexts                # its set of contexts
     int32_t slot                    # its histogram, -1 for none
-    Py_ssize_t count                # size of its set of rows
     double total, weight, examples
     double gain
     int64_t test                    # best test, -1 for none
+    Py_ssize_t run                  # its run of bins, -1 for a test of contexts
     double true_total, true_weight, true_examples
+    double share                    # of the rows' weight that passes the test
     int32_t true_child, false_child
+    Ranking surrogates              # tests that stand in for its own
 
 
 cdef struct Contexts:
@@ -124,6 +133,9 @@ cdef class TreeGrower:
         Number of windowed features to choose from at each node.
     count_apart : bool
         Whether examples must be counted beside their weights, for ``min_samples_leaf``.
+    surrogates : bool
+        Whether a row that misses the value of a test goes where other tests say, instead of to both
+        sides in part. Then ``count_apart`` is True unless examples weigh 1.
     n_planes : int
         0 for the product of positions and contexts. Otherwise example ``plane * n_rows + row`` is
         one of a row, and has the previous labels that `place` gives it; ``n_rows`` is an
@@ -141,7 +153,7 @@ cdef class TreeGrower:
     cdef Py_ssize_t n_planes, n_lags
     cdef const uint8_t[:, ::1] labels
     # What can be asked of a histogram.
-    cdef const int64_t[::1] run_starts, run_ends
+    cdef const int64_t[::1] run_starts, run_ends, run_missing
     cdef const uint8_t[::1] run_kinds
     cdef const int64_t[::1] feature_starts
     # Contexts.
@@ -151,7 +163,8 @@ cdef class TreeGrower:
     # Parameters.
     cdef Py_ssize_t max_leaves, n_chosen
     cdef double penalty, min_gain, min_examples, max_value, learning_rate
-    cdef bint count_apart
+    cdef bint count_apart, with_missing
+    cdef SurrogateSearch search             # None where missing values part a row instead
     # The tree that is being grown.
     cdef const double[:, ::1] targets, curvature
     cdef const double[::1] position_weights
@@ -164,12 +177,11 @@ cdef class TreeGrower:
     cdef Py_ssize_t n_nodes
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_open
-    cdef uint64_t **row_sets
-    cdef Py_ssize_t n_row_sets
+    cdef RowSets row_sets
     cdef Contexts *context_sets
     cdef Py_ssize_t n_context_sets
-    # The members of the node at work.
-    cdef uint64_t *passed
+    # The members of the node at hand, those that are whole first.
+    cdef Py_ssize_t n_members
     cdef int32_t *rows
     cdef int32_t *positions
     cdef double *values                     # (residual, weight) of each
@@ -183,10 +195,12 @@ cdef class TreeGrower:
     def __cinit__(self, encoded, tests, depth, *, Py_ssize_t n_labels, Py_ssize_t order,
                   Py_ssize_t max_leaf_nodes, double l2_regularization, double min_gain,
                   double min_samples_leaf, double max_leaf_value, double learning_rate,
-                  Py_ssize_t n_chosen, bint count_apart, Py_ssize_t n_planes=0):
+                  Py_ssize_t n_chosen, bint count_apart, Py_ssize_t n_planes=0,
+                  bint surrogates=False):
         self.features = Features(encoded, tests)
         self.n_rows = 64 * self.features.n_words
         self.n_planes = n_planes
+        self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
         self.n_bins = tests.n_bins
         self.feature_starts = tests.feature_starts
         if n_planes:
@@ -202,6 +216,8 @@ cdef class TreeGrower:
         self.run_ends = np.append(
             tests.run_ends, [b + self.n_label_bins for b in label_run]).astype(np.int64)
         self.run_kinds = np.append(tests.run_kinds, [EACH] * len(label_run)).astype(np.uint8)
+        self.run_missing = np.append(tests.run_missing, [-1] * len(label_run)).astype(np.int64)
+        self.with_missing = np.max(self.run_missing, initial=-1) >= 0
         self.n_labels = n_labels
         self.order = order
         self.n_contexts = n_labels ** order
@@ -250,14 +266,11 @@ cdef class TreeGrower:
         cdef Py_ssize_t i
         for i in range(self.n_slots):
             free(self.slots[i])
-        for i in range(self.max_leaves if self.row_sets != NULL else 0):
-            free(self.row_sets[i])
         for i in range(2 * self.max_leaves if self.context_sets != NULL else 0):
             free(self.context_sets[i].members)
         for pointer in (<size_t> self.slots, <size_t> self.free_slots, <size_t> self.nodes,
-                        <size_t> self.open_leaves, <size_t> self.row_sets,
-                        <size_t> self.context_sets, <size_t> self.passed, <size_t> self.rows,
-                        <size_t> self.positions, <size_t> self.values, <size_t> self.counts,
+                        <size_t> self.open_leaves, <size_t> self.context_sets,
+                        <size_t> self.rows, <size_t> self.positions, <size_t> self.values, <size_t> self.counts,
                         <size_t> self.scores, <size_t> self.running, <size_t> self.lag_sums,
                         <size_t> self.chosen):
             free(<void *> <size_t> pointer)
@@ -267,13 +280,14 @@ cdef class TreeGrower:
         cdef Py_ssize_t n_features = self.feature_starts.shape[0] - 1
         cdef Py_ssize_t n_bins = self.n_bins + self.n_label_bins
         self.slot_size = (2 + self.count_apart) * n_bins + 3 * self.n_extended
-        self.slots = <double **> calloc(L + 1, sizeof(double *))
-        self.free_slots = <int32_t *> malloc((L + 1) * sizeof(int32_t))
+        # One for each leaf, and two for those that surrogates send on.
+        self.slots = <double **> calloc(L + 3, sizeof(double *))
+        self.free_slots = <int32_t *> malloc((L + 3) * sizeof(int32_t))
         self.nodes = <Node *> malloc((2 * L + 1) * sizeof(Node))
         self.open_leaves = <int32_t *> malloc((L + 1) * sizeof(int32_t))
-        self.row_sets = <uint64_t **> calloc(L, sizeof(uint64_t *))
+        self.row_sets = RowSets(self.n_words, L + N_SCRATCH_SETS, self.position_of_row,
+                                self.depth)
         self.context_sets = <Contexts *> calloc(2 * L, sizeof(Contexts))
-        self.passed = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
         self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
         self.positions = <int32_t *> malloc(n * sizeof(int32_t))
         self.values = <double *> malloc(2 * n * sizeof(double))
@@ -283,10 +297,10 @@ cdef class TreeGrower:
         self.lag_sums = <double *> malloc(3 * (self.n_labels + 1) * sizeof(double))
         self.chosen = <uint8_t *> malloc(n_features + 1)
         if (self.slots == NULL or self.free_slots == NULL or self.nodes == NULL
-                or self.open_leaves == NULL or self.row_sets == NULL or self.context_sets == NULL
-                or self.passed == NULL or self.rows == NULL or self.positions == NULL
-                or self.values == NULL or self.counts == NULL or self.scores == NULL
-                or self.running == NULL or self.lag_sums == NULL or self.chosen == NULL):
+                or self.open_leaves == NULL or self.context_sets == NULL
+                or self.rows == NULL or self.positions == NULL or self.values == NULL
+                or self.counts == NULL or self.scores == NULL or self.running == NULL
+                or self.lag_sums == NULL or self.chosen == NULL):
             raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
@@ -310,7 +324,10 @@ cdef class TreeGrower:
         -------
         dict of arrays (n_nodes,)
             ``test`` (-1 for a leaf; the tests of previous labels follow the window tests),
-            ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``.
+            ``true_child``, ``false_child``, ``leaf`` (its value), ``gain``, ``weight``, and
+            ``share``: of the weight of the rows that answer a window test, what passes it.
+            ``n_surrogates`` of each node, and of all of them, node by node, the tests
+            ``surrogate_test``, and whether they are ``reversed``: who fails them passes the node's.
         """
         cdef Py_ssize_t i
         self.targets = targets
@@ -329,12 +346,14 @@ cdef class TreeGrower:
         return self._describe()
 
     def _describe(self):
-        cdef Py_ssize_t i, n = self.n_nodes
+        cdef Py_ssize_t i, s, n = self.n_nodes
         cdef Node *node
-        test, true_child, false_child = (np.empty(n, dtype=np.int32) for _ in range(3))
-        leaf, gain, weight = (np.empty(n) for _ in range(3))
+        surrogates, is_reversed = [], []
+        test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
+        leaf, gain, weight, share = (np.empty(n) for _ in range(4))
         cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
-        cdef double[::1] values = leaf, gains = gain, weights = weight
+        cdef int32_t[::1] sizes = n_surrogates
+        cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
         for i in range(n):
             node = &self.nodes[i]
             inner = node.true_child >= 0
@@ -344,8 +363,16 @@ cdef class TreeGrower:
             values[i] = 0.0 if inner else self._leaf_value(node)
             gains[i] = node.gain if inner else 0.0
             weights[i] = node.weight
+            shares[i] = node.share
+            sizes[i] = <int32_t> node.surrogates.n
+            for s in range(node.surrogates.n):
+                surrogates.append(node.surrogates.ranked[s].test)
+                is_reversed.append(node.surrogates.ranked[s].is_reversed)
         return {"test": test, "true_child": true_child, "false_child": false_child,
-                "leaf": leaf, "gain": gain, "weight": weight}
+                "leaf": leaf, "gain": gain, "weight": weight, "share": share,
+                "n_surrogates": n_surrogates,
+                "surrogate_test": np.array(surrogates, dtype=np.int32),
+                "reversed": np.array(is_reversed, dtype=bool)}
 
     # Growth
 
@@ -370,56 +397,53 @@ cdef class TreeGrower:
         cdef Py_ssize_t i, d, e
         cdef Node *root = &self.nodes[0]
         cdef Contexts *contexts
-        cdef uint64_t *rows
-        self.n_open = self.n_free = self.n_row_sets = self.n_context_sets = 0
+        cdef RowSet *rows
+        self.n_open = self.n_free = self.n_context_sets = 0
+        self.row_sets.begin(self.rows_of_depth, self.position_weights)
+        for i in range(N_SCRATCH_SETS):
+            self.row_sets.take()
         for i in range(self.n_slots):
             self.free_slots[self.n_free] = <int32_t> i
             self.n_free += 1
         self.n_nodes = 1
-        self._new_node(root, self._take_rows(), self._take_contexts())
+        self._new_node(root, self.row_sets.take(), self._take_contexts())
         root.slot = self._take_slot()
-        if self.failed:
+        if self._is_failed():
             return
         contexts = &self.context_sets[root.contexts]
         for e in range(self.n_extended):
             contexts.members[e] = 1.0
         self._count_members(contexts)
-        rows = self.row_sets[root.rows]
-        memset(rows, 0, self.n_words * sizeof(uint64_t))
+        rows = self._rows_of(root)
+        memset(rows.whole, 0, self.n_words * sizeof(uint64_t))
         for d in range(self.order + 1):
             for i in range(self.n_words):
-                rows[i] |= self.rows_of_depth[d, i]
-        root.count = count_all(rows, self.n_words)
-        self._sum_root(root)
+                rows.whole[i] |= self.rows_of_depth[d, i]
+        rows.n_whole = count_all(rows.whole, self.n_words)
+        self._weigh(root)
+        self._gather(root)
+        self._sum_members(root)
 
-    cdef void _sum_root(self, Node *root) noexcept nogil:
-        cdef Py_ssize_t i
-        self._list_members(root)
-        self._fill_values(root)
-        root.total = root.weight = root.examples = 0.0
-        for i in range(root.count):
-            root.total += self.values[2 * i]
-            root.weight += self.values[2 * i + 1]
-            root.examples += self.counts[2 * i] if self.count_apart else 0.0
-        if not self.count_apart:
-            root.examples = root.weight
+    cdef inline bint _is_failed(self) noexcept nogil:
+        self.failed = self.failed or self.row_sets.failed
+        return self.failed
+
+    cdef void _weigh(self, const Node *node) noexcept nogil:
+        """Find the weight of a node's rows in its contexts."""
+        self.row_sets.n_examples = self.context_sets[node.contexts].n_members
+        self.row_sets.weigh(self._rows_of(node))
+
+    cdef inline RowSet *_rows_of(self, const Node *node) noexcept nogil:
+        return &self.row_sets.sets[node.rows]
 
     cdef void _new_node(self, Node *node, int32_t rows, int32_t contexts) noexcept nogil:
         node.rows = rows
         node.contexts = contexts
         node.slot = -1
         node.test = -1
-        node.gain = 0.0
+        node.gain = node.share = 0.0
+        node.surrogates.n = 0
         node.true_child = node.false_child = -1
-
-    cdef int32_t _take_rows(self) noexcept nogil:
-        """A set of rows, not filled; memory of earlier trees is used again."""
-        cdef Py_ssize_t i = self.n_row_sets
-        if self.row_sets[i] == NULL:
-            self.row_sets[i] = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
-            self.failed = self.failed or self.row_sets[i] == NULL
-        self.n_row_sets += 1
-        return <int32_t> i
 
     cdef int32_t _take_contexts(self) noexcept nogil:
         """A set of contexts, not filled."""
@@ -479,7 +503,7 @@ cdef class TreeGrower:
         parent.true_child = true_id
         parent.false_child = false_id
         # The child that fails the test takes over what the parent needs no more.
-        self._new_node(true_node, self._take_rows(), parent.contexts)
+        self._new_node(true_node, self.row_sets.take(), parent.contexts)
         self._new_node(false_node, parent.rows, parent.contexts)
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
@@ -487,35 +511,79 @@ cdef class TreeGrower:
         false_node.total = parent.total - parent.true_total
         false_node.weight = parent.weight - parent.true_weight
         false_node.examples = parent.examples - parent.true_examples
-        if not self.failed and (self.n_planes or parent.test < self.n_bins):
-            self._divide_rows(parent, true_node, false_node)
-        elif not self.failed:
-            self._divide_contexts(parent, true_node, false_node)
-        if is_last or self.failed:
+        if self._is_failed():
             return
-        if true_node.count <= false_node.count:
-            self._build_both(parent, true_node, false_node)
+        if (self.search is not None and parent.test < self.n_bins
+                and self.search.is_open(parent.test)):
+            self._split_with_surrogates(parent, true_node, false_node, is_last)
         else:
-            self._build_both(parent, false_node, true_node)
-        if self.failed:
+            self._split_alone(parent, true_node, false_node, is_last)
+        if is_last or self._is_failed():
             return
         self._find_split(true_id)
         self._find_split(false_id)
 
-    cdef void _divide_rows(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
-        """Part the parent's rows by its test."""
-        cdef uint64_t *passed = self.row_sets[true_node.rows]
-        cdef Py_ssize_t plane, n_words = self.features.n_words
-        cdef int64_t label_test = parent.test - self.n_bins
-        if label_test < 0:
-            self.features.ask(parent.test, passed)
-            for plane in range(1, self.n_planes):
-                memcpy(passed + plane * n_words, passed, n_words * sizeof(uint64_t))
+    cdef void _split_alone(self, Node *parent, Node *true_node, Node *false_node,
+                           bint is_last) noexcept nogil:
+        """Split by the test alone; who misses its value goes to both sides in part."""
+        cdef Node *small
+        cdef Node *large
+        if parent.test < self.n_bins:
+            self._divide_rows(parent, true_node, false_node)
+            self.row_sets.distribute(&self.row_sets.sets[MISSING], self._rows_of(true_node),
+                                     self._rows_of(false_node), parent.share)
+        elif self.n_planes:
+            self._divide_rows_by_label(parent, true_node, false_node)
         else:
-            bytes_equal(&self.labels[label_test // (self.n_labels + 1), 0], self.n_words, 255,
-                        label_test % (self.n_labels + 1), passed)
-        true_node.count = take_bits(self.row_sets[parent.rows], passed, self.n_words)
-        false_node.count = parent.count - true_node.count
+            self._divide_contexts(parent, true_node, false_node)
+        if self._is_failed():
+            return
+        small = self._smaller(true_node, false_node)
+        large = false_node if small == true_node else true_node
+        if self._missing_bin(parent) >= 0:
+            # Some rows are on both sides: the parent's histogram does not tell the sums.
+            self._gather(small)
+            self._sum_both(parent, small, large)
+        elif not is_last:
+            self._gather(small)
+        if not is_last:
+            self._build_both(parent, small, large)
+
+    cdef inline Node *_smaller(self, Node *a, Node *b) noexcept nogil:
+        return a if self._size_of(a) <= self._size_of(b) else b
+
+    cdef inline Py_ssize_t _size_of(self, const Node *node) noexcept nogil:
+        return self._rows_of(node).n_whole + self._rows_of(node).n_fractions
+
+    cdef void _divide_rows(self, Node *parent, Node *true_node, Node *false_node) noexcept nogil:
+        """Part the parent's rows by its window test; some may miss its value."""
+        cdef RowSet *passed = self._rows_of(true_node)
+        cdef RowSet *failed = self._rows_of(false_node)
+        cdef RowSet *missing = &self.row_sets.sets[MISSING]
+        missing.n_whole = missing.n_fractions = 0
+        self.row_sets.n_examples = self.context_sets[parent.contexts].n_members
+        if self.features.ask_missing(parent.test, missing.whole):
+            self._repeat(missing.whole)
+            self.row_sets.part(failed, missing)
+        self.features.ask(parent.test, passed.whole)
+        self._repeat(passed.whole)
+        self.row_sets.part(failed, passed)
+        parent.share = passed.weight / (passed.weight + failed.weight)
+
+    cdef void _divide_rows_by_label(self, Node *parent, Node *true_node,
+                                    Node *false_node) noexcept nogil:
+        """Part the parent's examples by its test of a previous label."""
+        cdef int64_t label_test = parent.test - self.n_bins
+        self.row_sets.n_examples = self.context_sets[parent.contexts].n_members
+        bytes_equal(&self.labels[label_test // (self.n_labels + 1), 0], self.n_words, 255,
+                    label_test % (self.n_labels + 1), self._rows_of(true_node).whole)
+        self.row_sets.part(self._rows_of(false_node), self._rows_of(true_node))
+
+    cdef void _repeat(self, uint64_t *rows) noexcept nogil:
+        """Let the first plane's bits be those of all."""
+        cdef Py_ssize_t plane, n_words = self.features.n_words
+        for plane in range(1, self.n_planes):
+            memcpy(rows + plane * n_words, rows, n_words * sizeof(uint64_t))
 
     cdef void _divide_contexts(self, Node *parent, Node *true_node,
                                Node *false_node) noexcept nogil:
@@ -537,55 +605,89 @@ cdef class TreeGrower:
             failed.members[e] = old.members[e] * (self.symbols[e, lag] != symbol)
         self._count_members(passed)
         self._count_members(failed)
-        memcpy(self.row_sets[true_node.rows], self.row_sets[parent.rows],
-               self.n_words * sizeof(uint64_t))
-        true_node.count = self._drop_rows(true_node, parent.count)
-        false_node.count = self._drop_rows(false_node, parent.count)
+        self.row_sets.copy(self._rows_of(parent), self._rows_of(true_node))
+        if not self.row_sets.failed:
+            self._drop_rows(true_node)
+            self._drop_rows(false_node)
 
-    cdef Py_ssize_t _drop_rows(self, const Node *node, Py_ssize_t count) noexcept nogil:
-        """Drop the positions that have no context of the node, of `count`; tell what is left."""
-        cdef Py_ssize_t d, i
+    cdef void _drop_rows(self, const Node *node) noexcept nogil:
+        """Drop the rows that have no context of the node."""
+        cdef Py_ssize_t d
         cdef Contexts *contexts = &self.context_sets[node.contexts]
+        cdef RowSet *dropped = &self.row_sets.sets[MISSING]
         for d in range(self.order + 1):
             if contexts.n_members[d] == 0:
-                for i in range(self.n_words):
-                    self.passed[i] = self.rows_of_depth[d, i]
-                count -= take_bits(self.row_sets[node.rows], self.passed, self.n_words)
-        return count
+                memcpy(dropped.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
+                self.row_sets.part(self._rows_of(node), dropped)
+        self._weigh(node)
 
     # Members of a node
+
+    cdef void _gather(self, const Node *node) noexcept nogil:
+        """Take a node in hand: list its members and their values."""
+        self._list_members(node)
+        self._fill_values(node)
 
     cdef void _list_members(self, const Node *node) noexcept nogil:
         """List the rows and positions of a node."""
         cdef Py_ssize_t i
+        cdef const RowSet *members = self._rows_of(node)
         cdef const int32_t *rows = self.rows
         cdef int32_t *positions = self.positions
         cdef const int32_t *position_of_row = &self.position_of_row[0]
-        list_bits(self.row_sets[node.rows], self.n_words, self.rows)
-        for i in range(node.count):
+        self.n_members = members.n_whole + members.n_fractions
+        list_bits(members.whole, self.n_words, self.rows)
+        for i in range(members.n_fractions):
+            self.rows[members.n_whole + i] = members.fractions[i].row
+        for i in range(self.n_members):
             positions[i] = position_of_row[rows[i]]
         if self.n_planes > 1:
-            for i in range(node.count):
+            for i in range(self.n_members):
                 self.rows[i] %= self.n_rows
 
     cdef void _fill_values(self, const Node *node) noexcept nogil:
         """Residual, weight and number of the examples that each listed position has in the node's
         contexts."""
         cdef const Contexts *contexts = &self.context_sets[node.contexts]
-        cdef Py_ssize_t i
-        self._sum_over(contexts, node.count, &self.targets[0, 0], self.values)
+        cdef Py_ssize_t i, n = self.n_members
+        self._sum_over(contexts, n, &self.targets[0, 0], self.values)
         if self.curvature is not None:
-            self._sum_over(contexts, node.count, &self.curvature[0, 0], self.values + 1)
+            self._sum_over(contexts, n, &self.curvature[0, 0], self.values + 1)
         else:
-            self._count_over(contexts, node.count, self.values + 1)
+            self._count_over(contexts, n, self.values + 1)
             if self.position_weights is not None:
-                for i in range(node.count):
+                for i in range(n):
                     self.values[2 * i + 1] *= self.position_weights[self.positions[i]]
         if self.count_apart:
-            self._count_over(contexts, node.count, self.counts)
+            self._count_over(contexts, n, self.counts)
             if self.position_weights is not None:
-                for i in range(node.count):
+                for i in range(n):
                     self.counts[2 * i] *= self._is_counted(self.positions[i])
+        self._scale_fractions(self._rows_of(node))
+
+    cdef void _scale_fractions(self, const RowSet *members) noexcept nogil:
+        """Of some rows the node has only a part."""
+        cdef Py_ssize_t i
+        cdef double part
+        cdef double *values = self.values + 2 * members.n_whole
+        cdef double *counts = self.counts + 2 * members.n_whole
+        for i in range(members.n_fractions):
+            part = members.fractions[i].weight * UNIT
+            values[2 * i] *= part
+            values[2 * i + 1] *= part
+            if self.count_apart:
+                counts[2 * i] *= part
+
+    cdef void _sum_members(self, Node *node) noexcept nogil:
+        """Sums over the members of the node at hand."""
+        cdef Py_ssize_t i
+        node.total = node.weight = node.examples = 0.0
+        for i in range(self.n_members):
+            node.total += self.values[2 * i]
+            node.weight += self.values[2 * i + 1]
+            node.examples += self.counts[2 * i] if self.count_apart else 0.0
+        if not self.count_apart:
+            node.examples = node.weight
 
     cdef void _sum_over(self, const Contexts *contexts, Py_ssize_t n, const double *table,
                         double *sums) noexcept nogil:
@@ -639,32 +741,117 @@ cdef class TreeGrower:
             return self.depth_starts[depth - 1] - self.depth_starts[depth]
         return 1
 
+    # Surrogates
+
+    cdef void _split_with_surrogates(self, Node *parent, Node *true_node, Node *false_node,
+                                     bint is_last) noexcept nogil:
+        """Split those that answer the test, rank its surrogates, and send on those that do not."""
+        cdef Node lost = parent[0]
+        cdef Node *small
+        cdef Node *large
+        cdef Side passed, failed
+        lost.rows = MISSING
+        self._note_lost(parent, &lost)
+        take_sums(false_node, &lost)
+        self._divide_rows(parent, true_node, false_node)
+        small = self._smaller(true_node, false_node)
+        large = false_node if small == true_node else true_node
+        self._gather(small)
+        self._build_both(parent, small, large)
+        if self._size_of(&lost):
+            self._gather(&lost)
+            self._build_apart(&lost, large)
+        if self._is_failed():
+            return
+        passed, failed = self._side(true_node), self._side(false_node)
+        self.search.find(parent.test, &passed, &failed, &parent.surrogates)
+        if self._size_of(&lost):
+            self._send_on(parent, &lost, true_node, false_node, is_last)
+
+    cdef void _note_lost(self, const Node *parent, Node *lost) noexcept nogil:
+        """Sums over those that miss the value of the parent's test."""
+        cdef int64_t b = self._missing_bin(parent)
+        cdef double *slot = self.slots[parent.slot]
+        lost.total = lost.weight = lost.examples = 0.0
+        if b >= 0:
+            lost.total = slot[2 * b]
+            lost.weight = slot[2 * b + 1]
+            lost.examples = self._counts_of(slot)[b] if self.count_apart else lost.weight
+
+    cdef Side _side(self, const Node *node) noexcept nogil:
+        """The examples of a node, as the search for surrogates counts them."""
+        cdef double *slot = self.slots[node.slot]
+        if self.count_apart:
+            return Side(node.examples, self._counts_of(slot), 1)
+        return Side(node.examples, slot + 1, 2)
+
+    cdef void _send_on(self, const Node *parent, Node *lost, Node *true_node, Node *false_node,
+                       bint is_last) noexcept nogil:
+        """Let surrogates part those that miss the value of the parent's test."""
+        cdef Node found = lost[0]
+        cdef Node left = lost[0]
+        cdef Node *small
+        cdef Node *large
+        found.rows = FOUND
+        self.search.follow(&parent.surrogates, parent.share >= 0.5, self._rows_of(lost).whole,
+                           self._rows_of(&found).whole)
+        self.row_sets.part(self._rows_of(&left), self._rows_of(&found))
+        small = self._smaller(&found, &left)
+        large = &left if small == &found else &found
+        self._gather(small)
+        self._sum_both(lost, small, large)
+        if not is_last:
+            self._build_both(lost, small, large)
+        if not self._is_failed():
+            self._absorb(&found, true_node, is_last)
+            self._absorb(&left, false_node, is_last)
+
+    cdef void _absorb(self, Node *source, Node *target, bint is_last) noexcept nogil:
+        """Move all members of a node to another."""
+        self.row_sets.join(self._rows_of(source), self._rows_of(target))
+        self._rows_of(target).weight += self._rows_of(source).weight
+        target.total += source.total
+        target.weight += source.weight
+        target.examples += source.examples
+        if not is_last:
+            add_scaled(self.slots[target.slot], self.slots[source.slot], 1.0, self.slot_size)
+            self._free_slot(source)
+
     # Histograms
 
+    cdef void _sum_both(self, const Node *parent, Node *small, Node *large) noexcept nogil:
+        """Sums over the smaller child, at hand; the other's are what remains of the parent's."""
+        self._sum_members(small)
+        large.total, large.weight, large.examples = parent.total, parent.weight, parent.examples
+        take_sums(large, small)
+
     cdef void _build_both(self, Node *parent, Node *small, Node *large) noexcept nogil:
-        """Histogram of the smaller child; the other is what remains of the parent's."""
-        small.slot = self._take_slot()
+        """Histogram of the smaller child, at hand; the other is what remains of the parent's."""
         large.slot = parent.slot
         parent.slot = -1
+        self._build_apart(small, large)
+
+    cdef void _build_apart(self, Node *small, Node *rest) noexcept nogil:
+        """Histogram of the node at hand, whose members have been counted in that of another."""
+        small.slot = self._take_slot()
         if self.failed:
             return
-        self._build_histogram(small)
-        subtract_from(self.slots[large.slot], self.slots[small.slot], self.slot_size)
+        self._add_members(small)
+        subtract_from(self.slots[rest.slot], self.slots[small.slot], self.slot_size)
 
-    cdef void _build_histogram(self, Node *node) noexcept nogil:
-        self._list_members(node)
-        self._fill_values(node)
-        self._add_members(node)
+    cdef inline int64_t _missing_bin(self, const Node *node) noexcept nogil:
+        """The bin of those that miss the value of a node's test; -1 where nobody does."""
+        return self.run_missing[node.run] if node.run >= 0 else -1
 
     cdef void _add_members(self, Node *node) noexcept nogil:
         """Add the listed members to the node's histogram."""
         cdef double *slot = self.slots[node.slot]
         memset(slot, 0, self.slot_size * sizeof(double))
-        self.features.add_windows(self.rows, node.count, self.values, slot, 2)
-        self._add_labels(node, self.values, slot, 2)
+        self.features.add_windows(self.rows, self.n_members, self.values, slot, 2)
+        self._add_labels(self.values, slot, 2)
         if self.count_apart:
-            self.features.add_windows(self.rows, node.count, self.counts, self._counts_of(slot), 1)
-            self._add_labels(node, self.counts, self._counts_of(slot), 1)
+            self.features.add_windows(self.rows, self.n_members, self.counts, self._counts_of(slot), 1)
+            self._add_labels(self.counts, self._counts_of(slot), 1)
         self._add_contexts(node, self._contexts_of(slot))
 
     cdef inline double *_counts_of(self, double *slot) noexcept nogil:
@@ -673,8 +860,7 @@ cdef class TreeGrower:
     cdef inline double *_contexts_of(self, double *slot) noexcept nogil:
         return slot + (2 + self.count_apart) * (self.n_bins + self.n_label_bins)
 
-    cdef void _add_labels(self, const Node *node, const double *values, double *bins,
-                          int stride) noexcept nogil:
+    cdef void _add_labels(self, const double *values, double *bins, int stride) noexcept nogil:
         """Add the listed examples to the bins of their previous labels."""
         cdef Py_ssize_t lag, i, k
         cdef const uint8_t *labels
@@ -682,7 +868,7 @@ cdef class TreeGrower:
         for lag in range(self.n_lags):
             labels = &self.labels[lag, 0]
             first = bins + stride * (self.n_bins + lag * (self.n_labels + 1))
-            for i in range(node.count):
+            for i in range(self.n_members):
                 for k in range(stride):
                     first[stride * labels[self.positions[i]] + k] += values[2 * i + k]
 
@@ -701,7 +887,7 @@ cdef class TreeGrower:
                 counts[e] = contexts.members[e] * node.examples
             return
         if by_depth:
-            self._sum_depths(node, totals, weights, counts)
+            self._sum_depths(totals, weights, counts)
         else:
             self._sum_contexts(node, totals, weights, counts)
         for e in range(self.n_extended - 1, -1, -1):
@@ -714,28 +900,31 @@ cdef class TreeGrower:
     cdef void _sum_contexts(self, Node *node, double *totals, double *weights,
                             double *counts) noexcept nogil:
         """Sums of each context; what all of a depth have in common goes to the first of them."""
+        cdef const RowSet *members = self._rows_of(node)
         cdef Py_ssize_t i, start, n
         cdef int32_t position
         cdef uint8_t depth
-        for i in range(node.count):
+        cdef double part = 1.0
+        for i in range(self.n_members):
             position = self.positions[i]
             depth = self.depth[position]
             start = self.depth_starts[depth]
             n = self._n_contexts_at(depth)
-            add_scaled(totals + start, &self.targets[position, 0], 1.0, n)
+            if i >= members.n_whole:
+                part = members.fractions[i - members.n_whole].weight * UNIT
+            add_scaled(totals + start, &self.targets[position, 0], part, n)
             if self.curvature is not None:
-                add_scaled(weights + start, &self.curvature[position, 0], 1.0, n)
+                add_scaled(weights + start, &self.curvature[position, 0], part, n)
             elif self.position_weights is not None:
-                weights[start] += self.position_weights[position]
+                weights[start] += self.position_weights[position] * part
             else:
-                weights[start] += 1.0
-            counts[start] += self._is_counted(position)
+                weights[start] += part
+            counts[start] += self._is_counted(position) * part
 
-    cdef void _sum_depths(self, Node *node, double *totals, double *weights,
-                          double *counts) noexcept nogil:
+    cdef void _sum_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
         """The same where each depth has one context of the set: the sums are at hand."""
         cdef Py_ssize_t i, start
-        for i in range(node.count):
+        for i in range(self.n_members):
             start = self.depth_starts[self.depth[self.positions[i]]]
             totals[start] += self.values[2 * i]
             weights[start] += self.values[2 * i + 1]
@@ -756,36 +945,30 @@ cdef class TreeGrower:
         cdef Node *node = &self.nodes[node_id]
         cdef double *slot = self.slots[node.slot]
         cdef double best = -1.0
-        cdef double stay = 0.0
-        node.test = -1
+        node.test = node.run = -1
         if node.examples >= 2 * self.min_examples:
             best = self._best_binned_test(node, slot, node_id)
             best = self._best_context_test(node, self._contexts_of(slot), best)
-        if self.penalty + node.weight > 0:
-            stay = node.total * node.total / (self.penalty + node.weight)
-        node.gain = best - stay
+        node.gain = best if self.with_missing else best - self._score(node.total, node.weight)
         if node.test < 0 or not node.gain > self.min_gain:
             self._free_slot(node)
             return
         self.open_leaves[self.n_open] = node_id
         self.n_open += 1
 
+    cdef inline double _score(self, double total, double weight) noexcept nogil:
+        """What is known without a split."""
+        if not self.penalty + weight > 0:
+            return 0.0
+        return total * total / (self.penalty + weight)
+
     cdef double _best_binned_test(self, Node *node, double *slot, int32_t node_id) noexcept nogil:
-        cdef Py_ssize_t r, b, start, end
+        """Find the test of the largest score, or where values are missing of the largest gain
+        among those that answer it."""
+        cdef Py_ssize_t r, b
         cdef double best = -1.0
-        cdef double smallest = 0.0 if self.count_apart else self.min_examples
-        cdef const double *pairs
         for r in range(self.run_starts.shape[0]):
-            start = self.run_starts[r]
-            end = self.run_ends[r]
-            pairs = slot + 2 * start
-            if self.run_kinds[r] != EACH:
-                accumulate(slot, self.running, start, end, 2, self.run_kinds[r])
-                pairs = self.running + 2 * start
-            split_scores(pairs, end - start, node.total, node.weight, self.penalty, smallest,
-                         self.scores + start)
-            if self.count_apart:
-                self._check_counts(node, self._counts_of(slot), r)
+            self._score_run(node, slot, r)
         if self.n_chosen < self.feature_starts.shape[0] - 1:
             self._forget_unchosen(node_id)
         for r in range(self.run_starts.shape[0]):
@@ -793,20 +976,45 @@ cdef class TreeGrower:
                 if self.scores[b] > best:
                     best = self.scores[b]
                     node.test = b
+                    node.run = r
         if node.test >= 0:
             self._note_true_side(node, slot)
         return best
 
-    cdef void _check_counts(self, Node *node, const double *counts, Py_ssize_t r) noexcept nogil:
+    cdef void _score_run(self, const Node *node, double *slot, Py_ssize_t r) noexcept nogil:
+        cdef Py_ssize_t b, start = self.run_starts[r], end = self.run_ends[r]
+        cdef int64_t missing = self.run_missing[r]
+        cdef double total = node.total, weight = node.weight, known
+        cdef double smallest = 0.0 if self.count_apart else self.min_examples
+        cdef const double *pairs = slot + 2 * start
+        if missing >= 0:
+            total -= slot[2 * missing]
+            weight -= slot[2 * missing + 1]
+        if self.run_kinds[r] != EACH:
+            accumulate(slot, self.running, start, end, 2, self.run_kinds[r])
+            pairs = self.running + 2 * start
+        split_scores(pairs, end - start, total, weight, self.penalty, smallest,
+                     self.scores + start)
+        if self.count_apart:
+            self._check_counts(node, self._counts_of(slot), r)
+        if self.with_missing:
+            known = self._score(total, weight)
+            for b in range(start, end):
+                self.scores[b] -= known
+
+    cdef void _check_counts(self, const Node *node, const double *counts,
+                            Py_ssize_t r) noexcept nogil:
         """Rule out tests with too few examples on a side."""
         cdef Py_ssize_t b
+        cdef int64_t missing = self.run_missing[r]
+        cdef double examples = node.examples - (counts[missing] if missing >= 0 else 0.0)
         cdef const double *passed = counts
         if self.run_kinds[r] != EACH:
             accumulate(counts, self.running, self.run_starts[r], self.run_ends[r], 1,
                        self.run_kinds[r])
             passed = self.running
         for b in range(self.run_starts[r], self.run_ends[r]):
-            if passed[b] < self.min_examples or node.examples - passed[b] < self.min_examples:
+            if passed[b] < self.min_examples or examples - passed[b] < self.min_examples:
                 self.scores[b] = -1.0
 
     cdef void _forget_unchosen(self, int32_t node_id) noexcept nogil:
@@ -819,9 +1027,7 @@ cdef class TreeGrower:
 
     cdef void _note_true_side(self, Node *node, double *slot) noexcept nogil:
         """Sums of the side that passes the node's test."""
-        cdef Py_ssize_t r = 0, b = node.test, end = node.test
-        while self.run_ends[r] <= b:
-            r += 1
+        cdef Py_ssize_t r = node.run, b = node.test, end = node.test
         if self.run_kinds[r] == SUFFIX:
             b, end = b + 1, self.run_ends[r]
         elif self.run_kinds[r] == PREFIX:
@@ -842,9 +1048,11 @@ cdef class TreeGrower:
         cdef double *weights = self.lag_sums + n
         cdef double *examples = self.lag_sums + 2 * n if self.count_apart else weights
         cdef double pair[2]
-        cdef double score
+        cdef double score, known = 0.0
         if self.context_sets[node.contexts].one_context:
             return best
+        if self.with_missing:
+            known = self._score(node.total, node.weight)
         for lag in range(self.order):
             self._sum_by_symbol(sums, lag)
             for symbol in range(n):
@@ -854,9 +1062,10 @@ cdef class TreeGrower:
                 pair[0] = totals[symbol]
                 pair[1] = weights[symbol]
                 split_scores(pair, 1, node.total, node.weight, self.penalty, 0.0, &score)
-                if score > best:
-                    best = score
+                if score - known > best:
+                    best = score - known
                     node.test = self.n_bins + lag * n + symbol
+                    node.run = -1
                     node.true_total = totals[symbol]
                     node.true_weight = weights[symbol]
                     node.true_examples = examples[symbol]
@@ -878,11 +1087,13 @@ cdef class TreeGrower:
             return 0.0
         value = node.total / (self.penalty + node.weight)
         value = min(max(value, -self.max_value), self.max_value)
-        return (value * self.learning_rate + ROUND_LEAF) - ROUND_LEAF
+        return round_value(value * self.learning_rate)
 
     cdef void _add_leaf(self, const Node *leaf, double[:, ::1] scores) noexcept nogil:
+        """Add a leaf's value to the scores of its members, to each its part."""
         cdef const Contexts *contexts = &self.context_sets[leaf.contexts]
-        cdef double value = self._leaf_value(leaf)
+        cdef const RowSet *members = self._rows_of(leaf)
+        cdef double whole_value = self._leaf_value(leaf), value = whole_value
         cdef Py_ssize_t i
         cdef int32_t position
         cdef uint8_t depth
@@ -893,15 +1104,24 @@ cdef class TreeGrower:
         cdef bint is_one = contexts.n_members[self.order] == 1.0
         cdef uint8_t order = <uint8_t> self.order
         self._list_members(leaf)
-        for i in range(leaf.count):
+        for i in range(self.n_members):
             position = positions[i]
             depth = depths[position]
+            if i >= members.n_whole:
+                value = value_of_part(whole_value, members.fractions[i - members.n_whole].weight)
             if is_one and depth == order:
                 table[position * n_contexts + last] += value
                 continue
             add_scaled(table + position * n_contexts,
                        contexts.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
+
+
+cdef void take_sums(Node *node, const Node *part) noexcept nogil:
+    """Take the sums over some of a node's members from those over all of them."""
+    node.total -= part.total
+    node.weight -= part.weight
+    node.examples -= part.examples
 
 
 cdef pack(exists):

@@ -192,8 +192,9 @@ def _tidy(matrix: Any) -> Any:
 def _without_gaps(array: np.ndarray) -> np.ndarray:
     """Masked values as NaN, and objects as floats if they are numbers or missing."""
     if np.ma.is_masked(array):
-        is_plain = array.dtype.kind in "biuf"
-        array = np.ma.filled(array.astype(np.float64 if is_plain else object), np.nan)
+        is_plain, mask = array.dtype.kind in "biuf", np.ma.getmaskarray(array)
+        array = np.asarray(array).astype(np.float64 if is_plain else object)
+        array[mask] = np.nan
     if array.dtype.kind == "T":
         return array.astype(object)
     if array.dtype.kind != "O":

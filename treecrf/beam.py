@@ -256,7 +256,7 @@ class BeamLattice:
         nodes = Nodes(self.encoder)
         nodes.follow(self.forest)
         scores = TreeScores(self.encoded, self.forest.n_labels, self.forest.order)
-        scores.plant(nodes.nodes, nodes.roots)
+        nodes.plant_in(scores)
         scores.constrain(self.constraints.allowed, self.constraints.follows)
         return scores
 

@@ -18,6 +18,8 @@ from treecrf.threads import Threads
 from treecrf.window_tests import TestTable, number_tests
 
 ROUND = 2.0**32
+# Bits that sums of parts of rows may have: those of a double less those of a part and one to spare.
+MOST_BITS = 53 - 16 - 1
 
 
 class Objective(Protocol):
@@ -90,9 +92,14 @@ class Booster:
         self.position_weights = np.rint(position_weights * ROUND) / ROUND
         self.threads = threads
         self.table = number_tests(encoder, plan)
+        self.surrogates = encoder.missing == "surrogate"
+        # Whether nodes may have rows in part.
+        self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
         self.scores = self._start(encoder, encoded, plan)
         self.weighted = bool((position_weights != 1).any())
+        if self.in_parts and self.weighted:
+            _leave_room(self.position_weights, self.scores[0].size // encoded.n_positions + 1)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
         self._grow = self._grow_product if objective.given is None else self._grow_given
@@ -110,7 +117,9 @@ class Booster:
         curved = np.isfinite(growth.max_leaf_value)
         # Weights count examples unless something else is in them.
         uncounted = curved or self.weighted or growth.subsample < 1
-        fewest = 0 if uncounted and growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        # One example is on each side anyway, unless there are parts of them.
+        is_free = growth.min_samples_leaf == 1 and not self.in_parts
+        fewest = 0 if uncounted and is_free else growth.min_samples_leaf
         n_examples = max(2, self.scores[0].size)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
@@ -127,8 +136,9 @@ class Booster:
                 max_leaf_value=growth.max_leaf_value,
                 learning_rate=growth.learning_rate,
                 n_chosen=_n_chosen(self.table, growth.max_features),
-                count_apart=uncounted and fewest > 0,
+                count_apart=uncounted and (fewest > 0 or self.surrogates),
                 n_planes=self.n_planes,
+                surrogates=self.surrogates,
             )
             if self.objective.given is not None:
                 self._place(grower)
@@ -152,6 +162,10 @@ class Booster:
         if weights is not None:
             residuals = _weigh(residuals, weights)
             curvature = None if curvature is None else _weigh(curvature, weights)
+        if self.in_parts:
+            self._round(residuals)
+            if curvature is not None:
+                self._round(curvature)
 
         def grow(k: int) -> dict:
             grower = self._growers.get()
@@ -169,6 +183,15 @@ class Booster:
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Residuals, curvature and mean log-likelihood, which an iteration starts from."""
         return self.objective.examples(self.scores, iteration)
+
+    def _round(self, values: np.ndarray) -> None:
+        """Round the values of examples, in place, so that sums of their parts are exact."""
+        n_labels, order = self.forest.n_labels, self.forest.order
+        depth = self.encoded.depth_of(order)
+        for d in range(0 if self.n_planes else order):
+            values[:, depth == d, n_labels**d :] = 0.0  # no examples
+        for of_class in values:
+            _leave_room(of_class)
 
     def value(self) -> float:
         """Mean log-likelihood of a position under the trees there are."""
@@ -226,6 +249,14 @@ def _seed(seed: int, iteration: int, k: int) -> int:
 def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted values, rounded again so that their sums are exact."""
     return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
+
+
+def _leave_room(values: np.ndarray, times: int = 1) -> None:
+    """Round values in place, so that so many times their sum has room for parts of them."""
+    _, exponent = math.frexp(times * np.abs(values).sum())
+    unit = 2.0 ** -min(32, MOST_BITS - exponent)
+    np.rint(values / unit, out=values)
+    values *= unit
 
 
 @dataclass(frozen=True)

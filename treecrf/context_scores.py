@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf._context_scores import CachedScores
+from treecrf._context_scores import CachedScores, TreeScores
 from treecrf.encoding import EncodedSequences, Encoder, Plan
 from treecrf.forest import LABEL, Forest
+from treecrf.window_tests import missing_values
 
 # A node as the kernel walks it; the kinds of tests are those of `treecrf.encoding`, and these.
 NODE = np.dtype(
-    {
-        "names": ["kind", "offset", "slot", "low", "high", "passed", "failed", "value"],
-        "formats": ["i2", "i2", "i4", "i4", "i4", "i4", "i4", "f8"],
-    },
+    [
+        ("kind", "i2"),
+        ("offset", "i2"),
+        ("slot", "i4"),
+        ("low", "i4"),
+        ("high", "i4"),
+        ("missing", "i4"),
+        ("passed", "i4"),
+        ("failed", "i4"),
+        ("first_surrogate", "i4"),
+        ("n_surrogates", "i4"),
+        ("value", "f8"),
+    ],
     align=True,
 )
 LABEL_TEST, LEAF = 4, 5
@@ -26,6 +36,8 @@ REMEMBERED = 2
 class Nodes:
     """The trees of a growing forest, as the kernel walks them.
 
+    A surrogate is a node too, whose children are 1 for what passes its node's test, and 0.
+
     Parameters
     ----------
     encoder : Encoder
@@ -36,42 +48,79 @@ class Nodes:
     def __init__(self, encoder: Encoder, plan: Plan | None = None):
         self.encoder = encoder
         self.plan = plan or encoder.plan
-        self.nodes = np.zeros(0, NODE)
-        self.n_nodes = 0
+        self.nodes, self.surrogates = _Growing(), _Growing()
         self.roots = np.zeros(0, dtype=np.int32)
+        self.most_nodes = 0
 
     def follow(self, forest: Forest) -> None:
         """Take over the trees that have been added since the last time."""
         new = Forest(forest.n_labels, forest.order)
         new.trees = forest.trees[len(self.roots) :]
         packed = new.pack()
-        n = self.n_nodes + int(packed["starts"][-1])
-        if n > len(self.nodes):
-            # Twice the room, so that a growing forest is seldom copied.
-            self.nodes = np.concatenate([self.nodes, np.zeros(n, NODE)])
-        self.nodes[self.n_nodes : n] = self._pack(packed)
-        self.roots = np.append(self.roots, self.n_nodes + packed["starts"][:-1]).astype(np.int32)
-        self.n_nodes = n
+        starts, n_nodes = packed["starts"], len(self.nodes.array)
+        self.nodes.extend(self._pack_nodes(packed))
+        self.surrogates.extend(self._pack_surrogates(packed))
+        self.roots = np.append(self.roots, n_nodes + starts[:-1]).astype(np.int32)
+        self.most_nodes = max(self.most_nodes, np.diff(starts).max(initial=0))
 
-    def _pack(self, packed: dict[str, np.ndarray]) -> np.ndarray:
+    def plant_in(self, scores: TreeScores) -> None:
+        """Let scores be those of the trees."""
+        surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
+        scores.plant(self.nodes.array, self.roots, surrogates, int(self.most_nodes))
+
+    def _pack_nodes(self, packed: dict[str, np.ndarray]) -> np.ndarray:
         """Nodes from the arrays of `Forest.pack`."""
         starts = packed["starts"]
-        shift = self.n_nodes + np.repeat(starts[:-1], np.diff(starts))
+        shift = len(self.nodes.array) + np.repeat(starts[:-1], np.diff(starts))
         inner = packed["true_child"] >= 0
         on_label = packed["column"] == LABEL
-        on_window = inner & ~on_label
         nodes = np.zeros(len(inner), NODE)
         nodes["kind"] = np.where(inner, LABEL_TEST, LEAF)
         nodes["offset"] = packed["offset"] - on_label
         nodes["low"] = packed["value"]
         nodes["passed"] = packed["true_child"] + shift
         nodes["failed"] = packed["false_child"] + shift
-        nodes["value"] = packed["leaf"]
-        columns, values = (packed[name][on_window].astype(np.int64) for name in ("column", "value"))
+        nodes["value"] = np.where(inner, packed["share"], packed["leaf"])
+        n = packed["n_surrogates"]
+        nodes["n_surrogates"] = n
+        nodes["first_surrogate"] = len(self.surrogates.array) + np.cumsum(n) - n
+        self._look_up(nodes, packed["column"], packed["value"], inner & ~on_label)
+        return nodes
+
+    def _pack_surrogates(self, packed: dict[str, np.ndarray]) -> np.ndarray:
+        nodes = np.zeros(len(packed["reversed"]), NODE)
+        nodes["offset"] = packed["surrogate_offset"]
+        nodes["passed"] = ~packed["reversed"].astype(bool)
+        nodes["failed"] = packed["reversed"]
+        columns, values = packed["surrogate_column"], packed["surrogate_value"]
+        self._look_up(nodes, columns, values, np.ones(len(nodes), dtype=bool))
+        return nodes
+
+    def _look_up(
+        self, nodes: np.ndarray, columns: np.ndarray, values: np.ndarray, chosen: np.ndarray
+    ) -> None:
+        """Say where the answers to some window tests are."""
+        columns, values = columns[chosen].astype(np.int64), values[chosen].astype(np.int64)
         where = self.encoder.storage_of(columns, values, self.plan)
         for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
-            nodes[name][on_window] = array
-        return nodes
+            nodes[name][chosen] = array
+        nodes["missing"][chosen] = missing_values(self.plan, columns)
+
+
+class _Growing:
+    """An array that is extended again and again, and has room ahead so that it is seldom copied."""
+
+    def __init__(self):
+        self._room = np.zeros(0, NODE)
+        self.array = self._room
+
+    def extend(self, nodes: np.ndarray) -> None:
+        """Append some nodes."""
+        first, last = len(self.array), len(self.array) + len(nodes)
+        if last > len(self._room):
+            self._room = np.concatenate([self._room[:first], np.zeros(2 * last - first, NODE)])
+        self._room[first:last] = nodes
+        self.array = self._room[:last]
 
 
 class Remembered:
@@ -108,7 +157,7 @@ class Remembered:
     def begin_pass(self) -> CachedScores:
         """Scores under the trees of now, to be asked for once at each position."""
         self.nodes.follow(self.forest)
-        self.scores.plant(self.nodes.nodes, self.nodes.roots)
+        self.nodes.plant_in(self.scores)
         self.scores.begin_pass()
         return self.scores
 

@@ -156,14 +156,14 @@ class TreeCRF(BoostedSequenceClassifier):
         Share of the sequences that an iteration learns from, chosen at random.
     max_bins : int, default=255
         Most quantile bins of a numeric feature.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
         What happens where a value is missing. ``"weighting"``: trees send the position to both
         sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
         agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
         place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
     beam_width : int or None, default=None
@@ -269,8 +269,8 @@ class TreeCRF(BoostedSequenceClassifier):
         max_features=1.0,
         subsample=1.0,
         max_bins=255,
-        categorical_features="from_dtype",
         missing="weighting",
+        categorical_features="from_dtype",
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -299,8 +299,8 @@ class TreeCRF(BoostedSequenceClassifier):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
-        self.categorical_features = categorical_features
         self.missing = missing
+        self.categorical_features = categorical_features
         self.init = init
         self.beam_width = beam_width
         self.beam = beam

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.sequences import offsets_of
-from treecrf.values import find_missing, listed
+from treecrf.values import find_missing, listed, shown
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,11 @@ def offsets_of_items(lengths: list[int]) -> np.ndarray:
 
 
 def _by_lengths(lengths: Any, n: int) -> np.ndarray:
-    array = np.asarray(lengths)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+    array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
+    kinds = set(map(type, array.ravel().tolist()))
+    if array.ndim != 1 or kinds - {int}:
         raise TypeError(
-            f"lengths={lengths!r:.80}; expected a list of integers, the number of positions of "
+            f"lengths={shown(lengths)}; expected a list of integers, the number of positions of "
             "each sequence"
         )
     if (array <= 0).any():
@@ -120,7 +121,7 @@ def _by_lengths(lengths: Any, n: int) -> np.ndarray:
     total = sum(array.tolist())
     if total != n:
         raise ValueError(f"lengths add up to {total}, X has {n} positions")
-    return offsets_of(array)
+    return offsets_of(array.astype(np.int64))
 
 
 def _by_groups(groups: Any, n: int) -> np.ndarray:

@@ -233,7 +233,8 @@ class Encoder:
 
     def _fit_codes(self) -> np.ndarray:
         """Which columns are categories with so few values that a byte tells them apart."""
-        return self.columns.is_category & (self.columns.n_tests <= MOST_CODES)
+        n_tests = self.columns.n_tests
+        return self.columns.is_category & (n_tests > 0) & (n_tests <= MOST_CODES)
 
     def _has_boundary_code(self) -> bool:
         """Whether a code column of its own tells the boundary."""
@@ -242,11 +243,12 @@ class Encoder:
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        n, columns = self.n_features, self.columns
-        return Trained(self.form, n, self.names, columns.kinds[:n], columns.categories)
+        columns, n = self.columns, self.n_features
+        of_input = {j: values for j, values in columns.categories.items() if j < n}
+        return Trained(self.form, n, self.names, columns.kinds[:n], of_input)
 
     def prepared(self, sequences: Sequences) -> Sequences | Filled:
-        """Sequences of the columns that are encoded, with the codes of their categories."""
+        """Sequences of the columns that are encoded, with the codes of the model's categories."""
         sequences = sequences.for_model(self.trained_on)
         return sequences if self.filling is None else Filled(sequences, self.filling)
 

@@ -7,13 +7,17 @@ from itertools import pairwise
 import numpy as np
 
 from treecrf._evaluate import Evaluator
+from treecrf.asked import find_asked
 from treecrf.contexts import extended_contexts
-from treecrf.encoding import LISTED, EncodedSequences, Encoder
+from treecrf.encoding import EncodedSequences, Encoder
 from treecrf.threads import Threads
 from treecrf.window_tests import TestTable
 
 LABEL = -2
-FIELDS = ("column", "offset", "value", "true_child", "false_child", "leaf", "gain", "weight")
+TEST = ("column", "offset", "value")
+FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
+# Fields that have an entry for each surrogate instead of each node.
+SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
 
 
 class Forest:
@@ -23,6 +27,11 @@ class Forest:
     ``BOUNDARY`` asks whether the sequence has ended at ``offset``, ``LABEL`` whether the label
     ``offset`` positions back is number ``value`` (``n_labels``: there is none). Children are
     counted from the start of their tree; leaves have none (-1) and hold ``leaf``.
+
+    Who misses the value of a test goes to both children, with ``share`` of the weight to the one
+    that passes; or, where the encoder says ``missing="surrogate"``, by the first test at hand of
+    the node's surrogates, the other way round where these are ``reversed``, else to the child with
+    the larger share. The surrogates of all nodes follow each other, ``n_surrogates`` each.
 
     Parameters
     ----------
@@ -65,14 +74,16 @@ class Forest:
     def append(self, grown: dict[str, np.ndarray], meanings: np.ndarray) -> None:
         """Add the tree of the next class, as `TreeGrower.grow` returns it."""
         tree = dict(grown)
-        tree["column"], tree["offset"], tree["value"] = meanings[:, tree.pop("test")]
+        for prefix in ("", "surrogate_"):
+            of_tests = meanings[:, tree.pop(f"{prefix}test")]
+            tree |= {prefix + name: field for name, field in zip(TEST, of_tests, strict=True)}
         self.trees.append(tree)
 
     def pack(self) -> dict[str, np.ndarray]:
         """All nodes in one array a field, and where each tree starts."""
         packed = {
             name: np.concatenate([tree[name] for tree in self.trees]) if self.trees else np.zeros(0)
-            for name in FIELDS
+            for name in FIELDS + SURROGATE_FIELDS
         }
         sizes = [len(tree["leaf"]) for tree in self.trees]
         packed["starts"] = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
@@ -83,9 +94,13 @@ class Forest:
         """The inverse of `pack`."""
         forest = cls(n_labels, order)
         starts = packed["starts"]
+        after = np.append(0, np.cumsum(packed["n_surrogates"]))
         forest.trees = [
             {name: packed[name][start:stop] for name in FIELDS}
-            for start, stop in pairwise(starts.tolist())
+            | {name: packed[name][first:last] for name in SURROGATE_FIELDS}
+            for (start, stop), (first, last) in zip(
+                pairwise(starts.tolist()), pairwise(after[starts].astype(int).tolist()), strict=True
+            )
         ]
         return forest
 
@@ -153,49 +168,25 @@ def _compile(forest: Forest, encoder: Encoder, is_given: bool) -> Evaluator:
     true_child = packed["true_child"].astype(np.int32)
     on_label = packed["column"] == LABEL
     on_window = (true_child >= 0) & ~on_label
-    tests, which = _distinct_tests(packed, on_window, encoder)
+    nodes, surrogates = (
+        np.stack([packed[prefix + name] for name in TEST]).astype(np.int64)
+        for prefix in ("", "surrogate_")
+    )
+    asked, of_nodes, of_surrogates = find_asked(nodes[:, on_window], surrogates, encoder)
     test = np.full(len(true_child), -1, dtype=np.int32)
-    test[on_window] = which
+    test[on_window] = of_nodes
     label_test = (packed["offset"] - 1) * (forest.n_labels + 1) + packed["value"]
-    test[on_label] = (len(tests[0]) + label_test)[on_label]
+    test[on_label] = (len(asked.kinds) + label_test)[on_label]
     classes = np.arange(len(forest.trees), dtype=np.int32) % forest.n_labels
+    starts = np.append(0, np.cumsum(packed["n_surrogates"])).astype(np.int32)
     return Evaluator(
-        tests,
-        _by_id(tests, encoder),
-        encoder.window[0],
+        asked,
         (packed["starts"], classes, test, true_child, packed["false_child"].astype(np.int32)),
         packed["leaf"],
+        packed["share"],
+        (starts, of_surrogates, packed["reversed"].astype(np.uint8)),
+        encoder.missing == "surrogate",
         *extended_contexts(forest.n_labels, 0 if is_given else forest.order),
         forest.n_labels,
         forest.order if is_given else 0,
     )
-
-
-def _distinct_tests(
-    packed: dict[str, np.ndarray], on_window: np.ndarray, encoder: Encoder
-) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Kinds, offsets, slots, lows and highs of the tests in use; the test of each node."""
-    column, offset, value = (
-        packed[name][on_window].astype(np.int64) for name in ("column", "offset", "value")
-    )
-    width = sum(encoder.window) + 1
-    key = ((column + 1) * width + offset + encoder.window[0]) * (1 << 32) + value
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    column, offset, value = column[first], offset[first].astype(np.int32), value[first]
-    kinds, slots, lows, highs = encoder.storage_of(column, value)
-    # Tests that read the same bytes stand together.
-    order = np.lexsort((lows, slots, kinds, offset))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    tests = tuple(array[order] for array in (kinds, offset, slots, lows, highs))
-    return tests, place[which]
-
-
-def _by_id(tests: tuple[np.ndarray, ...], encoder: Encoder) -> np.ndarray:
-    """The test that asks for a listed id at an offset, -1 where none does."""
-    kinds, offsets, _, lows, highs = tests
-    n_ids = encoder.plan.n_all_ids if (kinds == LISTED).any() else 0
-    table = np.full((sum(encoder.window) + 1, n_ids), -1, dtype=np.int32)
-    one = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
-    table[offsets[one] + encoder.window[0], lows[one]] = one
-    return table

@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.columns import BOOLEAN, KINDS, Columns
 from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, METHODS, NOWHERE, Encoder
 from treecrf.filling import FILLED
-from treecrf.forest import FIELDS, LABEL
+from treecrf.forest import FIELDS, LABEL, SURROGATE_FIELDS, TEST
 
 
 def check_classes(classes: np.ndarray) -> None:
@@ -121,18 +121,22 @@ def check_forest(
 ) -> None:
     """Raise ValueError unless these are whole trees whose tests the encoder knows."""
     starts = packed["starts"]
-    n_nodes = len(packed["leaf"])
+    n_nodes, n_surrogates = len(packed["leaf"]), len(packed["reversed"])
     _require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
+    _require(all(packed[name].shape == (n_surrogates,) for name in SURROGATE_FIELDS), "surrogates")
     _require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype.kind == "i", "trees")
     _require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
     if n_nodes == 0:
         return
-    _require(all(packed[name].dtype == np.float64 for name in ("leaf", "gain", "weight")), "trees")
+    floats = ("leaf", "gain", "weight", "share")
+    _require(all(packed[name].dtype == np.float64 for name in floats), "trees")
     _require(np.isfinite(packed["leaf"]).all(), "leaves")
-    integers = ("column", "offset", "value", "true_child", "false_child")
+    _require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
+    integers = (*TEST, "true_child", "false_child", "n_surrogates")
     _require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
     _check_children(packed, starts)
     _check_tests(packed, n_labels, order, encoder)
+    _check_surrogates(packed, encoder)
 
 
 def _check_children(packed: dict[str, np.ndarray], starts: np.ndarray) -> None:
@@ -153,21 +157,38 @@ def _check_tests(
     packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
 ) -> None:
     inner = packed["true_child"] >= 0
-    column, offset, value = (packed[name][inner] for name in ("column", "offset", "value"))
-    _require(((column >= LABEL) & (column < len(encoder.columns))).all(), "tests")
+    column, offset, value = (packed[name][inner] for name in TEST)
     on_label = column == LABEL
-    _require(((offset >= 1) & (offset <= order) & (value <= n_labels))[on_label].all(), "tests")
+    _require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
+    _require(((value >= 0) & (value <= n_labels))[on_label].all(), "tests")
+    _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
+
+
+def _check_window_tests(
+    column: np.ndarray, offset: np.ndarray, value: np.ndarray, encoder: Encoder
+) -> None:
+    _require(((column >= BOUNDARY) & (column < len(encoder.columns))).all(), "tests")
     left, right = encoder.window
-    _require(((offset >= -left) & (offset <= right))[~on_label].all(), "tests")
+    _require(((offset >= -left) & (offset <= right)).all(), "tests")
     n_tests = np.where(encoder.plan.storage == NOWHERE, 0, encoder.columns.n_tests)
     most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
-    _require(((value >= 0) & ((value < most) | on_label)).all(), "tests")
+    _require(((value >= 0) & (value < most)).all(), "tests")
     _require((offset[column == BOUNDARY] != 0).all(), "tests")
 
 
 def _are_names(names: tuple, n: int) -> bool:
     """Whether these are names of n columns, each its own."""
     return all(isinstance(name, str) for name in names) and len(set(names)) == len(names) == n
+
+
+def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
+    """Each surrogate belongs to a node and asks for something in the window."""
+    n = packed["n_surrogates"]
+    _require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
+    _require(packed["reversed"].dtype == bool, "surrogates")
+    tests = [packed[f"surrogate_{name}"] for name in TEST]
+    _require(all(array.dtype.kind == "i" for array in tests), "surrogates")
+    _check_window_tests(*tests, encoder)
 
 
 def _is_ascending(values: np.ndarray) -> bool:

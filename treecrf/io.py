@@ -22,6 +22,7 @@ import numpy as np
 from treecrf.columns import CATEGORY, Columns
 from treecrf.encoding import METHODS, Encoder, Plan
 from treecrf.filling import Filling
+from treecrf.forest import TEST
 
 MAGIC = b"treecrf model\n"
 VERSION = 2
@@ -85,6 +86,22 @@ def _add_missing(encoder: dict, arrays: dict[str, np.ndarray]) -> None:
     """Say of a model of version 1 what it did not know of: nothing was missing in training."""
     encoder["missing"] = METHODS[0]
     arrays["plan.has_missing"] = np.zeros(len(arrays["columns.kinds"]), dtype=bool)
+    n_nodes = len(arrays["forest.leaf"])
+    arrays["forest.n_surrogates"] = np.zeros(n_nodes, dtype=np.int32)
+    arrays |= {f"forest.surrogate_{name}": np.zeros(0, dtype=np.int32) for name in TEST}
+    arrays["forest.reversed"] = np.zeros(0, dtype=bool)
+    arrays["forest.share"] = _shares_by_weight(arrays)
+
+
+def _shares_by_weight(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Of the weight of each node's examples, what passes its test: nearly the share of its rows."""
+    sizes = np.diff(arrays["forest.starts"])
+    first = np.repeat(arrays["forest.starts"][:-1], sizes)
+    inner = (arrays["forest.true_child"] >= 0) & (arrays["forest.weight"] > 0)
+    passed = (first + arrays["forest.true_child"])[inner].astype(np.int64)
+    shares = np.zeros(len(inner))
+    shares[inner] = arrays["forest.weight"][passed] / arrays["forest.weight"][inner]
+    return shares
 
 
 @contextlib.contextmanager

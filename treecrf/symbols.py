@@ -31,7 +31,10 @@ def as_symbols(item: Any, what: str) -> Any:
     if isinstance(item, str):
         refuse_cut_strings(item, what, "symbol")
         return item
-    array = np.ma.filled(item.astype(object), None) if np.ma.is_masked(item) else np.asarray(item)
+    array = np.asarray(item)
+    if np.ma.is_masked(item):
+        array = array.astype(object)
+        array[np.ma.getmaskarray(item)] = None
     if array.dtype.kind == "T":
         array = array.astype(object)
     missing = find_missing(array) if array.dtype.kind == "O" else None

@@ -22,8 +22,11 @@ class TestTable:
 
     The bins of all code columns at all offsets come first (offsets outermost), then those of the
     bits, then those of the lists. ``columns``, ``offsets`` and ``values`` say what a test means;
-    ``kinds``, ``slots``, ``lows`` and ``highs`` where to look. Runs are stretches of bins whose
-    tests follow from the bins in the same way; bins outside them belong to no test.
+    ``kinds``, ``slots``, ``lows`` and ``highs`` where to look, and ``missing`` which code, or
+    listed id where they do not look at codes, says that the value is missing; -1 where training
+    data miss none. Runs are stretches of bins whose tests follow from the bins in the same way;
+    ``run_missing`` is the bin of the rows that miss the run's value, -1 where none do. Bins outside
+    the runs belong to no test.
     """
 
     __test__ = False  # not a test case, whatever pytest makes of the name
@@ -36,6 +39,7 @@ class TestTable:
     run_starts: np.ndarray
     run_ends: np.ndarray
     run_kinds: np.ndarray
+    run_missing: np.ndarray
     feature_starts: np.ndarray
     columns: np.ndarray
     offsets: np.ndarray
@@ -44,11 +48,17 @@ class TestTable:
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
+    missing: np.ndarray
 
     @property
     def n_bins(self) -> int:
         """Number of bins of a histogram."""
         return len(self.kinds)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether training data miss any value."""
+        return bool((self.run_missing >= 0).any())
 
     @property
     def n_features(self) -> int:
@@ -59,6 +69,14 @@ class TestTable:
 def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
     """Number all tests at all offsets of the encoder's window, where the plan has the columns."""
     return _TableBuilder(encoder, plan or encoder.plan).build()
+
+
+def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
+    """Code, or listed id of columns that are not in codes, of missing values; -1 for none."""
+    real, outside = np.maximum(columns, 0), columns == BOUNDARY
+    in_codes = plan.storage[real] == CODES
+    values = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
+    return np.where(outside, -1, values).astype(np.int32)
 
 
 def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -100,7 +118,7 @@ class _TableBuilder:
         self.plan = plan
         self.left, self.right = encoder.window
         self.offsets = range(-self.left, self.right + 1)
-        self.runs: list[np.ndarray] = []  # start, end, kind
+        self.runs: list[np.ndarray] = []  # start, end, kind, bin of missing values
         self.tests: list[np.ndarray] = []  # bin, column, offset, value
         self.feature_starts: list[np.ndarray] = []
         self.n_bins = 0
@@ -111,7 +129,7 @@ class _TableBuilder:
         list_bins = [self._add_lists(offset) for offset in self.offsets]
         bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
         kinds, slots, lows, highs = self.encoder.storage_of(columns, values, self.plan)
-        run_starts, run_ends, run_kinds = _merged(np.hstack(self.runs))
+        run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack(self.runs))
         full = {
             name: _spread(array, bins, self.n_bins)
             for name, array in {
@@ -121,6 +139,7 @@ class _TableBuilder:
                 "slots": slots,
                 "lows": lows,
                 "highs": highs,
+                "missing": self._missing_values(columns),
             }.items()
         }
         return TestTable(
@@ -132,18 +151,34 @@ class _TableBuilder:
             run_starts=run_starts,
             run_ends=run_ends,
             run_kinds=run_kinds.astype(np.uint8),
+            run_missing=run_missing,
             feature_starts=np.append(np.concatenate(self.feature_starts), self.n_bins),
             kinds=_spread(kinds, bins, self.n_bins).astype(np.uint8),
             **full,
         )
+
+    def _missing_values(self, columns: np.ndarray) -> np.ndarray:
+        """Codes or ids that stand for the missing values of training data."""
+        known = (columns >= 0) & self.plan.has_missing[columns]
+        return np.where(known, missing_values(self.plan, columns), -1)
 
     def _stored(self, storage: int) -> np.ndarray:
         """Columns in a storage, by slot."""
         columns = np.flatnonzero(self.plan.storage == storage)
         return columns[np.lexsort((self.plan.first_codes[columns], self.plan.slots[columns]))]
 
-    def _add(self, offset: int, columns: np.ndarray, firsts: np.ndarray, kinds: np.ndarray) -> None:
-        """The tests of some columns, one a bin, each column from its first bin on."""
+    def _add(
+        self,
+        offset: int,
+        columns: np.ndarray,
+        firsts: np.ndarray,
+        kinds: np.ndarray,
+        missing_from: np.ndarray | int,
+    ) -> None:
+        """The tests of some columns, one a bin, each column from its first bin on.
+
+        The codes or ids of missing values have bins from ``missing_from`` on.
+        """
         n_tests = self.encoder.columns.n_tests[columns]
         values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
         bins = np.repeat(firsts, n_tests) + values
@@ -151,9 +186,11 @@ class _TableBuilder:
         self.tests.append(np.stack([bins, of_test, np.full_like(bins, offset), values]))
         # The tests of a number in a list point away from 0.
         zeros = firsts + self.plan.zeros[columns]
-        below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX)])
-        above = np.stack([zeros, firsts + n_tests, kinds])
-        runs = np.stack([below, above], axis=2).reshape(3, -1)
+        missing = self._missing_values(columns)
+        missing = np.where(missing >= 0, missing_from + missing, -1)
+        below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing])
+        above = np.stack([zeros, firsts + n_tests, kinds, missing])
+        runs = np.stack([below, above], axis=2).reshape(4, -1)
         self.runs.append(runs[:, runs[0] < runs[1]])
 
     def _add_codes(self, offset: int) -> np.ndarray:
@@ -161,11 +198,11 @@ class _TableBuilder:
         starts = self.n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
             self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
-            self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH]]))
+            self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH], [-1]]))
         columns = self._stored(CODES)
         slots, first_codes = self.plan.slots[columns], self.plan.first_codes[columns]
         firsts = starts[slots] + first_codes
-        self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX))
+        self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots])
         # Of the columns that share a code, the first feature begins with the code's bins.
         later = firsts[1:][slots[1:] == slots[:-1]]
         self.feature_starts.append(np.sort(np.append(starts, later)))
@@ -175,7 +212,7 @@ class _TableBuilder:
     def _add_bits(self, offset: int) -> np.ndarray:
         columns = self._stored(BITS)
         starts = self.n_bins + np.arange(len(columns))
-        self._add(offset, columns, starts, np.full_like(starts, EACH))
+        self._add(offset, columns, starts, np.full_like(starts, EACH), self._list_bin(offset))
         self.feature_starts.append(starts)
         n_bytes = -(-self.plan.n_bits // 8)
         byte_starts = self.n_bins + 8 * np.arange(n_bytes)
@@ -187,18 +224,28 @@ class _TableBuilder:
         columns = self._stored(LISTS)
         firsts = start + self.plan.slots[columns].astype(np.int64)
         each = self.encoder.has_one_id() | self.encoder.columns.is_category
-        self._add(offset, columns, firsts, np.where(each[columns], EACH, SUFFIX))
+        self._add(offset, columns, firsts, np.where(each[columns], EACH, SUFFIX), start)
         self.feature_starts.append(firsts)
-        self.n_bins += self.plan.n_ids
+        self.n_bins += self._n_ids()
         return start
+
+    def _n_ids(self) -> int:
+        """Number of ids that training data list."""
+        return self.plan.n_ids + self.plan.n_missing_ids
+
+    def _list_bin(self, offset: int) -> int:
+        """The first bin of the lists at an offset."""
+        n_before = int(self.plan.n_codes.sum()) + 8 * -(-self.plan.n_bits // 8)
+        return n_before * len(self.offsets) + self._n_ids() * (offset + self.left)
 
 
 def _merged(runs: np.ndarray) -> np.ndarray:
-    """Join neighbouring runs in which every bin is a test by itself."""
-    starts, ends, kinds = runs
-    joined = (kinds[1:] == EACH) & (kinds[:-1] == EACH) & (starts[1:] == ends[:-1])
+    """Join neighbouring runs in which every bin is a test by itself that all rows answer."""
+    starts, ends, kinds, missing = runs
+    simple = (kinds == EACH) & (missing < 0)
+    joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])
     first, last = np.append(True, ~joined)[: len(kinds)], np.append(~joined, True)[: len(kinds)]
-    return np.stack([starts[first], ends[last], kinds[first]])
+    return np.stack([starts[first], ends[last], kinds[first], missing[first]])
 
 
 def _spread(values: np.ndarray, bins: np.ndarray, n_bins: int) -> np.ndarray:

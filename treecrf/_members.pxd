@@ -1,0 +1,64 @@
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+# Weights of rows are counted in units of 1 / WHOLE.
+cdef enum:
+    WHOLE = 1 << 16
+
+
+cdef struct Fraction:
+    # A row of which a set has a part: 0 < weight <= WHOLE.
+    int32_t row
+    uint32_t weight
+
+
+cdef struct RowSet:
+    uint64_t *whole            # the rows that belong to the set as a whole, a bit each
+    Py_ssize_t n_whole
+    Fraction *fractions        # the others
+    Py_ssize_t n_fractions, room
+    double weight              # of the examples of all rows, as far as the set has them
+
+
+cdef inline uint32_t part_of(uint32_t weight, uint32_t share) noexcept nogil:
+    """Part of a weight; the share is in the same units."""
+    return <uint32_t> ((<uint64_t> weight * share + WHOLE // 2) // WHOLE)
+
+
+cdef inline double round_value(double value) noexcept nogil:
+    """Round a leaf's value, or a part of it, to a multiple of 2**-40: all sums are exact then."""
+    return (value + 1.5 * 4096.0) - 1.5 * 4096.0
+
+
+cdef inline double value_of_part(double value, uint32_t weight) noexcept nogil:
+    """What a part of a row receives of a leaf's value."""
+    return round_value(value * (weight * (1.0 / WHOLE)))
+
+
+cdef class RowSets:
+    cdef RowSet *sets
+    cdef bint failed
+    cdef Py_ssize_t n_words, n_sets, most_sets
+    cdef int32_t *rows                      # scratch
+    cdef const int32_t[::1] position_of_row
+    cdef const uint8_t[::1] depth
+    cdef const uint64_t[:, ::1] rows_of_depth
+    cdef const double[::1] position_weights
+    cdef const double *n_examples           # of a row of each depth
+
+    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
+                    const double[::1] position_weights) noexcept nogil
+    cdef int32_t take(self) noexcept nogil
+    cdef void weigh(self, RowSet *rows) noexcept nogil
+    cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil
+    cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil
+    cdef void part(self, RowSet *source, RowSet *target) noexcept nogil
+    cdef void join(self, RowSet *source, RowSet *target) noexcept nogil
+    cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
+                         double share) noexcept nogil
+    cdef double _give_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                            RowSet *failed) noexcept nogil
+    cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                            RowSet *failed) noexcept nogil
+    cdef void _part_fractions(self, RowSet *source, RowSet *target) noexcept nogil
+    cdef double _weight_of(self, int32_t row) noexcept nogil
+    cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil
