@@ -1,6 +1,8 @@
 """The command line: each command on each format, and what it says of what it cannot do."""
 
+import contextlib
 import csv
+import io
 import os
 import signal
 import subprocess
@@ -9,6 +11,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import treecrf
 from treecrf.cli import main
@@ -379,6 +383,29 @@ def test_columns_that_the_model_misses(table, model, run):
 def test_evaluation_needs_labels(table, model, run):
     errors = failed(run("evaluate", table, "--model", model))
     assert "there are no labels; --label names their column" in errors
+
+
+ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b"9" * 25, b"\\"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_files_end_in_a_model_or_one_line(name, letters, tmp_path, data):
+    """Bytes are cut out, put in and repeated, at random places."""
+    options, path = options_of(name), tmp_path / f"data.{name}"
+    WRITERS[name](path, ([word[:4] for word in letters[0][:3]], [y[:4] for y in letters[1][:3]]))
+    content = path.read_bytes()
+    for _ in range(data.draw(st.integers(1, 3))):
+        first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+        middle = data.draw(st.sampled_from([*ODD, b"", content[first:last] * 2]))
+        content = content[:first] + middle + content[data.draw(st.sampled_from([first, last])) :]
+    path.write_bytes(content)
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        words = ["train", path, *options, "--model", tmp_path / "model.treecrf", *SMALL]
+        status = main([str(word) for word in words])
+    assert (status, errors.getvalue().count("\n")) in [(0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(

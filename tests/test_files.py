@@ -215,6 +215,7 @@ def test_parquet_columns_have_types(tmp_path):
     [
         ([datetime.date(2020, 1, 1)] * 2, "column 'x' is of type date32"),
         ([[1], [2]], "column 'x' is of type list"),
+        ([b"1", b"2"], "column 'x' is of type binary"),
         ([0.5, float("inf")], "row 2, column 'x': inf is not finite"),
     ],
 )
@@ -329,7 +330,7 @@ def test_columns_are_found_by_the_names_of_the_model(tmp_path, model):
         ("0.5", "much", "row 2, column 'n': 'much' is not a number"),
         ("false", "no", "row 3, column 'b': 'no' is not true, false, 0 or 1"),
         ("false", "2", "row 3, column 'b': '2' is not true, false, 0 or 1"),
-        ("red,3", "red,three", "invalid literal for int"),
+        ("red,3", "red,three", "row 4, column 'k': 'three' is not a whole number"),
         (",n,", ",m,", "there is no column 'n'; there are: id, y, m, b, c, k"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -62,9 +63,9 @@ class TableFile(ABC):
         open(path, "rb").close()
         with self.problems():
             self.names = self._read_names()
-        twice = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1]
-        if twice:
-            raise ValueError(f"{path}: more than one column is called {twice[0]!r}")
+        name, n = Counter(self.names).most_common(1)[0]
+        if n > 1:
+            raise ValueError(f"{path}: more than one column is called {name!r}")
 
     @abstractmethod
     def _read_names(self) -> list[str]:
@@ -83,11 +84,13 @@ class TableFile(ABC):
 
     @contextlib.contextmanager
     def problems(self) -> Iterator[None]:
-        """Name the file in the errors of the parser."""
+        """Name the file in errors."""
         try:
             yield
-        except (ValueError, self.pa.ArrowException) as error:
+        except self.pa.ArrowException as error:
             raise ValueError(f"{self.path}: {_in_short(error)}") from None
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
         except OSError as error:
             raise OSError(f"{self.path}: {_in_short(error)}") from None
 

@@ -98,16 +98,18 @@ class CategoryColumn:
         ValueError
             If a value is no whole number, where such are expected.
         """
+        if self.is_whole and not self.cells.are_whole(array):
+            raise self._refusal(array, row)
         values, places = self.cells.categories(array)
-        codes = [self._code(value) for value in values]
+        plain = int if self.is_whole else str
+        codes = [self._codes.setdefault(plain(v), len(self._codes) + 1) for v in values]
         return np.array([*codes, 0], dtype=np.int32)[places]
 
-    def _code(self, value: str | int) -> int:
-        if self.is_whole:
-            value = int(value)
-        elif not isinstance(value, str):
-            value = str(value)
-        return self._codes.setdefault(value, len(self._codes) + 1)
+    def _refusal(self, array: Any, row: int) -> ValueError:
+        i = next(i for i in range(len(array)) if not self.cells.are_whole(array.slice(i, 1)))
+        return ValueError(
+            f"row {row + i}, column {self.name!r}: {array[i].as_py()!r} is not a whole number"
+        )
 
     def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
         """The values, sorted, and for each code the place of its value, from 1; NaN for 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,7 @@ OF_CATEGORIES = (WHOLE, TEXT)
 
 
 def find_kinds(
-    file: TableFile, cells: Cells, features: Iterable[str], categories: Iterable[str]
+    file: TableFile, cells: Cells, features: Iterable[str], categories: Sequence[str]
 ) -> dict[str, str]:
     """The kinds of some columns.
 
@@ -26,7 +26,7 @@ def find_kinds(
     cells : Cells
     features : iterable of str
         Columns that are booleans, numbers or text.
-    categories : iterable of str
+    categories : sequence of str
         Columns of values that are only told apart: whole numbers or text.
 
     Raises
@@ -45,9 +45,10 @@ def find_kinds(
             while not _fits(possible[name][0], array, cells, file.is_text):
                 possible[name] = possible[name][1:]
                 if not possible[name]:
+                    numbers = "whole numbers" if name in categories else "numbers"
                     raise TypeError(
-                        f"{file.path}: column {name!r} is of type {array.type}; expected numbers, "
-                        "booleans or strings"
+                        f"{file.path}: column {name!r} is of type {array.type}; expected "
+                        f"{numbers}, booleans or strings"
                     )
     return {name: kinds[0] for name, kinds in possible.items()}
 

@@ -51,83 +51,108 @@ def read_columns(path: str, reading: Reading, model: ModelInput | None) -> FileD
     With a model, a file that has as many columns as it has features holds no labels.
     """
     lines = Lines(path, reading.encoding)
-    n_features = None if model is None else model.trained.n_features
     columns: list[Codes] = []
     lengths = []
     for rows in split_rows(lines, splitter(reading.separator), None):
         if not columns:
+            has_labels = _has_labels(len(rows[0]), lines, model)
             columns = [Codes() for _ in rows[0]]
-            if n_features is not None and len(columns) not in (n_features, n_features + 1):
-                raise lines.error(
-                    f"{len(columns)} columns; the model was trained with {n_features}, beside the "
-                    "label"
-                )
         for codes, values in zip(columns, zip(*rows, strict=True), strict=True):
             codes.extend(values)
         lengths.append(len(rows))
     _check_any(path, lengths)
-    has_labels = n_features is None or len(columns) > n_features
-    if len(columns) == has_labels:
-        raise ValueError(f"{path}: there is one column; expected others before the label")
-    labels, codes = columns[-1].finish()
-    values = [column.finish() for column in columns[: len(columns) - has_labels]]
     offsets = offsets_of(lengths)
-    sequences = LongSequences.of(
-        ColumnTable([codes for _, codes in values], np.ones(len(values), dtype=bool)),
+    labels = _split(columns.pop(), offsets) if has_labels else None
+    return FileData(_column_sequences(columns, offsets), labels)
+
+
+def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
+    """Whether the last of the columns is the label."""
+    if model is None:
+        if n_columns == 1:
+            raise lines.error("there is one column; expected others before the label")
+        return True
+    n_features = model.trained.n_features
+    if n_columns not in (n_features, n_features + 1):
+        raise lines.error(
+            f"{n_columns} columns; the model was trained with {n_features}, beside the label"
+        )
+    return n_columns > n_features
+
+
+def _column_sequences(columns: list[Codes], offsets: np.ndarray) -> LongSequences:
+    known, codes = zip(*(column.finish() for column in columns), strict=True)
+    n = len(columns)
+    return LongSequences.of(
+        ColumnTable(list(codes), np.ones(n, dtype=bool)),
         offsets,
         form="dense",
-        n_features=len(values),
+        n_features=n,
         dtype=np.dtype(np.float64),
-        names=tuple(f"x{j}" for j in range(len(values))),
-        kinds=np.full(len(values), CATEGORY, dtype=np.uint8),
-        categories={j: known for j, (known, _) in enumerate(values)},
+        names=tuple(f"x{j}" for j in range(n)),
+        kinds=np.full(n, CATEGORY, dtype=np.uint8),
+        categories=dict(enumerate(known)),
     )
-    return FileData(sequences, _split(labels[codes - 1], offsets) if has_labels else None)
+
+
+class Attributes:
+    """Rows of a sparse table whose columns are named by attributes.
+
+    Parameters
+    ----------
+    names : tuple of str, optional
+        The columns of a model; others are left out.
+    """
+
+    def __init__(self, names: tuple[str, ...] | None):
+        self.names = names
+        self._index = {name: j for j, name in enumerate(names or ())}
+        self._columns, self._values, self._ends = array("i"), array("d"), array("q", [0])
+
+    def append(self, attributes: dict[str, float]) -> None:
+        """Take a row; 0 is the same as no attribute."""
+        for name, value in attributes.items():
+            if value and (self.names is None or name in self._index):
+                self._columns.append(self._index.setdefault(name, len(self._index)))
+                self._values.append(value)
+        self._ends.append(len(self._columns))
+
+    def finish(self) -> tuple[tuple[str, ...], sparse.csr_array]:
+        """The names of the columns, sorted or as in the model, and the table."""
+        names = self.names
+        if names is None:
+            names = tuple(array_of_words(sorted(self._index)).tolist())
+        ranks = np.empty(len(names), dtype=np.int32)
+        ranks[[self._index[name] for name in names]] = np.arange(len(names))
+        entries = (np.array(self._values), ranks[np.array(self._columns)], np.array(self._ends))
+        return names, sparse.csr_array(entries, shape=(len(self._ends) - 1, len(names)))
 
 
 def read_attributes(path: str, reading: Reading, model: ModelInput | None) -> FileData:
-    """Read CRFsuite's format: attributes become columns of a sparse table.
-
-    With a model, attributes that it does not know are left out.
-    """
-    known = None if model is None else model.trained.names
-    if model is not None and known is None:
+    """Read CRFsuite's format: attributes become columns of a sparse table."""
+    if model is not None and model.trained.names is None:
         raise ValueError(f"{path}: the model was trained on columns without names")
-    index: dict[str, int] = {name: j for j, name in enumerate(known or ())}
-    columns, values, ends, lengths = array("i"), array("d"), array("q", [0]), []
-    labels = Codes()
+    attributes = Attributes(None if model is None else model.trained.names)
+    labels, lengths = Codes(), []
     for x, y in read_crfsuite(path, encoding=reading.encoding):
-        for attributes in x:
-            for name, value in attributes.items():
-                if value and (known is None or name in index):
-                    columns.append(index.setdefault(name, len(index)))
-                    values.append(value)
-            ends.append(len(columns))
+        for row in x:
+            attributes.append(row)
         labels.extend(y)
         lengths.append(len(y))
     _check_any(path, lengths)
-    if not index:
+    names, table = attributes.finish()
+    if not names:
         raise ValueError(f"{path}: no line has an attribute")
-    array_of_words(list(index))
-    names = sorted(index) if known is None else known
-    ranks = np.empty(len(index), dtype=np.int32)
-    ranks[[index[name] for name in names]] = np.arange(len(names))
-    entries = (np.array(values), ranks[np.array(columns)], np.array(ends))
-    table = sparse.csr_array(entries, shape=(len(ends) - 1, len(names)))
-    known_labels, codes = labels.finish()
-    offsets = offsets_of(lengths)
-    return FileData(
-        _attribute_sequences(table, offsets, tuple(names), path),
-        _split(known_labels[codes - 1], offsets),
-    )
-
-
-def _attribute_sequences(
-    table: sparse.csr_array, offsets: np.ndarray, names: tuple[str, ...], path: str
-) -> LongSequences:
     if np.isinf(table.data).any():
         j = table.indices[np.argmax(np.isinf(table.data))]
         raise ValueError(f"{path}: a value of the attribute {names[j]!r} is not finite")
+    offsets = offsets_of(lengths)
+    return FileData(_attribute_sequences(names, table, offsets), _split(labels, offsets))
+
+
+def _attribute_sequences(
+    names: tuple[str, ...], table: sparse.csr_array, offsets: np.ndarray
+) -> LongSequences:
     is_number = np.zeros(len(names), dtype=bool)
     is_number[table.indices[table.data != 1]] = True
     return LongSequences.of(
@@ -161,5 +186,7 @@ def _check_any(path: str, sequences: list) -> None:
         raise ValueError(f"{path} holds no sequences")
 
 
-def _split(labels: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    return np.split(labels, offsets[1:-1])
+def _split(labels: Codes, offsets: np.ndarray) -> list[np.ndarray]:
+    """The labels of each sequence."""
+    values, codes = labels.finish()
+    return np.split(values[codes - 1], offsets[1:-1])

@@ -85,8 +85,9 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
 
 
 def _check_names(file: TableFile, names: Iterable[str]) -> None:
+    known = set(file.names)
     for name in names:
-        if name not in file.names:
+        if name not in known:
             raise ValueError(f"{file.path}: there is no column {name!r}; {_there_are(file)}")
 
 
