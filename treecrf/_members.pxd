@@ -38,6 +38,7 @@ cdef class RowSets:
     cdef RowSet *sets
     cdef bint failed
     cdef Py_ssize_t n_words, n_sets, most_sets
+    cdef RowSet nothing
     cdef int32_t *rows                      # scratch
     cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth
@@ -59,6 +60,10 @@ cdef class RowSets:
                             RowSet *failed) noexcept nogil
     cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
                             RowSet *failed) noexcept nogil
-    cdef void _part_fractions(self, RowSet *source, RowSet *target) noexcept nogil
+    cdef void part_in_three(self, RowSet *source, RowSet *target,
+                            RowSet *missing) noexcept nogil
+    cdef void _weigh_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil
+    cdef void _part_fractions(self, RowSet *source, RowSet *target,
+                              RowSet *missing) noexcept nogil
     cdef double _weight_of(self, int32_t row) noexcept nogil
     cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil

@@ -15,6 +15,8 @@ cdef extern from "_simd.h" nogil:
     Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
     int lowest_bit(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
+                   void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
     Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
 
 # `list_bits` may write this much beyond the last row.
@@ -42,7 +44,8 @@ cdef class RowSets:
         self.depth = depth
         self.sets = <RowSet *> calloc(most_sets, sizeof(RowSet))
         self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
-        if self.sets == NULL or self.rows == NULL:
+        self.nothing.whole = <uint64_t *> calloc(n_words, sizeof(uint64_t))
+        if self.sets == NULL or self.rows == NULL or self.nothing.whole == NULL:
             raise MemoryError(f"no memory for sets of {64 * n_words} rows")
 
     def __dealloc__(self):
@@ -52,6 +55,8 @@ cdef class RowSets:
             free(self.sets[i].fractions)
         free(self.sets)
         free(self.rows)
+        free(self.nothing.whole)
+        free(self.nothing.fractions)
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
                     const double[::1] position_weights) noexcept nogil:
@@ -124,38 +129,40 @@ cdef class RowSets:
     cdef void part(self, RowSet *source, RowSet *target) noexcept nogil:
         """Move rows to another set, whose bits say which."""
         cdef double weight = source.weight
-        target.n_fractions = 0
-        if source.n_fractions:
-            self._part_fractions(source, target)
+        self._part_fractions(source, target, &self.nothing)
         target.n_whole = take_bits(source.whole, target.whole, self.n_words)
         source.n_whole -= target.n_whole
-        if target.n_whole < source.n_whole:
-            self.weigh(target)
-            source.weight = weight - target.weight
-        else:
-            self.weigh(source)
-            target.weight = weight - source.weight
+        self._weigh_both(source, target, weight)
 
-    cdef void _part_fractions(self, RowSet *source, RowSet *target) noexcept nogil:
-        """Write each row to both lists, and let one of them keep it."""
-        cdef Py_ssize_t i, n_taken = 0, n_left = 0
-        cdef const uint64_t *words = target.whole
-        cdef Fraction *left = source.fractions
-        cdef Fraction *taken
-        cdef Fraction fraction
-        cdef uint64_t is_taken
-        self._make_room(target, source.n_fractions)
-        if self.failed:
-            return
-        taken = target.fractions
-        for i in range(source.n_fractions):
-            fraction = left[i]
-            is_taken = words[fraction.row >> 6] >> (fraction.row & 63) & 1
-            taken[n_taken] = left[n_left] = fraction
-            n_taken += is_taken
-            n_left += 1 - is_taken
-        target.n_fractions = n_taken
-        source.n_fractions = n_left
+    cdef void part_in_three(self, RowSet *source, RowSet *target,
+                            RowSet *missing) noexcept nogil:
+        """Move rows to two other sets, whose bits say which; of both, to ``missing``."""
+        cdef double weight = source.weight
+        self._part_fractions(source, target, missing)
+        missing.n_whole = take_bits(source.whole, missing.whole, self.n_words)
+        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
+        source.n_whole -= missing.n_whole + target.n_whole
+        self.weigh(missing)
+        self._weigh_both(source, target, weight - missing.weight)
+
+    cdef void _weigh_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil:
+        """Find the weights of two sets that have this weight together."""
+        if a.n_whole + a.n_fractions < b.n_whole + b.n_fractions:
+            self.weigh(a)
+            b.weight = weight - a.weight
+        else:
+            self.weigh(b)
+            a.weight = weight - b.weight
+
+    cdef void _part_fractions(self, RowSet *source, RowSet *target,
+                              RowSet *missing) noexcept nogil:
+        cdef Py_ssize_t n = source.n_fractions
+        self._make_room(target, n)
+        self._make_room(missing, n)
+        if not self.failed:
+            part_list(source.fractions, n, target.whole, missing.whole, target.fractions,
+                      missing.fractions, &target.n_fractions, &missing.n_fractions)
+            source.n_fractions = n - target.n_fractions - missing.n_fractions
 
     cdef void join(self, RowSet *source, RowSet *target) noexcept nogil:
         """Move the rows that are whole to another set."""

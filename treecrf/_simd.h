@@ -316,6 +316,32 @@ TREECRF_WIDEST static void list_bits(const uint64_t *words, ptrdiff_t n_words, i
     }
 }
 
+/* Part a list of entries of eight bytes, whose first four are a place in sets of bits: those in
+ * `misses` go to `lost`, of the others those in `takes` to `taken`, the rest stay. Each is written to
+ * all three lists, and one of them keeps it. */
+TREECRF_WIDEST static void part_list(void *list, ptrdiff_t n, const uint64_t *takes,
+                                     const uint64_t *misses, void *taken, void *lost,
+                                     ptrdiff_t *n_taken, ptrdiff_t *n_lost)
+{
+    char *left = list, *to_taken = taken, *to_lost = lost;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t entry, is_lost, is_left;
+        uint32_t place;
+        memcpy(&entry, (char *)list + 8 * i, 8);
+        memcpy(&place, (char *)list + 8 * i, 4);
+        is_lost = misses[place >> 6] >> (place & 63) & 1;
+        is_left = ~(takes[place >> 6] >> (place & 63)) & 1 & ~is_lost;
+        memcpy(left, &entry, 8);
+        memcpy(to_lost, &entry, 8);
+        memcpy(to_taken, &entry, 8);
+        left += 8 * is_left;
+        to_lost += 8 * is_lost;
+        to_taken += 8 * (1 - is_left - is_lost);
+    }
+    *n_taken = (to_taken - (char *)taken) / 8;
+    *n_lost = (to_lost - (char *)lost) / 8;
+}
+
 /* Part a set of bits by a test. Returns 1 if some pass, plus 2 if some fail. */
 TREECRF_WIDEST static int part_bits(const uint64_t *restrict parent, const uint64_t *restrict test,
                                     ptrdiff_t n, uint64_t *restrict passed,

@@ -560,14 +560,15 @@ cdef class TreeGrower:
         cdef RowSet *passed = self._rows_of(true_node)
         cdef RowSet *failed = self._rows_of(false_node)
         cdef RowSet *missing = &self.row_sets.sets[MISSING]
-        missing.n_whole = missing.n_fractions = 0
         self.row_sets.n_examples = self.context_sets[parent.contexts].n_members
-        if self.features.ask_missing(parent.test, missing.whole):
-            self._repeat(missing.whole)
-            self.row_sets.part(failed, missing)
         self.features.ask(parent.test, passed.whole)
         self._repeat(passed.whole)
-        self.row_sets.part(failed, passed)
+        if self.features.ask_missing(parent.test, missing.whole):
+            self._repeat(missing.whole)
+            self.row_sets.part_in_three(failed, passed, missing)
+        else:
+            missing.n_whole = missing.n_fractions = 0
+            self.row_sets.part(failed, passed)
         parent.share = passed.weight / (passed.weight + failed.weight)
 
     cdef void _divide_rows_by_label(self, Node *parent, Node *true_node,

@@ -14,7 +14,7 @@ from treecrf.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences
 
 MOST_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
-RUN_VALUES = 1 << 20
+RUN_VALUES = 1 << 18
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from treecrf.values import characters
 
 # Pieces of about this many bytes are put together at a time: few NumPy calls for many short
 # sequences, and little memory beside the input.
-PIECE_BYTES = 1 << 24
+PIECE_BYTES = 1 << 22
 
 # What a column holds.
 KINDS = ("boolean", "category", "number")
