@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.columns import BOOLEAN, CATEGORY, NUMBER
-from treecrf.sequences import Sequences, as_sequences
+from treecrf.inputs import as_sequences
+from treecrf.sequences import ListedSequences, Sequences
 
 # Each kind of input, and the storages (codes 0, bits 1, lists 2) that it is there to reach.
 STORAGES = {
@@ -119,10 +120,15 @@ def gapped_sequences(
     kinds, sizes = MIXTURE[kind]
     categories = {j: np.arange(1, n + 1) for j, n in sizes.items()}
     offsets = np.append(0, np.cumsum(lengths))
-    form = "sparse" if "sparse" in kind else "dense"
-    kinds = np.array(kinds, dtype=np.uint8)
-    dtype = np.dtype(np.float64)
-    return Sequences(form, items, offsets, len(kinds), dtype, None, kinds, categories)
+    return ListedSequences(
+        form="sparse" if "sparse" in kind else "dense",
+        offsets=offsets,
+        n_features=len(kinds),
+        dtype=np.dtype(np.float64),
+        kinds=np.array(kinds, dtype=np.uint8),
+        categories=categories,
+        items=items,
+    )
 
 
 def _gapped_table(kind: str, rng: np.random.Generator, length: int, new: bool) -> np.ndarray:

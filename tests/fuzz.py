@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -43,6 +44,13 @@ def matrices(draw) -> sparse.sparray:
     return draw(st.sampled_from([sparse.csr_array, sparse.coo_matrix, sparse.lil_array]))(table)
 
 
+@st.composite
+def masked(draw) -> np.ma.MaskedArray:
+    dtype, shape = draw(st.sampled_from("?bqfdU")), (draw(st.integers(1, 4)), 2)
+    values = draw(hnp.arrays("U1" if dtype == "U" else dtype, shape))
+    return np.ma.masked_array(values, draw(hnp.arrays(bool, shape)))
+
+
 def containers(inner: st.SearchStrategy) -> st.SearchStrategy:
     return st.one_of(
         st.lists(inner, max_size=3),
@@ -62,9 +70,59 @@ forms = st.one_of(
     lengths.map(lambda n: st.lists(st.integers(), min_size=n, max_size=n)),
     lengths.map(lambda n: st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)),
     st.tuples(st.sampled_from("?bBhqQefdg"), lengths).map(lambda a: hnp.arrays(a[0], (a[1], 2))),
+    lengths.map(lambda n: st.lists(st.none() | text, min_size=n, max_size=n)),
+    lengths.map(lambda n: st.lists(st.none() | st.integers(0, 3), min_size=n, max_size=n)),
+    lengths.map(lambda n: st.lists(st.tuples(st.none() | text, numbers), min_size=n, max_size=n)),
     st.just(matrices()),
+    st.just(masked()),
 )
 sequences = forms.flatmap(lambda form: st.lists(form, min_size=1, max_size=4))
+
+
+# Cells of tables: columns of one kind with gaps, and of many.
+kinds_of_cells = st.sampled_from([
+    st.none() | st.booleans(), st.none() | st.integers(-2, 2), st.none() | st.floats(-9, 9),
+    st.none() | st.sampled_from(["a", "b", "\U0001f600", ""]), st.none() | text,
+    st.floats(), st.integers(), st.none(), scalars,
+])  # fmt: skip
+
+
+@st.composite
+def dicts(draw) -> list:
+    """Sequences of dicts that mostly go together."""
+    keys = draw(st.lists(text, min_size=1, max_size=4, unique=True))
+    cells = {key: draw(kinds_of_cells) for key in keys}
+    row = st.fixed_dictionaries({}, optional=cells)
+    rows = st.lists(
+        row if draw(st.booleans()) else row | st.dictionaries(text, scalars), max_size=4
+    )
+    return draw(st.lists(rows if draw(st.booleans()) else rows.filter(len), min_size=1, max_size=4))
+
+
+@st.composite
+def frames(draw) -> list:
+    """Data frames that mostly go together, of pandas or polars."""
+    import pandas
+    import polars
+
+    names = draw(st.lists(text, min_size=1, max_size=4, unique=draw(st.integers(0, 9)) > 0))
+    cells = [draw(kinds_of_cells) for _ in names]
+    library = draw(st.sampled_from([pandas.DataFrame, polars.DataFrame]))
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        n = draw(st.integers(1, 4))
+        columns = [draw(st.lists(cell, min_size=n, max_size=n)) for cell in cells]
+        try:
+            if library is pandas.DataFrame:
+                made.append(pandas.concat([pandas.Series(c) for c in columns], axis=1, keys=names))
+            else:
+                table = zip(names, columns, strict=True)
+                made.append(polars.DataFrame([polars.Series(n, c, strict=False) for n, c in table]))
+        except Exception:  # what the libraries themselves refuse
+            assume(False)
+    if draw(st.integers(0, 4)) == 0:
+        made[-1] = made[-1][:, ::-1] if library is polars.DataFrame else made[-1].iloc[:, ::-1]
+    return made
 
 
 def labels_for(X: list) -> st.SearchStrategy:

@@ -27,8 +27,8 @@ from treecrf.constraints import Constraints
 from treecrf.context_scores import Remembered
 from treecrf.encoding import Encoder
 from treecrf.forest import Forest
+from treecrf.inputs import as_sequences
 from treecrf.lattice import chains_of
-from treecrf.sequences import as_sequences
 from treecrf.threads import Threads
 
 STEP = 2.0**-32  # residuals and curvatures are multiples of this

@@ -16,8 +16,8 @@ from sklearn.base import clone
 import treecrf
 from treecrf import TreeCRF
 from treecrf.crf import ChainObjective
+from treecrf.inputs import as_sequences
 from treecrf.progress import Progress
-from treecrf.sequences import as_sequences
 
 
 def small(**parameters) -> TreeCRF:
@@ -619,6 +619,7 @@ BAD_PARAMETERS = {
     "max_features": [0, 1.1, "sqrt", None],
     "subsample": [0, 1.1, None],
     "max_bins": [1, 256, 10.0],
+    "categorical_features": ["from_type", 3],
     "missing": ["mean", None],
     "init": ["one", None],
     "beam_width": [0, -1, 1.5, "10"],

@@ -15,7 +15,7 @@ import treecrf.sequences
 from treecrf import TreeCRF
 from treecrf.bundling import bundle
 from treecrf.encoding import BITS, CODES, LISTS, NOWHERE, Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.window_tests import number_tests
 
 HUGE = 1.7e308

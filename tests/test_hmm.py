@@ -113,6 +113,57 @@ def test_probabilities_of_all_inputs_add_up_to_one(order):
         np.testing.assert_allclose(hmm.predict_log_likelihood([symbols] * 16, labels), expected)
 
 
+GAPS = [["a", None, "b"], [None], ["b", "b", None, "a"], ["a"]]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_missing_symbols_are_not_counted(order):
+    y = ["xyy", "x", "yxxy", "x"]
+    hmm = HMMClassifier(order=order).fit(GAPS, y)
+    assert hmm.symbols_.tolist() == ["a", "b"]
+    shown = Counter(
+        (label, symbol)
+        for symbols, labels in zip(GAPS, y, strict=True)
+        for symbol, label in zip(symbols, labels, strict=True)
+    )
+    for row, label in zip(hmm.emission_log_prob_, "xy", strict=True):
+        given_label = Counter({symbol: shown[label, symbol] for symbol in "ab"})
+        np.testing.assert_allclose(np.exp(row), shares(given_label, ["a", "b", "c"], 1.0))
+    whole = HMMClassifier(order=order).fit([["a"] * len(labels) for labels in y], y)
+    for ours, theirs in zip(hmm.transition_log_prob_, whole.transition_log_prob_, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_missing_symbol_may_be_any():
+    hmm = HMMClassifier().fit(["abcab", "cabb"], ["xyxxy", "yxxy"])
+    y = "xyx"
+    every = [f"a{symbol}b" for symbol in "abc?"]  # ? is unseen, and not missing
+    joint = [log_joint(hmm, symbols, list(y)) for symbols in every]
+    total = np.logaddexp.reduce(joint)
+    log_p = [
+        np.logaddexp.reduce([log_joint(hmm, symbols, list(labels)) for symbols in every])
+        for labels in product("xy", repeat=3)
+    ]
+    (found,) = hmm.predict_log_likelihood([["a", None, "b"]], [y])
+    assert found == pytest.approx(total - np.logaddexp.reduce(log_p))
+    unseen = hmm.predict_log_likelihood([["a", "?", None], ["a", "?", "?"]], [y, y])
+    assert unseen[0] != unseen[1]
+    np.testing.assert_array_equal(
+        hmm.predict_proba([["a", "?"], ["b", None]])[0], hmm.predict_proba([["a", "?"]])[0]
+    )
+    only = hmm.predict_proba([[None, None]])[0]
+    np.testing.assert_allclose(only[0], np.exp(hmm.transition_log_prob_[0]))
+
+
+def test_all_symbols_missing():
+    with pytest.raises(ValueError, match="all symbols of X are missing"):
+        HMMClassifier().fit([[None, None]], ["xy"])
+    with pytest.raises(TypeError, match="trained on strings, the symbols of X are integers"):
+        HMMClassifier().fit(["ab"], ["xy"]).predict([[1, None]])
+    with pytest.raises(TypeError, match="trained on symbols, X holds table"):
+        HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
+
+
 @pytest.mark.parametrize("n_labels", [2, 5])
 def test_first_order_agrees_with_hmmlearn(n_labels):
     hmmlearn = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")

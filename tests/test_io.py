@@ -350,6 +350,60 @@ def test_values_out_of_range(name, value, letters, path):
         treecrf.load(path)
 
 
+@pytest.fixture(scope="module")
+def saved_table(tmp_path_factory) -> Path:
+    """File of a small model of categories, numbers and booleans with names."""
+    rng = np.random.default_rng(0)
+    n = 60
+    rows = [{"room": str(rng.choice(["attic", "bath", "cellar"])), "heat": float(rng.normal()),
+             "code": int(rng.integers(3)), "open": bool(rng.random() < 0.5)}
+            for _ in range(n)]  # fmt: skip
+    y = ["x" if row["room"] == "bath" or row["code"] == 2 else "y" for row in rows]
+    path = tmp_path_factory.mktemp("saved") / "table.treecrf"
+    crf = TreeCRF(window=1, max_iter=3, max_leaf_nodes=4, categorical_features=["room", "code"])
+    crf.fit(rows, y, lengths=[n]).save(path)
+    again = treecrf.load(path)
+    assert_predicts_the_same(crf, again, [rows])
+    assert again.feature_names_in_.tolist() == ["code", "heat", "open", "room"]
+    assert again.categorical_features == ("room", "code")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("columns.categories.3", lambda v: v[::-1]),
+        ("columns.categories.3", lambda v: v[:2]),
+        ("columns.categories.3", lambda v: np.append(v, "z")),
+        ("columns.categories.3", lambda v: v[[0, 0, 1]]),
+        ("columns.categories.3", lambda v: v.astype("S9")),
+        ("columns.categories.3", lambda v: v[:, np.newaxis]),
+        ("columns.categories.3", lambda v: None),
+        ("columns.categories.0", lambda v: v.astype(float)),
+        ("columns.kinds", lambda v: v[::-1]),
+        ("columns.kinds", lambda v: np.full_like(v, 1)),
+        ("columns.kinds", lambda v: np.full_like(v, 2)),
+        ("columns.sizes", lambda v: v + 1),
+        ("plan.first_codes", lambda v: 1 - v),
+        ("plan.has_missing", lambda v: v[:2]),
+        ("names", lambda v: v[:3]),
+        ("names", lambda v: [*v[:3], v[0]]),
+        ("names", lambda v: [*v[:3], 7]),
+        ("form", lambda v: "symbols"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(name, change, saved_table, path):
+    values, arrays = read(saved_table)
+    part = values["encoder"] if name in values["encoder"] else arrays
+    changed = change(part[name])
+    part |= {name: changed}
+    if changed is None:
+        del part[name]
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
 # Older versions
 
 

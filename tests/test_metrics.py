@@ -249,6 +249,13 @@ def test_empty_sequence_counts_as_right():
         ([[[1], [0, 1]]], [[1, 0]], TypeError, r"^sequence 0 of y_true, position 0: label \[1\] i"),
         ([0, 1], [0, 1], ValueError, r"^sequence 0 of y_true: labels have 0 dimensions, exp"),
         ("ab", ["ab"], TypeError, r"^y_true is a string; expected a list of label sequences$"),
+        (
+            np.array(["a", "b"]),
+            ["ab"],
+            TypeError,
+            r"^y_true is a 1-D array of labels, as of a lo",
+        ),
+        ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred is a 1-D array of labels, as of a lo"),
         (["ab"], 1, TypeError, r"^y_pred is of type int; expected a list of label"),
     ],
 )

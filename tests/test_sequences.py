@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import sys
 import tracemalloc
@@ -15,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import treecrf
 from treecrf import TreeCRF
-from treecrf.sequences import PIECE_BYTES, as_sequences
+from treecrf.inputs import as_sequences
+from treecrf.sequences import CATEGORY, NUMBER, PIECE_BYTES, Sequences, offsets_of
 from treecrf.values import characters
 
 
@@ -202,10 +203,12 @@ def test_symbols_of_string_dtype(letters, trained):
     words = [[f"{letter} and more" for letter in word] for word in X]
     given = [np.array(word, dtype=string) for word in words]
     np.testing.assert_array_equal(fitted_probabilities(given, y), fitted_probabilities(words, y))
-    with pytest.raises(TypeError, match="sequence 0, position 1: symbol None is of type NoneType"):
-        trained.predict([np.array(["a", None], dtype=string)])
-    with pytest.raises(TypeError, match="sequence 0 holds values of type StringDType"):
-        trained.predict([np.array([["a", "b"]], dtype=string)])
+    gap = np.array(["a", None], dtype=string)
+    np.testing.assert_array_equal(
+        trained.predict_proba([gap]), trained.predict_proba([["a", None]])
+    )
+    tables = [np.array([[word] for word in sequence], dtype=string) for sequence in words]
+    np.testing.assert_array_equal(fitted_probabilities(tables, y), fitted_probabilities(words, y))
 
 
 def test_the_largest_integers_are_symbols():
@@ -234,22 +237,6 @@ def test_forms_of_pandas(integers, letters):
     expected = fitted_probabilities(X, y)
     for same in (series, [one.astype("category") for one in series], pandas.Series(X)):
         np.testing.assert_array_equal(fitted_probabilities(same, labels), expected)
-
-
-def test_frames_of_mixed_numbers(integers):
-    pandas = pytest.importorskip("pandas")
-    X, y = integers
-    mixed = [
-        pandas.DataFrame({"a": t[:, 0] > 0, "b": t[:, 1] / 2, "c": t[:, 2]}).astype({"c": "Int64"})
-        for t in X
-    ]
-    plain = [np.column_stack([t[:, 0] > 0, t[:, 1] / 2, t[:, 2]]) for t in X]
-    np.testing.assert_array_equal(fitted_probabilities(mixed, y), fitted_probabilities(plain, y))
-    words = mixed[1].assign(b="word")
-    with pytest.raises(
-        TypeError, match="sequence 1, position 0, column 'b': 'word' is of type str"
-    ):
-        small().fit([mixed[0], words], y[:2])
 
 
 @pytest.mark.parametrize("symbols", ["a\ud800", "a\U0001f600", "a\x85", "ß€"])
@@ -300,6 +287,59 @@ def test_pieces_hold_whole_sequences_in_order():
         np.testing.assert_array_equal(joined, np.concatenate(flat))
 
 
+class Lazy(Sequences):
+    """A table that is made when it is asked for, as from a file, two sequences at a time."""
+
+    def __init__(self, make, offsets, **description):
+        super().__init__(form="dense", offsets=offsets, dtype=np.dtype(float), **description)
+        object.__setattr__(self, "make", make)
+
+    def rows(self, first, last):
+        return self.make()[self.offsets[first] : self.offsets[last]]
+
+    def pieces(self):
+        for first in range(0, self.n_sequences, 2):
+            last = min(first + 2, self.n_sequences)
+            yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
+
+
+def test_a_table_may_be_read_when_it_is_asked_for():
+    rng = np.random.default_rng(10)
+    lengths = rng.integers(1, 9, 11)
+    rooms = rng.choice(["attic", "bath", "cellar"], lengths.sum())
+    heat = rng.normal(size=len(rooms))
+    y = np.where(rooms == "bath", "x", "y")
+    codes = 1.0 + np.searchsorted(["attic", "bath", "cellar"], rooms)
+    description = {
+        "n_features": 2,
+        "kinds": np.array([CATEGORY, NUMBER], dtype=np.uint8),
+        "categories": {0: np.array(["attic", "bath", "cellar"])},
+    }
+    offsets = offsets_of(lengths)
+    lazy = Lazy(lambda: np.column_stack([codes, heat]), offsets, **description)
+    table = np.column_stack([rooms.astype(object), heat])
+    crf = small().fit(lazy, y, lengths=lengths)
+    expected = small().fit(table, y, lengths=lengths)
+    np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(lazy)), expected.predict_proba(table, lengths=lengths)
+    )
+    # Categories of another reading get the codes of the model's.
+    others = {"categories": {0: np.array(["attic", "balcony", "bath", "cellar"])}}
+    shifted = np.column_stack([np.where(codes > 1, codes + 1, 2), heat])
+    other = Lazy(lambda: shifted, offsets, **description | others)
+    unseen = np.where(rooms == "attic", "balcony", rooms).astype(object)
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(other)),
+        crf.predict_proba(np.column_stack([unseen, heat]), lengths=lengths),
+    )
+    wrong = Lazy(lambda: shifted, offsets, n_features=2)
+    with pytest.raises(TypeError, match="feature 0 was a category in training, X holds a number"):
+        crf.predict(wrong)
+    with pytest.raises(ValueError, match="X has 3 features, the model was trained with 2"):
+        crf.predict(Lazy(lambda: shifted, offsets, n_features=3))
+
+
 T = np.zeros((2, 2))
 INF = np.array([[1.0, np.nan], [np.inf, 4]])
 BAD_X = {
@@ -339,7 +379,12 @@ BAD_X = {
     "dense and sparse": ([T, sparse.csr_array(T)], ValueError, "sequence 1 is a sparse matrix"),
     "strings and integers": (["ab", [1, 2]], TypeError, "some sequences hold strings, others int"),
     "mixed symbols": ([["a", 1]], TypeError, "sequence 0, position 1: symbol 1 is of type int"),
-    "None among symbols": ([["a", None]], TypeError, "sequence 0, position 1: symbol None is of"),
+    "only missing symbols": ([[None, None], [None]], ValueError, "all symbols of X are missing"),
+    "strings and integers with gaps": (
+        [["a", None], [None, 1]],
+        TypeError,
+        "sequence 1, position 1: 1 is a number, but 'a' at sequence 0, position 0 is a string",
+    ),
     "floats as symbols": ([[0.5, 1.0]], TypeError, "sequence 0 is a 1-D array of floats"),
     "floats among symbols": ([[1, 0.5]], TypeError, "sequence 0 is a 1-D array of floats"),
     "objects of floats": (
@@ -369,9 +414,14 @@ BAD_X = {
         "sequence 0, position 0: symbol 9223372036854775808 is beyond the range of int64",
     ),
     "huge integers in a table": (
-        [[[10**400], [1]]],
+        [[[10**40], [10**400]]],
         ValueError,
-        "sequence 0 holds an integer beyond the range of float64",
+        f"sequence 0, position 1, feature 0: 1{79 * '0'}... is beyond the range of float64",
+    ),
+    "integers that Python does not write": (
+        [[[10**5000]]],
+        ValueError,
+        "sequence 0, position 0, feature 0: an object of type int is beyond the range of float64",
     ),
     "NUL at the end of a symbol": (
         [["a"], ["a", "b\0"]],
@@ -382,21 +432,28 @@ BAD_X = {
     "complex": ([T + 1j], TypeError, "sequence 0 holds values of type complex128; a table needs"),
     "complex sparse": ([sparse.csr_array(T + 1j)], TypeError, "sequence 0 holds values of type co"),
     "dates": ([T.astype("M8[s]")], TypeError, "sequence 0 holds values of type datetime64[s]"),
-    "strings in a table": ([[["a", "b"]]], TypeError, "sequence 0 holds values of type <U1; a t"),
     "strings among numbers": (
         [[[1, 2]], np.array([[1, 2], [0.5, "a"]], dtype=object)],
         TypeError,
-        "sequence 1, position 1, feature 1: 'a' is of type str; a table needs boolean, integer or",
+        "sequence 1, position 1, feature 1: 'a' is a string, but 2 at sequence 1, position 0, feat",
     ),
-    "None in a table": ([[[1], [None]]], TypeError, "sequence 0, position 1, feature 0: None"),
+    "dates among objects": (
+        [[[1, datetime.date(2004, 1, 1)]]],
+        TypeError,
+        "sequence 0, position 0, feature 1: datetime.date(2004, 1, 1) is of type date; tell as num",
+    ),
+    "objects in a table": (
+        [np.array([[1, {}]], dtype=object)],
+        TypeError,
+        "sequence 0, position 0, feature 1: {} is of type dict; expected strings, numbers or bool",
+    ),
+    "NUL at the end of a category": (
+        [[["a"], ["b\0"]]],
+        ValueError,
+        "sequence 0, position 1, feature 0: 'b\\x00' ends with a NUL character",
+    ),
     "table of objects as X": (T.astype(object), TypeError, "X is a 2-D array of object"),
     "records": ([np.zeros(2, dtype=[("a", int)])], TypeError, "sequence 0 holds symbols of type ["),
-    "masked table": (
-        [np.ma.masked_array(T, mask=[[0, 0], [0, 1]])],
-        ValueError,
-        "sequence 0",
-    ),
-    "masked symbols": ([np.ma.masked_array([1, 2], mask=[0, 1])], ValueError, "sequence 0"),
 }  # fmt: skip
 
 
@@ -415,34 +472,6 @@ def test_a_mask_that_masks_nothing_is_no_harm(integers):
     X, y = integers
     masked = [np.ma.masked_array(table) for table in X]
     np.testing.assert_array_equal(fitted_probabilities(masked, y), fitted_probabilities(X, y))
-
-
-def test_a_data_frame_is_one_sequence_not_many():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"ab": [1, 2], "ba": [3, 4]})
-    crf = small().fit(["ab", "ba"], ["xy", "yx"])
-    for call in (lambda: crf.predict(frame), lambda: crf.fit(frame, ["xy", "yx"])):
-        with pytest.raises(TypeError, match=r"X is .*DataFrame.*expected a list of sequences"):
-            call()
-
-
-def test_names_of_columns_are_kept_and_compared(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(8)
-    X = [pandas.DataFrame(rng.normal(size=(6, 2)), columns=["heat", "light"]) for _ in range(3)]
-    crf = small().fit(X, ["xyxyxy"] * 3)
-    assert crf.feature_names_in_.tolist() == ["heat", "light"]
-    crf.save(tmp_path / "model")
-    assert treecrf.load(tmp_path / "model").feature_names_in_.tolist() == ["heat", "light"]
-    np.testing.assert_array_equal(
-        crf.predict_proba(X)[0], crf.predict_proba([frame.to_numpy() for frame in X])[0]
-    )
-    swapped = r"sequence 1 has the columns \['light', 'heat'\], expected \['heat', 'light'\]"
-    for call in (crf.predict, lambda X: small().fit(X, ["xyxyxy"] * 3)):
-        with pytest.raises(ValueError, match=swapped):
-            call([X[0], X[1][["light", "heat"]], X[2]])
-    crf.fit([frame.to_numpy() for frame in X], ["xyxyxy"] * 3)
-    assert not hasattr(crf, "feature_names_in_")
 
 
 RARE = [np.ones(20), np.ones(20, bool), -np.ones(20), np.arange(20) - 9.5]
@@ -524,6 +553,18 @@ def test_prediction_refuses_another_width_or_form(trained, tables):
             trained.predict([np.zeros((2, width))])
     with pytest.raises(ValueError, match="X holds no sequences"):
         trained.predict([])
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_other_numbers_than_0_and_1_are_no_booleans(store):
+    X = [store(np.eye(3, dtype=bool)[:, :2]), store(np.eye(2, dtype=bool))]
+    crf = small().fit(X, ["xyx", "yx"])
+    expected = np.concatenate(crf.predict_proba(X))
+    same = [store(table.astype(float)) for table in X]
+    np.testing.assert_array_equal(np.concatenate(crf.predict_proba(same)), expected)
+    odd = [same[0], store(np.array([[1.0, 0.0], [np.nan, 0.7]]))]
+    with pytest.raises(TypeError, match=r"sequence 1, position 1, feature 1: 0.7 is neither 0 nor"):
+        crf.predict(odd)
 
 
 @settings(max_examples=150)

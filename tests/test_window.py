@@ -19,7 +19,7 @@ import treecrf.windowed
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 from treecrf.contexts import previous_labels
 from treecrf.encoding import Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.windowed import WindowTable
 
 
@@ -83,6 +83,52 @@ def test_symbols_that_training_has_not_seen_are_none():
     encoder = Encoder((0, 0)).fit(as_sequences(["abc"]), np.random.default_rng(0))
     windows = WindowTable(encoder, 2).windows(as_sequences(["a?c!"]))
     assert windows.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
+
+
+ROOMS = ["attic", None, "bath", "attic", "cellar", "bath"]
+HEAT = [1.5, 0.0, None, -2.0, np.nan, 3.0]
+OPEN = [True, False, True, None, False, True]
+
+
+@pytest.mark.parametrize("form", ["lists", "dicts", "frames"])
+def test_categories_become_indicators_and_gaps_stay(form):
+    cells = [list(row) for row in zip(HEAT, OPEN, ROOMS, strict=True)]
+    if form != "lists":
+        cells = [dict(zip(("heat", "open", "room"), row, strict=True)) for row in cells]
+    X = [cells[:2], cells[2:]]
+    if form == "frames":
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("narwhals")
+        X = [pandas.DataFrame(part, columns=["heat", "open", "room"]) for part in X]
+    sequences = as_sequences(X)
+    encoder = Encoder((1, 0)).fit(sequences, np.random.default_rng(0))
+    windows = WindowTable(encoder, 2).windows(sequences).toarray()
+    nan = np.nan
+    values = np.array([
+        [1.5, 1, 1, 0, 0], [0, 0, 0, 0, 0], [nan, 1, 0, 1, 0], [-2, nan, 1, 0, 0],
+        [nan, 0, 0, 0, 1], [3, 1, 0, 1, 0],
+    ])  # fmt: skip
+    outside = [0] * 5 + [1]
+    before = [outside if t in (0, 2) else [*values[t - 1], 0] for t in range(6)]
+    np.testing.assert_array_equal(windows, np.hstack([before, values]))
+    rows = WindowTable(encoder, 2).windows(as_sequences([cells[3:]], encoder.trained_on))
+    np.testing.assert_array_equal(rows.toarray()[1:], windows[4:])
+
+
+@pytest.mark.parametrize("missing", ["impute", "indicator"])
+def test_gaps_may_be_filled_for_estimators(missing):
+    X = [[list(row) for row in zip(HEAT, OPEN, ROOMS, strict=True)]]
+    model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=missing)
+    assert np.isfinite(model.fit(X, ["xyxxyx"]).predict_proba(X)[0]).all()
+
+
+def test_estimators_that_know_gaps_see_them():
+    X = [np.array([[value] for value in HEAT], dtype=float)] * 8
+    model = SlidingWindowClassifier(HistGradientBoostingClassifier(min_samples_leaf=2))
+    y = ["y" if np.isnan(value) else "x" for (value,) in X[0]]
+    assert model.fit(X, [y] * 8).score(X, [y] * 8) == 1
+    with pytest.raises(ValueError, match="NaN"):
+        SlidingWindowClassifier(LogisticRegression()).fit(X, [y] * 8)
 
 
 class Sure(ClassifierMixin, BaseEstimator):

@@ -22,10 +22,11 @@ class Alphabet:
     @classmethod
     def of(cls, sequences: Sequences) -> Alphabet:
         """The distinct symbols of sequences."""
-        seen = [np.unique(piece) for _, _, piece in sequences.pieces()]
-        return cls(np.unique(np.concatenate(seen)))
+        return cls(sequences.symbols())
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Places of symbols in the alphabet; ``n_symbols`` for those that are not in it."""
+        if not len(self.symbols):
+            return np.zeros(len(values), dtype=np.intp)
         places = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[places] == values, places, len(self.symbols))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,9 +26,10 @@ from treecrf.classifier import SequenceClassifier
 from treecrf.constraints import Constraints, as_allowed, as_transitions, check_allowed
 from treecrf.contexts import check_order
 from treecrf.costs import cost_table
+from treecrf.cuts import Cut
 from treecrf.encoding import METHODS, Encoder
 from treecrf.forest import Forest
-from treecrf.labels import as_labeled, encode_labels, find_classes
+from treecrf.labels import Given, encode_labels, find_classes
 from treecrf.lattice import Lattice, split
 from treecrf.progress import Progress
 from treecrf.sequences import Sequences, Trained, reversed_places
@@ -84,6 +85,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -102,17 +104,28 @@ class BoostedSequenceClassifier(SequenceClassifier):
     # Training
 
     def fit(
-        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, *, allowed: Any = None
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        allowed: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+        lengths_val: Any = None,
+        groups_val: Any = None,
     ) -> BoostedSequenceClassifier:
         """Train on label sequences.
 
         Parameters
         ----------
-        X : list of sequences
-            A sequence is a 2-D array (n_positions, n_features) of booleans, integers or floats, a
-            scipy sparse matrix of that shape, a string, or a 1-D array or list of symbols
-            (strings or integers). All sequences have the same form.
-        y : list of array-likes of shape (n_positions,)
+        X : list of sequences, or one long table of all
+            A sequence is a 2-D array (n_positions, n_features) of booleans, integers, floats or
+            strings, a scipy sparse matrix of that shape, a data frame, a list of dicts, a string,
+            or a 1-D array or list of symbols (strings or integers). All sequences have the same
+            form. NaN, None and masked values are missing.
+        y : list of array-likes of shape (n_positions,), or one of all positions
             The labels of each sequence: strings (a string counts as its characters), integers or
             booleans.
         X_val, y_val : optional
@@ -120,7 +133,16 @@ class BoostedSequenceClassifier(SequenceClassifier):
             With ``early_stopping`` they take the place of a share of the training data.
         allowed : list of bool arrays (n_positions, n_classes) or None, optional
             Which labels are possible at each training position, columns in the order of the sorted
-            labels; None for a sequence that is free.
+            labels; None for a sequence that is free. For a long table one array of all positions.
+        lengths : array-like of shape (n_sequences,), optional
+            X is one long table of all sequences, and y one array: the number of positions of each
+            sequence.
+        groups : array-like of shape (n_positions,) or str, optional
+            X is one long table of all sequences, and y one array: what sequence each position
+            belongs to, or the column of a data frame that says so, which is no feature then. The
+            positions of a group follow each other.
+        lengths_val, groups_val : optional
+            The same for ``X_val`` and ``y_val``.
 
         Returns
         -------
@@ -143,22 +165,24 @@ class BoostedSequenceClassifier(SequenceClassifier):
         5
         """
         self._validate_params()
-        fitted = self._train(X, y, X_val, y_val, allowed)
+        training = Given(X, y, Cut(lengths, groups))
+        fitted = self._train(training, Given(X_val, y_val, Cut(lengths_val, groups_val)), allowed)
         # What an earlier fit has left must not pass for results of this one.
         left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
         self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
         return self
 
-    def _train(self, X: Any, y: Any, X_val: Any, y_val: Any, allowed: Any) -> dict:
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
         trained_on = earlier["_encoder"].trained_on if earlier else None
-        sequences, labels = as_labeled(X, y, trained_on)
+        sequences, labels = given.read(trained_on, self.categorical_features)
         rng = check_random_state(self.random_state)
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
-        training = self._labeled(sequences, labels, classes, allowed)
-        held_out = self._given_validation(X_val, y_val, trained_on or sequences.like, classes)
+        masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
+        training = self._labeled(sequences, labels, classes, masks)
+        held_out = self._given_validation(validation, trained_on, sequences, classes)
         if held_out is None and self.early_stopping:
             training, held_out = self._hold_out(training, seed)
         self._check_size(len(classes), self.order, training.sequences.n_positions)
@@ -172,7 +196,11 @@ class BoostedSequenceClassifier(SequenceClassifier):
         return self._summary(encoder, forest, classes, history, earlier, seed)
 
     def _labeled(
-        self, sequences: Sequences, labels: list[np.ndarray], classes: np.ndarray, allowed: Any
+        self,
+        sequences: Sequences,
+        labels: list[np.ndarray],
+        classes: np.ndarray,
+        masks: np.ndarray | None = None,
     ) -> Labeled:
         """Training data in the direction of the chain, if parameters and labels go together."""
         offsets, codes = sequences.offsets, encode_labels(labels, classes)
@@ -180,7 +208,6 @@ class BoostedSequenceClassifier(SequenceClassifier):
         transitions = as_transitions(self.transitions, classes, self.order)
         if transitions is not None:
             transitions.check(codes, offsets, classes)
-        masks = as_allowed(allowed, None, classes, offsets)
         if masks is not None:
             check_allowed(masks, codes, classes, offsets)
         labeled = Labeled(sequences, codes, masks)
@@ -215,16 +242,16 @@ class BoostedSequenceClassifier(SequenceClassifier):
         return self.__dict__
 
     def _given_validation(
-        self, X: Any, y: Any, like: Trained, classes: np.ndarray
+        self, given: Given, trained_on: Trained | None, sequences: Sequences, classes: np.ndarray
     ) -> Labeled | None:
-        """The validation data that a user gives, if any."""
-        if (X is None) != (y is None):
-            given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
-            raise ValueError(f"{given} is given without {missing}")
-        if X is None:
+        """The validation data that a user gives, if any; they must be like those of training."""
+        if (given.X is None) != (given.y is None):
+            there, missing = ("y_val", "X_val") if given.X is None else ("X_val", "y_val")
+            raise ValueError(f"{there} is given without {missing}")
+        if given.X is None:
             return None
         try:
-            return self._labeled(*as_labeled(X, y, like), classes, None)
+            return self._labeled(*given.read(trained_on or sequences.like), classes)
         except (ValueError, TypeError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"validation data: {error}") from error
@@ -240,7 +267,10 @@ class BoostedSequenceClassifier(SequenceClassifier):
             )
         shuffled = np.random.default_rng([seed, 0]).permutation(n)
         held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-        return data.take(kept), data.take(held_out)
+        training = data.take(kept)
+        # What only the others hold has not been seen in training.
+        sequences = training.sequences.with_used_categories()
+        return replace(training, sequences=sequences), data.take(held_out)
 
     def _boost(
         self,
@@ -326,8 +356,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
                 self._validation_before(earlier, before), history.validation[: n_new + 1]
             )
         gains = encoder.by_feature(forest.gains(len(encoder.columns)))
-        names = {} if encoder.names is None else {"feature_names_in_": np.array(encoder.names)}
-        return names | {
+        return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
             "n_iter_": n_iter,
@@ -401,16 +430,21 @@ class BoostedSequenceClassifier(SequenceClassifier):
         check_order(n_labels, order, self._instead)
         require_memory(n_labels, order, sequences.n_positions)
 
-    def staged_predict_proba(self, X: Any) -> Iterator[list[np.ndarray]]:
+    def staged_predict_proba(
+        self, X: Any, *, lengths: Any = None, groups: Any = None
+    ) -> Iterator[Any]:
         """Probabilities after each boosting iteration.
 
         Parameters
         ----------
-        X : list of sequences
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `predict`.
 
         Yields
         ------
         list of float arrays (n_positions, n_classes)
+            For a long table one array of all positions.
 
         Raises
         ------
@@ -427,10 +461,11 @@ class BoostedSequenceClassifier(SequenceClassifier):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        sequences, _ = self._read(X)
+        cut = Cut(lengths, groups)
+        sequences, _ = self._read(X, cut=cut)
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences, threads):
-                yield self._as_read(split(lattice.marginals(), sequences.offsets))
+                yield cut.join(self._as_read(split(lattice.marginals(), sequences.offsets)))
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
         self._require_memory(sequences)
@@ -481,8 +516,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         self.feature_importances_ = arrays["feature_importances"]
         self.n_features_in_ = self._encoder.n_features
         integrity.check_history(self.n_iter_, self.train_score_, self.validation_score_)
-        if self._encoder.names is not None:
-            self.feature_names_in_ = np.array(self._encoder.names)
+        vars(self).update(self._feature_names(self._encoder.names))
         return self
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf import io
 from treecrf.constraints import Constraints, as_allowed, as_transitions
 from treecrf.costs import cost_table
-from treecrf.labels import as_labeled, check_kind, encode_labels
+from treecrf.cuts import Cut
+from treecrf.inputs import as_sequences
+from treecrf.labels import Given, as_label_arrays, check_kind, encode_labels
 from treecrf.lattice import Lattice, split
-from treecrf.sequences import Sequences, Trained, as_sequences, reversed_places
+from treecrf.sequences import Sequences, Trained, reversed_places
 from treecrf.threads import Threads
 
 
@@ -65,23 +66,38 @@ class SequenceClassifier(BaseEstimator):
 
     # Prediction
 
-    def predict(self, X: Any, *, allowed: Any = None, known: Any = None) -> list[np.ndarray]:
+    def predict(
+        self,
+        X: Any,
+        *,
+        allowed: Any = None,
+        known: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> Any:
         """Label every position.
 
         Parameters
         ----------
-        X : list of sequences
+        X : list of sequences, or one long table of all
         allowed : list of bool arrays (n_positions, n_classes) or None, optional
             Which labels are possible at each position, columns in the order of ``classes_``; None
             for a sequence that is free. Probabilities are those given that the labels are allowed.
+            For a long table one array of all positions.
         known : list of lists of labels or None, optional
             Labels that are known beforehand, None where they are not. They are kept, and the
-            others decoded around them.
+            others decoded around them. For a long table one list of all positions.
+        lengths : array-like of shape (n_sequences,), optional
+            X is one long table of all sequences: the number of positions of each.
+        groups : array-like of shape (n_positions,) or str, optional
+            X is one long table of all sequences: what sequence each position belongs to, or the
+            column of a data frame that says so, which is no feature then. The positions of a group
+            follow each other.
 
         Returns
         -------
         list of arrays (n_positions,)
-            Labels, by ``decoding``.
+            Labels, by ``decoding``. For a long table one array of all positions.
 
         Raises
         ------
@@ -101,27 +117,40 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
+        cut = Cut(lengths, groups)
+        return cut.join(self._labels(*self._read(X, allowed, known, cut)))
+
+    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
+        """Labels of what has been read, by ``decoding``."""
         if self.decoding == "viterbi":
-            return self.decode(X, allowed=allowed, known=known)[0]
-        proba = self.predict_proba(X, allowed=allowed, known=known)
+            return self._decoded(sequences, masks)[0]
+        proba = self._proba(sequences, masks)
         if self.decoding == "minimum_risk":
             costs = cost_table(self.cost_matrix, self.classes_)
             return [self.classes_[(p @ costs).argmin(axis=1)] for p in proba]
         return [self.classes_[p.argmax(axis=1)] for p in proba]
 
-    def predict_proba(self, X: Any, *, allowed: Any = None, known: Any = None) -> list[np.ndarray]:
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        allowed: Any = None,
+        known: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> Any:
         """Probability of every label at every position, given the whole sequence.
 
         Parameters
         ----------
-        X : list of sequences
-        allowed, known : optional
+        X : list of sequences, or one long table of all
+        allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         list of float arrays (n_positions, n_classes)
-            Columns in the order of ``classes_``.
+            Columns in the order of ``classes_``. For a long table one array of all positions.
 
         Raises
         ------
@@ -138,25 +167,37 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
+        cut = Cut(lengths, groups)
+        return cut.join(self._proba(*self._read(X, allowed, known, cut)))
+
+    def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
+        """Probabilities of what has been read."""
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(X, threads, allowed, known)
+            lattice = self._lattice(sequences, masks, threads)
             return self._as_read(split(lattice.marginals(), lattice.offsets))
 
     def predict_pairwise_proba(
-        self, X: Any, *, allowed: Any = None, known: Any = None
+        self,
+        X: Any,
+        *,
+        allowed: Any = None,
+        known: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
     ) -> list[np.ndarray]:
         """Probability of every two labels at neighboring positions, given the whole sequence.
 
         Parameters
         ----------
-        X : list of sequences
-        allowed, known : optional
+        X : list of sequences, or one long table of all
+        allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         list of float arrays (n_positions - 1, n_classes, n_classes)
-            Entry ``[t, u, v]`` is the probability of label u at position t and v at t + 1.
+            One for each sequence, of a long table too. Entry ``[t, u, v]`` is the probability of
+            label u at position t and v at t + 1.
 
         Raises
         ------
@@ -174,20 +215,25 @@ class SequenceClassifier(BaseEstimator):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
+        asked = self._read(X, allowed, known, Cut(lengths, groups))
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(X, threads, allowed, known)
+            lattice = self._lattice(*asked, threads)
             pairs = split(lattice.pairwise(), lattice.offsets)
         # The first position of a chain has no label before it.
         pairs = self._as_read([table[1:] for table in pairs])
         return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
 
-    def predict_log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+    def predict_log_likelihood(
+        self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+    ) -> np.ndarray:
         """Logarithm of the probability of whole label sequences, log P(y | X).
 
         Parameters
         ----------
-        X : list of sequences
-        y : list of array-likes of shape (n_positions,)
+        X : list of sequences, or one long table of all
+        y : list of array-likes of shape (n_positions,), or one of all positions
+        lengths, groups : optional
+            As in `predict`.
 
         Returns
         -------
@@ -211,8 +257,7 @@ class SequenceClassifier(BaseEstimator):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        check_is_fitted(self, "classes_")
-        sequences, labels = as_labeled(X, y, self._trained_on)
+        sequences, labels = self._read_labeled(Given(X, y, Cut(lengths, groups)))
         codes = encode_labels(labels, self.classes_)
         if self._trained_backward:
             sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
@@ -220,23 +265,30 @@ class SequenceClassifier(BaseEstimator):
             return self._log_likelihoods(sequences, codes, threads)
 
     def decode(
-        self, X: Any, n_best: int = 1, *, allowed: Any = None, known: Any = None
-    ) -> tuple[list, Any]:
+        self,
+        X: Any,
+        n_best: int = 1,
+        *,
+        allowed: Any = None,
+        known: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> tuple[Any, Any]:
         """Most probable label sequences and their log-probabilities.
 
         Parameters
         ----------
-        X : list of sequences
+        X : list of sequences, or one long table of all
         n_best : int, default=1
             Number of label sequences wanted for each sequence.
-        allowed, known : optional
+        allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         labels : list of arrays (n_positions,)
-            With ``n_best`` above 1 a list of lists of arrays, the best first; fewer where fewer
-            are possible.
+            For a long table one array of all positions. With ``n_best`` above 1 always a list of
+            lists of arrays, the best first; fewer where fewer are possible.
         log_probabilities : float array (n_sequences,)
             With ``n_best`` above 1 a list of arrays.
 
@@ -261,23 +313,34 @@ class SequenceClassifier(BaseEstimator):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
+        cut = Cut(lengths, groups)
+        asked = self._read(X, allowed, known, cut)
+        if n_best == 1:
+            labels, log_probabilities = self._decoded(*asked)
+            return cut.join(labels), log_probabilities
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(X, threads, allowed, known)
-            if n_best == 1:
-                codes, log_probabilities = lattice.best()
-                labels = split(self.classes_[codes], lattice.offsets)
-                return self._as_read(labels), log_probabilities
-            found = lattice.n_best(int(n_best))
+            found = self._lattice(*asked, threads).n_best(int(n_best))
         labels = [self._as_read([self.classes_[codes] for codes in paths]) for paths, _ in found]
         return labels, [log_probabilities for _, log_probabilities in found]
 
-    def score(self, X: Any, y: Any) -> float:
+    def _decoded(
+        self, sequences: Sequences, masks: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Most probable label sequences of what has been read, and their log-probabilities."""
+        with Threads(self.n_jobs) as threads:
+            lattice = self._lattice(sequences, masks, threads)
+            codes, log_probabilities = lattice.best()
+        return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
+
+    def score(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> float:
         """Share of the labels that are predicted right.
 
         Parameters
         ----------
-        X : list of sequences
-        y : list of array-likes of shape (n_positions,)
+        X : list of sequences, or one long table of all
+        y : list of array-likes of shape (n_positions,), or one of all positions
+        lengths, groups : optional
+            As in `predict`.
 
         Returns
         -------
@@ -291,19 +354,65 @@ class SequenceClassifier(BaseEstimator):
             If X is not like the training data, or y does not fit X; the message says which
             sequence and why.
         """
-        check_is_fitted(self, "classes_")
-        X = list(X) if isinstance(X, Iterator) else X
-        _, labels = as_labeled(X, y, self._trained_on)
+        sequences, labels = self._read_labeled(Given(X, y, Cut(lengths, groups)))
         check_kind(labels, self.classes_)
-        return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate(labels)))
+        predicted = self._labels(*self._read(sequences))
+        return float(np.mean(np.concatenate(predicted) == np.concatenate(labels)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features, in the order of ``feature_importances_``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names for features that have none.
+
+        Returns
+        -------
+        array of str of shape ``(n_features_in_,)``
+            ``feature_names_in_``, or else ``input_features``, or else x0, x1, ...
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If ``input_features`` are others than ``feature_names_in_``, or another number.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5).fit([[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"])
+        >>> crf.get_feature_names_out().tolist()
+        ['x0', 'x1']
+        """
+        check_is_fitted(self, "classes_")
+        return _check_feature_names_in(self, input_features)
+
+    @staticmethod
+    def _feature_names(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
+        """The attribute ``feature_names_in_``, if there are names."""
+        return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
+
+    # Reading
+
+    def _sequences(self, X: Any, cut: Cut) -> Sequences:
+        """Checked sequences, like those of training."""
+        check_is_fitted(self, "classes_")
+        return as_sequences(X, self._trained_on, cut)
+
+    def _read_labeled(self, given: Given) -> tuple[Sequences, list[np.ndarray]]:
+        """Checked sequences and their labels, in the direction of the input."""
+        sequences = self._sequences(given.X, given.cut)
+        return sequences, as_label_arrays(given.y, sequences.offsets, given.cut)
 
     def _read(
-        self, X: Any, allowed: Any = None, known: Any = None
+        self, X: Any, allowed: Any = None, known: Any = None, cut: Cut | None = None
     ) -> tuple[Sequences, np.ndarray | None]:
         """Checked sequences and masks of possible labels, in the direction of the chain."""
-        check_is_fitted(self, "classes_")
-        sequences = as_sequences(X, self._trained_on)
-        masks = as_allowed(allowed, known, self.classes_, sequences.offsets)
+        cut = cut or Cut()
+        sequences = self._sequences(X, cut)
+        masks = as_allowed(allowed, known, self.classes_, sequences.offsets, cut)
         if self._trained_backward:
             sequences = sequences.reversed()
             masks = None if masks is None else masks[reversed_places(sequences.offsets)]
@@ -313,8 +422,7 @@ class SequenceClassifier(BaseEstimator):
         """Results of sequences, turned from the direction of the chain to that of the input."""
         return [item[::-1] for item in items] if self._trained_backward else items
 
-    def _lattice(self, X: Any, threads: Threads, allowed: Any, known: Any) -> Lattice:
-        sequences, masks = self._read(X, allowed, known)
+    def _lattice(self, sequences: Sequences, masks: np.ndarray | None, threads: Threads) -> Lattice:
         return self._lattice_of(sequences, self._constraints(sequences.offsets, masks), threads)
 
     def _lattice_of(

@@ -10,14 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.alphabet import Alphabet
-from treecrf.sequences import Sequences
+from treecrf.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences
 
 MOST_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
-RUN_VALUES = 1 << 20
-
-KINDS = ("boolean", "category", "number")
-BOOLEAN, CATEGORY, NUMBER = range(3)
+RUN_VALUES = 1 << 18
 
 
 @dataclass(frozen=True)

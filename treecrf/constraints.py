@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.labels import listed
+from treecrf.cuts import Cut
+from treecrf.sequences import place_of
 
 # Where a tag stands in its chunk, by its first letter; O is in none.
 BEGIN, INSIDE, OUTSIDE, END, SINGLE = "B", "I", "O", "E", "S"
@@ -163,12 +164,6 @@ def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
     return np.array(rows)
 
 
-def place_of(position: int, offsets: np.ndarray) -> str:
-    """What messages call one of all positions."""
-    i = int(np.searchsorted(offsets, position, side="right")) - 1
-    return f"sequence {i}, position {position - int(offsets[i])}"
-
-
 def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transitions | None:
     """Check rules for transitions, given by name or as a matrix.
 
@@ -233,7 +228,7 @@ def _bioes(before: str, kind_before: str, letter: str, kind: str) -> bool:
 
 
 def as_allowed(
-    allowed: Any, known: Any, classes: np.ndarray, offsets: np.ndarray
+    allowed: Any, known: Any, classes: np.ndarray, offsets: np.ndarray, cut: Cut | None = None
 ) -> np.ndarray | None:
     """Check masks of possible labels and labels known beforehand, and put them together.
 
@@ -241,8 +236,11 @@ def as_allowed(
     ----------
     allowed : list of bool arrays (n_positions, n_labels) or None, or None
     known : list of lists of labels or None, or None
+        One of each for a long table: a mask, and a list of labels.
     classes : array (n_labels,)
     offsets : int64 array (n_sequences + 1,)
+    cut : Cut, optional
+        Where the sequences of a long table are.
 
     Returns
     -------
@@ -263,9 +261,7 @@ def as_allowed(
     ):
         if items is None:
             continue
-        given = listed(items, name, what)
-        if len(given) != len(offsets) - 1:
-            raise ValueError(f"X has {len(offsets) - 1} sequences, {name} has {len(given)}")
+        given = (cut or Cut()).items(items, offsets, name, what)
         for i, item in enumerate(given):
             if item is not None:
                 restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)

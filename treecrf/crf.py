@@ -161,6 +161,9 @@ class TreeCRF(BoostedSequenceClassifier):
         sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
         agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
         place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     init : {"zero", "pseudo_likelihood"}, default="zero"
         ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
     beam_width : int or None, default=None
@@ -218,7 +221,7 @@ class TreeCRF(BoostedSequenceClassifier):
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where all sequences are data frames with string columns.
+        Names of the features, where the sequences are data frames or dicts.
 
     See Also
     --------
@@ -267,6 +270,7 @@ class TreeCRF(BoostedSequenceClassifier):
         subsample=1.0,
         max_bins=255,
         missing="weighting",
+        categorical_features="from_dtype",
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -296,6 +300,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.missing = missing
+        self.categorical_features = categorical_features
         self.init = init
         self.beam_width = beam_width
         self.beam = beam

@@ -159,7 +159,7 @@ class Encoder:
 
     def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
         """Learn categories, thresholds and where to store each column."""
-        self.form = "symbols" if sequences.form == "symbols" else "table"
+        self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
         self.filling = None
         if self.missing in FILLED:
@@ -233,7 +233,8 @@ class Encoder:
 
     def _fit_codes(self) -> np.ndarray:
         """Which columns are categories with so few values that a byte tells them apart."""
-        return self.columns.is_category & (self.columns.n_tests <= MOST_CODES)
+        n_tests = self.columns.n_tests
+        return self.columns.is_category & (n_tests > 0) & (n_tests <= MOST_CODES)
 
     def _has_boundary_code(self) -> bool:
         """Whether a code column of its own tells the boundary."""
@@ -242,16 +243,17 @@ class Encoder:
     @property
     def trained_on(self) -> Trained:
         """What sequences must be like to be encoded."""
-        symbols = self.columns[0].values.dtype if self.form == "symbols" else None
-        return Trained(self.form, self.n_features, self.names, symbols)
+        columns, n = self.columns, self.n_features
+        of_input = {j: values for j, values in columns.categories.items() if j < n}
+        return Trained(self.form, n, self.names, columns.kinds[:n], of_input)
 
     def prepared(self, sequences: Sequences) -> Sequences | Filled:
-        """Sequences of the columns that are encoded."""
+        """Sequences of the columns that are encoded, with the codes of the model's categories."""
+        sequences = sequences.for_model(self.trained_on)
         return sequences if self.filling is None else Filled(sequences, self.filling)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
-        """Encode sequences; an unseen symbol counts as missing."""
-        self.trained_on.check(sequences.form, sequences.dtype)
+        """Encode sequences; an unseen symbol or category counts as missing."""
         sequences = self.prepared(sequences)
         gap = max(self.window)
         rows = _rows_of_positions(sequences.offsets, self.window[0], gap)

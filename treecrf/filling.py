@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.alphabet import Alphabet
-from treecrf.columns import BOOLEAN, CATEGORY, NUMBER, find_missing
-from treecrf.sequences import Sequences
+from treecrf.columns import find_missing
+from treecrf.sequences import BOOLEAN, Sequences, Trained
 
 FILLED = IMPUTE, INDICATOR = "impute", "indicator"
 
@@ -116,46 +116,30 @@ def learn_filling(sequences: Sequences, method: str) -> tuple[Filling, Filled]:
     filled : Filled
         The sequences without missing values.
     """
-    symbols = Alphabet.of(sequences).symbols if sequences.form == "symbols" else None
-    kinds, categories = _kinds_of(sequences, symbols)
-    values, told = np.zeros(len(kinds)), np.zeros(0, dtype=np.int64)
+    trained = sequences.like
+    symbols = trained.categories[0] if trained.form == "symbols" else None
+    values, told = np.zeros(trained.n_features), np.zeros(0, dtype=np.int64)
     if method == IMPUTE:
-        values = _usual_values(sequences, symbols, kinds, categories)
+        values = _usual_values(sequences, trained)
     else:
         told = np.flatnonzero(find_missing(sequences))
     filling = Filling(values, told, symbols)
-    kinds = np.append(kinds, np.full(len(told), BOOLEAN)).astype(np.uint8)
-    return filling, Filled(sequences, filling, kinds, categories)
+    kinds = np.append(trained.kinds, np.full(len(told), BOOLEAN)).astype(np.uint8)
+    return filling, Filled(sequences, filling, kinds, trained.categories)
 
 
-def _kinds_of(
-    sequences: Sequences, symbols: np.ndarray | None
-) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    if symbols is not None:
-        return np.array([CATEGORY], dtype=np.uint8), {0: symbols}
-    if sequences.kinds is not None:
-        return sequences.kinds, sequences.categories
-    kind = BOOLEAN if sequences.dtype.kind == "b" else NUMBER
-    return np.full(sequences.n_features, kind, dtype=np.uint8), {}
-
-
-def _usual_values(
-    sequences: Sequences,
-    symbols: np.ndarray | None,
-    kinds: np.ndarray,
-    categories: dict[int, np.ndarray],
-) -> np.ndarray:
+def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
     """The mean of each number, and the most common value of each other column."""
-    counts = {j: np.zeros(len(values) + 1) for j, values in categories.items()}
-    sums, n_present = np.zeros((2, len(kinds)))
+    counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
+    sums, n_present = np.zeros((2, trained.n_features))
     for _, _, piece in sequences.pieces():
-        table = piece if symbols is None else _as_places(piece, symbols)
+        table = _as_places(piece, trained.categories[0]) if piece.ndim == 1 else piece
         sums += np.asarray(_zero_gaps(table).sum(axis=0)).ravel()
         n_present += table.shape[0] - _count_gaps(table)
         for j, of_column in counts.items():
             of_column += _count_places(table[:, [j]], len(of_column))
     means = sums / np.maximum(n_present, 1)
-    values = np.where(kinds == BOOLEAN, means > 0.5, means)
+    values = np.where(trained.kinds == BOOLEAN, means > 0.5, means)
     for j, of_column in counts.items():
         values[j] = of_column.argmax()
     return values

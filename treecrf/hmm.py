@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from treecrf import integrity
 from treecrf.alphabet import Alphabet
@@ -14,8 +15,10 @@ from treecrf.classifier import SequenceClassifier
 from treecrf.constraints import as_transitions
 from treecrf.contexts import check_order, true_contexts
 from treecrf.costs import cost_table
-from treecrf.labels import as_labeled, encode_labels, find_classes
-from treecrf.sequences import Sequences, Trained
+from treecrf.cuts import Cut
+from treecrf.inputs import as_sequences
+from treecrf.labels import Given, encode_labels, find_classes
+from treecrf.sequences import CATEGORY, Sequences, Trained
 from treecrf.threads import Threads
 
 
@@ -116,16 +119,22 @@ class HMMClassifier(SequenceClassifier):
         self.transitions = transitions
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> HMMClassifier:
+    def fit(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> HMMClassifier:
         """Count labels and symbols.
 
         Parameters
         ----------
-        X : list of sequences
-            A sequence is a string, or a 1-D array or list of symbols (strings or integers).
-        y : list of array-likes of shape (n_positions,)
+        X : list of sequences, or one long one
+            A sequence is a string, or a 1-D array or list of symbols (strings or integers). A
+            missing symbol, None or NaN, is not counted.
+        y : list of array-likes of shape (n_positions,), or one of all positions
             The labels of each sequence: strings (a string counts as its characters), integers or
             booleans.
+        lengths : array-like of shape (n_sequences,), optional
+            X and y are those of all sequences: the number of positions of each.
+        groups : array-like of shape (n_positions,), optional
+            X and y are those of all sequences: what sequence each position belongs to. The
+            positions of a group follow each other.
 
         Returns
         -------
@@ -145,8 +154,8 @@ class HMMClassifier(SequenceClassifier):
         ['a', 'b']
         """
         self._validate_params()
-        sequences, labels = as_labeled(X, y)
-        if sequences.form != "symbols":
+        sequences, labels = Given(X, y, Cut(lengths, groups)).read()
+        if sequences.like.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier counts symbols: a sequence is a string, or a 1-D "
                 "array or list of symbols"
@@ -160,9 +169,10 @@ class HMMClassifier(SequenceClassifier):
             allowed.check(codes, sequences.offsets, classes)
         alphabet = Alphabet.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
-        emissions = count_pairs(
-            codes, _symbol_codes(alphabet, sequences), (len(classes), len(alphabet.symbols) + 1)
-        )
+        symbols = _symbol_codes(alphabet, sequences)
+        # One column more for the missing symbols.
+        counts = count_pairs(codes, symbols, (len(classes), len(alphabet.symbols) + 2))
+        emissions = counts[:, :-1]
         self.classes_, self.symbols_, self.n_features_in_ = classes, alphabet.symbols, 1
         self.transition_log_prob_ = [_log_shares(counts, self.laplace) for counts in transitions]
         self.emission_log_prob_ = _log_shares(emissions, self.laplace)
@@ -170,11 +180,24 @@ class HMMClassifier(SequenceClassifier):
 
     @property
     def _trained_on(self) -> Trained:
-        return Trained("symbols", 1, symbols=self.symbols_.dtype)
+        kinds = np.array([CATEGORY], dtype=np.uint8)
+        return Trained("symbols", 1, None, kinds, {0: self.symbols_})
 
     @property
     def _trained_order(self) -> int:
         return len(self.transition_log_prob_) - 1
+
+    def _sequences(self, X: Any, cut: Cut) -> Sequences:
+        check_is_fitted(self, "classes_")
+        # An unseen symbol is not a missing one here.
+        sequences = as_sequences(X, None, cut)
+        trained_on = self._trained_on
+        trained_on.check_form("symbols" if sequences.of_symbols else sequences.form)
+        if not sequences.of_symbols:
+            trained_on.check_symbols(sequences.dtype)
+        elif len(sequences.symbols()):
+            trained_on.check_symbols(sequences.symbols().dtype)
+        return sequences
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         symbols = _symbol_codes(Alphabet(self.symbols_), sequences)
@@ -182,16 +205,18 @@ class HMMClassifier(SequenceClassifier):
             table.reshape(-1, len(self.classes_)).T for table in self.transition_log_prob_
         ]
         scores = np.empty((len(last), len(symbols), last.shape[1]))
+        # A missing symbol tells nothing.
+        log_p = np.pad(self.emission_log_prob_, [(0, 0), (0, 1)])
 
         def fill(part: tuple[int, int]) -> None:
             rows = slice(*sequences.offsets[list(part)])
-            emissions = self.emission_log_prob_[:, symbols[rows], np.newaxis]
+            emissions = log_p[:, symbols[rows], np.newaxis]
             np.add(emissions, last[:, np.newaxis], out=scores[:, rows])
 
         threads.map(fill, threads.parts(sequences.offsets))
         for depth, table in enumerate(first):
             rows = sequences.offsets[:-1][np.diff(sequences.offsets) > depth] + depth
-            emissions = self.emission_log_prob_[:, symbols[rows], np.newaxis]
+            emissions = log_p[:, symbols[rows], np.newaxis]
             scores[:, rows, : table.shape[1]] = emissions + table[:, np.newaxis]
         return scores
 
@@ -248,4 +273,10 @@ def _log_shares(counts: np.ndarray, laplace: float) -> np.ndarray:
 
 
 def _symbol_codes(alphabet: Alphabet, sequences: Sequences) -> np.ndarray:
-    return np.concatenate([alphabet.codes(piece) for _, _, piece in sequences.pieces()])
+    """Places of all symbols in the alphabet, then come the unseen and the missing ones."""
+    pieces = [piece for _, _, piece in sequences.pieces()]
+    if not sequences.of_symbols:
+        return np.concatenate([alphabet.codes(piece) for piece in pieces])
+    places = np.append(alphabet.codes(sequences.symbols()), len(alphabet.symbols) + 1)
+    codes = np.concatenate(pieces)[:, 0]
+    return places[np.where(np.isnan(codes), len(places), codes).astype(np.intp) - 1]

@@ -38,7 +38,7 @@ def check_encoder(encoder: Encoder) -> None:
     _require(encoder.form in ("symbols", "table"), "form")
     n_features = encoder.n_features
     _require(n > 0 and (encoder.form == "table" or n_features == 1), "columns")
-    _require(encoder.names is None or len(encoder.names) == n_features, "names")
+    _require(encoder.names is None or _are_names(encoder.names, n_features), "names")
     _check_filling(encoder)
     _require(len(encoder.window) == 2 and all(_is_count(w) for w in encoder.window), "window")
     _check_columns(encoder.columns, encoder.form)
@@ -71,7 +71,7 @@ def _check_columns(columns: Columns, form: str) -> None:
     _require(columns.starts[-1] == len(columns.thresholds), "columns")
     _require(columns.is_category[:1].all() or form != "symbols", "columns")
     for j, values in columns.categories.items():
-        _require(_is_ascending(values) and 0 < len(values) == sizes[j], "categories")
+        _require(_is_ascending(values) and len(values) == sizes[j], "categories")
         _require(values.dtype.kind in "iU", "categories")
     thresholds = columns.thresholds
     _require(thresholds.ndim == 1 and np.isfinite(thresholds).all(), "thresholds")
@@ -174,6 +174,11 @@ def _check_window_tests(
     most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
     _require(((value >= 0) & (value < most)).all(), "tests")
     _require((offset[column == BOUNDARY] != 0).all(), "tests")
+
+
+def _are_names(names: tuple, n: int) -> bool:
+    """Whether these are names of n columns, each its own."""
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names) == n
 
 
 def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from treecrf.sequences import Sequences, Trained, as_sequences
-from treecrf.values import characters, plain_array, refuse_cut_strings, whole_numbers
+from treecrf.cuts import Cut
+from treecrf.inputs import as_sequences
+from treecrf.sequences import Sequences, Trained
+from treecrf.values import (
+    characters,
+    listed,
+    plain_array,
+    refuse_cut_strings,
+    whole_numbers,
+)
 
 
-def as_labeled(
-    X: Any, y: Any, trained_on: Trained | None = None
-) -> tuple[Sequences, list[np.ndarray]]:
-    """Check and pack sequences and their labels; see `as_sequences` and `as_label_arrays`."""
-    sequences = as_sequences(X, trained_on)
-    return sequences, as_label_arrays(y, np.diff(sequences.offsets))
+@dataclass(frozen=True)
+class Given:
+    """Sequences and labels as a user gives them.
+
+    Attributes
+    ----------
+    X, y : list of sequences and list of label sequences, or one long table and its labels
+    cut : Cut
+        Where the sequences of a long table are.
+    """
+
+    X: Any
+    y: Any
+    cut: Cut
+
+    def read(
+        self, trained_on: Trained | None = None, categorical_features: Any = "from_dtype"
+    ) -> tuple[Sequences, list[np.ndarray]]:
+        """Check and pack both; see `as_sequences` and `as_label_arrays`."""
+        sequences = as_sequences(self.X, trained_on, self.cut, categorical_features)
+        if sequences.of_symbols and not len(sequences.symbols()):
+            raise ValueError("all symbols of X are missing")
+        return sequences, as_label_arrays(self.y, sequences.offsets, self.cut)
 
 
-def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
+def as_label_arrays(y: Any, offsets: np.ndarray, cut: Cut) -> list[np.ndarray]:
     """Check that ``y`` holds one label for every position.
 
     Raises
@@ -28,7 +52,9 @@ def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
     ValueError, TypeError
         If the number of sequences or a length differs, a label is NaN or None, or types are mixed.
     """
-    items = listed(y, "y")
+    if cut.is_long:
+        return cut.split(label_array(y, "y"), offsets, "y")
+    items, lengths = listed(y, "y"), np.diff(offsets)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
     arrays = [label_array(item, f"sequence {i}") for i, item in enumerate(items)]
@@ -38,22 +64,6 @@ def as_label_arrays(y: Any, lengths: np.ndarray) -> list[np.ndarray]:
     if len(set(map(label_kind, arrays))) > 1:
         raise TypeError("y mixes strings and numbers; labels are all strings or all integers")
     return arrays
-
-
-def listed(y: Any, name: str, what: str = "label sequences") -> list:
-    """The items of a list of ``what``, one a sequence.
-
-    Raises
-    ------
-    TypeError
-        If it is a string, which would pass for a list of one-letter sequences, or not iterable.
-    """
-    if isinstance(y, str):
-        raise TypeError(f"{name} is a string; expected a list of {what}")
-    unordered = isinstance(y, (bytes, dict, set, frozenset)) or sparse.issparse(y)
-    if unordered or not isinstance(y, Iterable):
-        raise TypeError(f"{name} is of type {type(y).__name__}; expected a list of {what}")
-    return list(y)
 
 
 def label_array(item: Any, where: str) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -142,24 +142,21 @@ class LocalClassifier(BoostedSequenceClassifier):
 
         return log_p
 
-    def predict(self, X: Any, *, allowed: Any = None, known: Any = None) -> list[np.ndarray]:
-        """Label every position; see `SequenceClassifier.predict`."""
+    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         if self._searches():
-            return self.decode(X, allowed=allowed, known=known)[0]
-        return super().predict(X, allowed=allowed, known=known)
+            return self._decoded(sequences, masks)[0]
+        return super()._labels(sequences, masks)
 
-    def decode(
-        self, X: Any, n_best: int = 1, *, allowed: Any = None, known: Any = None
-    ) -> tuple[list, Any]:
-        """Most probable label sequences; see `SequenceClassifier.decode`.
+    def _decoded(
+        self, sequences: Sequences, masks: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Most probable label sequences of what has been read, and their log-probabilities.
 
         A greedy or beam ``decoding`` finds one, which need not be the most probable; its
         log-probability is that of `predict_log_likelihood`, whatever is ``allowed`` or ``known``.
-        More than one are found exactly.
         """
-        if n_best != 1 or not self._searches():
-            return super().decode(X, n_best, allowed=allowed, known=known)
-        sequences, masks = self._read(X, allowed, known)
+        if not self._searches():
+            return super()._decoded(sequences, masks)
         constraints = self._constraints(sequences.offsets, masks)
         with Threads(self.n_jobs) as threads:
             conditionals = self._conditionals(sequences, threads)
@@ -243,6 +240,9 @@ class TreeMEMM(LocalClassifier):
         sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
         agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
         place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
         Whether `predict` takes the most probable label of each position, the most probable
         label sequence, the label of the least expected cost at each position, or goes from left to
@@ -294,7 +294,7 @@ class TreeMEMM(LocalClassifier):
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where all sequences are data frames with string columns.
+        Names of the features, where the sequences are data frames or dicts.
 
     See Also
     --------
@@ -334,6 +334,7 @@ class TreeMEMM(LocalClassifier):
         subsample=1.0,
         max_bins=255,
         missing="weighting",
+        categorical_features="from_dtype",
         decoding="marginal",
         beam_width=10,
         cost_matrix=None,
@@ -361,6 +362,7 @@ class TreeMEMM(LocalClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.missing = missing
+        self.categorical_features = categorical_features
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix

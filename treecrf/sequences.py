@@ -1,7 +1,8 @@
-"""Every form of input becomes one `Sequences`: checked, typed, and readable in pieces."""
+"""The one form that all input becomes: checked, typed, and readable in pieces."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,23 +10,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.values import (
-    FLOATS,
-    characters,
-    is_number,
-    plain_array,
-    refuse_cut_strings,
-    whole_numbers,
-)
+from treecrf.values import characters
 
-# Pieces of about this many bytes are concatenated at a time: few NumPy calls for many short
+# Pieces of about this many bytes are put together at a time: few NumPy calls for many short
 # sequences, and little memory beside the input.
-PIECE_BYTES = 1 << 24
+PIECE_BYTES = 1 << 22
 
-FORMS = (
-    "a sequence is a 2-D array (positions, features), a scipy sparse matrix, "
-    "a string, or a 1-D array or list of symbols"
-)
+# What a column holds.
+KINDS = ("boolean", "category", "number")
+BOOLEAN, CATEGORY, NUMBER = range(3)
+
+TYPES = {"U": "strings", "i": "integers"}
 
 
 @dataclass(frozen=True)
@@ -38,37 +33,54 @@ class Trained:
     n_features : int
     names : tuple of str, optional
         Names of the columns.
-    symbols : numpy dtype, optional
-        Type of the symbols, of kind i or U.
+    kinds : uint8 array (n_features,)
+        Places in `KINDS`.
+    categories : dict
+        The sorted values of each column that is a category, of kind i or U. Symbols are one.
     """
 
     form: str
     n_features: int
-    names: tuple[str, ...] | None = None
-    symbols: np.dtype | None = None
+    names: tuple[str, ...] | None
+    kinds: np.ndarray
+    categories: dict[int, np.ndarray]
 
-    def check(self, form: str, dtype: np.dtype) -> None:
-        """Refuse symbols where the model knows tables, strings for integers, and the reverse."""
-        kind = "symbols" if form == "symbols" else "table"
-        if kind != self.form:
-            raise TypeError(f"the model was trained on {self.form}, X holds {kind}")
-        if kind == "symbols" and dtype.kind != self.symbols.kind:
-            names = {"U": "strings", "i": "integers"}
+    def check_form(self, form: str) -> None:
+        """Refuse symbols where the model knows tables, and the reverse."""
+        here = "symbols" if form == "symbols" else "table"
+        if here != self.form:
+            raise TypeError(f"the model was trained on {self.form}, X holds {here}")
+
+    def check_symbols(self, dtype: np.dtype) -> None:
+        """Refuse strings where the model knows integers, and the reverse."""
+        kind = self.categories[0].dtype.kind
+        if dtype.kind != kind:
             raise TypeError(
-                f"the model was trained on {names[self.symbols.kind]}, the symbols of X are "
-                f"{names[dtype.kind]}"
+                f"the model was trained on {TYPES[kind]}, the symbols of X are {TYPES[dtype.kind]}"
             )
 
+    def check_width(self, n_features: int, what: str) -> None:
+        """Refuse another number of columns."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"{what} has {n_features} features, the model was trained with {self.n_features}"
+            )
 
-@dataclass(frozen=True)
+    def column(self, j: int) -> str:
+        """What messages call a column."""
+        return column_name(self.names, j)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sequences:
     """Checked sequences, one after another.
+
+    An abstract class: a subclass holds the values, or reads them when asked.
 
     Attributes
     ----------
     form : {"symbols", "dense", "sparse"}
-    items : list
-        One array (symbols: 1-D; dense: 2-D), string or CSR matrix per sequence.
+        Whether the pieces are 1-D arrays of symbols, 2-D arrays or CSR matrices.
     offsets : int64 array (n_sequences + 1,)
         Position at which each sequence starts among all positions.
     n_features : int
@@ -77,11 +89,13 @@ class Sequences:
     names : tuple of str, optional
         Names of the features.
     kinds : uint8 array (n_features,), optional
-        Places in `treecrf.columns.KINDS`, for tables whose columns differ in kind. Their items hold
-        floats: numbers as they are, booleans as 0 and 1, a category as the place of its value among
-        the sorted values of its column, counted from 1.
+        Places in `KINDS`, for tables whose columns differ in kind. The pieces hold floats: numbers
+        as they are, booleans as 0 and 1, a category as the place of its value among the sorted
+        values of its column, counted from 1.
     categories : dict
         The sorted values of each column that is a category.
+    of_symbols : bool
+        Whether a table of one category was made of symbols, some of which are missing.
 
     Notes
     -----
@@ -89,25 +103,57 @@ class Sequences:
     """
 
     form: str
-    items: list
     offsets: np.ndarray
     n_features: int
     dtype: np.dtype
     names: tuple[str, ...] | None = None
     kinds: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)
+    of_symbols: bool = False
+
+    # What a subclass provides
+
+    @abstractmethod
+    def rows(self, first: int, last: int) -> Any:
+        """The values of sequences ``first`` to ``last - 1`` together."""
+
+    @abstractmethod
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+
+    @abstractmethod
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+
+    # What follows from it
 
     @property
     def like(self) -> Trained:
         """What other sequences must be like to go with these."""
-        if self.form == "symbols":
-            return Trained("symbols", 1, symbols=self.dtype)
-        return Trained("table", self.n_features, self.names)
+        is_symbols = self.form == "symbols" or self.of_symbols
+        categories = {0: self.symbols()} if is_symbols else self.categories
+        form = "symbols" if is_symbols else "table"
+        return Trained(form, self.n_features, self.names, self.column_kinds, categories)
+
+    def symbols(self) -> np.ndarray:
+        """The distinct symbols, sorted."""
+        if self.of_symbols:
+            return self.categories[0]
+        return np.unique(np.concatenate([np.unique(piece) for _, _, piece in self.pieces()]))
+
+    @property
+    def column_kinds(self) -> np.ndarray:
+        """The kind of each column, by the type of the values where it is not given."""
+        if self.kinds is not None:
+            return self.kinds
+        plain = BOOLEAN if self.dtype.kind == "b" else NUMBER
+        kind = CATEGORY if self.form == "symbols" else plain
+        return np.full(self.n_features, kind, dtype=np.uint8)
 
     @property
     def n_sequences(self) -> int:
         """Number of sequences."""
-        return len(self.items)
+        return len(self.offsets) - 1
 
     @property
     def n_positions(self) -> int:
@@ -122,10 +168,96 @@ class Sequences:
             reach = self.offsets[first] + max(1, PIECE_BYTES // row_bytes)
             last = max(first + 1, int(np.searchsorted(self.offsets, reach, side="right")) - 1)
             last = min(last, self.n_sequences)
-            yield int(self.offsets[first]), int(self.offsets[last]), self._join(first, last)
+            yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
             first = last
 
-    def _join(self, first: int, last: int) -> Any:
+    def with_used_categories(self) -> Sequences:
+        """The same without the categories that do not occur."""
+        if not self.categories:
+            return self
+        used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
+        for _, _, piece in self.pieces():
+            table = sparse.csc_array(piece) if sparse.issparse(piece) else piece
+            for j, found in used.items():
+                codes = _column(table, j)
+                found[codes[~np.isnan(codes)].astype(np.intp)] = True
+        categories = {j: values[used[j][1:]] for j, values in self.categories.items()}
+        return self.with_categories(categories)
+
+    def with_categories(self, categories: dict[int, np.ndarray]) -> Sequences:
+        """The same with other codes: those of the given values; all others are missing."""
+        tables = {}
+        for j, values in self.categories.items():
+            if not np.array_equal(values, categories[j]):
+                tables[j] = codes_among(categories[j], values)
+        if not tables:
+            return self
+        return RecodedSequences(**_description(self, categories), base=self, tables=tables)
+
+    def for_model(self, trained: Trained) -> Sequences:
+        """The same with the codes of a model's categories.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the model was trained on others.
+        """
+        trained.check_form("symbols" if self.of_symbols else self.form)
+        if self.form == "symbols":
+            trained.check_symbols(self.dtype)
+            return self
+        trained.check_width(self.n_features, "X")
+        kinds = self.column_kinds
+        for j in np.flatnonzero((kinds == CATEGORY) != (trained.kinds == CATEGORY)):
+            here, there = (KINDS[k[j]] for k in (kinds, trained.kinds))
+            raise TypeError(f"{trained.column(j)} was a {there} in training, X holds a {here}")
+        for j, values in self.categories.items():
+            _check_types(values, trained.categories[j], trained.column(j))
+        return self.with_categories(trained.categories)
+
+
+def _check_types(values: np.ndarray, known: np.ndarray, column: str) -> None:
+    if len(values) and len(known) and values.dtype.kind != known.dtype.kind:
+        raise TypeError(
+            f"{column} held {TYPES[known.dtype.kind]} in training, in X it holds "
+            f"{TYPES[values.dtype.kind]}"
+        )
+
+
+def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict:
+    names = Sequences.__dataclass_fields__
+    return {name: getattr(sequences, name) for name in names} | {"categories": categories}
+
+
+def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Codes of values: 0, then for each its place among the known ones from 1, or NaN."""
+    if not len(known) or known.dtype.kind != values.dtype.kind:
+        return np.append(0.0, np.full(len(values), np.nan))
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.append(0.0, np.where(known[places] == values, places + 1, np.nan))
+
+
+def _column(table: Any, j: int) -> np.ndarray:
+    """A view of the values of a column of an array, or of those that a CSC matrix stores."""
+    if sparse.issparse(table):
+        return table.data[table.indptr[j] : table.indptr[j + 1]]
+    return table[:, j]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSequences(Sequences):
+    """An array, string or CSR matrix for each sequence.
+
+    Attributes
+    ----------
+    items : list
+        Symbols: 1-D arrays or strings; dense: 2-D arrays; sparse: CSR matrices.
+    """
+
+    items: list
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
         items = self.items[first:last]
         if self.form == "sparse":
             return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
@@ -143,6 +275,107 @@ class Sequences:
         return replace(self, items=[item[::-1] for item in self.items])
 
 
+class ColumnTable:
+    """A table whose columns are arrays of their own; rows of it are floats.
+
+    Parameters
+    ----------
+    columns : list of arrays (n_positions,)
+        Numbers and booleans as they are; codes of categories, 0 where these are missing.
+    is_category : bool array (n_columns,)
+    """
+
+    def __init__(self, columns: list[np.ndarray], is_category: np.ndarray):
+        self.columns = columns
+        self.is_category = is_category
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        parts = [column[rows] for column in self.columns]
+        table = np.empty((len(parts[0]), len(parts)), order="F")
+        for j, part in enumerate(parts):
+            table[:, j] = part
+            if self.is_category[j]:
+                table[part == 0, j] = np.nan
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongSequences(Sequences):
+    """Rows of one long table.
+
+    Attributes
+    ----------
+    table : 1-D or 2-D array, CSR matrix or ColumnTable
+    starts : int64 array (n_sequences,)
+        Row of the table at which each sequence starts.
+    backward : bool
+        Whether sequences are read from their end.
+    """
+
+    table: Any
+    starts: np.ndarray
+    backward: bool = False
+
+    @classmethod
+    def of(cls, table: Any, offsets: np.ndarray, **description: Any) -> LongSequences:
+        """Sequences that follow each other in a table."""
+        return cls(table=table, starts=offsets[:-1], offsets=offsets, **description)
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
+        ends = starts + lengths
+        if not self.backward and np.array_equal(starts[1:], ends[:-1]):
+            return self.table[starts[0] : ends[-1]]
+        places = np.arange(lengths.sum()) - np.repeat(offsets_of(lengths)[:-1], lengths)
+        if self.backward:
+            return self.table[np.repeat(ends - 1, lengths) - places]
+        return self.table[np.repeat(starts, lengths) + places]
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        lengths = np.diff(self.offsets)[indices]
+        return replace(self, starts=self.starts[indices], offsets=offsets_of(lengths))
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, backward=not self.backward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecodedSequences(Sequences):
+    """Sequences with other codes for some categories.
+
+    Attributes
+    ----------
+    base : Sequences
+    tables : dict
+        For each of these columns the new codes by the old ones.
+    """
+
+    base: Sequences
+    tables: dict[int, np.ndarray]
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        piece = self.base.rows(first, last)
+        table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
+        for j, codes in self.tables.items():
+            values = _column(table, j)
+            known = ~np.isnan(values)
+            values[known] = codes[values[known].astype(np.intp)]
+        return sparse.csr_array(table) if sparse.issparse(table) else table
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        base = self.base.take(indices)
+        return replace(self, base=base, offsets=base.offsets)
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, base=self.base.reversed())
+
+
 def offsets_of(lengths: Any) -> np.ndarray:
     """Starts of sequences of the given lengths, and the end of the last."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
@@ -156,222 +389,12 @@ def reversed_places(offsets: np.ndarray) -> np.ndarray:
     return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
-def as_sequences(X: Any, trained_on: Trained | None = None) -> Sequences:
-    """Check and pack the sequences that a user gives.
-
-    Parameters
-    ----------
-    X : iterable of sequences
-    trained_on : Trained, optional
-        What the sequences must be like.
-
-    Returns
-    -------
-    Sequences
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not a list of sequences of one form, or a sequence is empty, has another width
-        than the others, or holds infinite values.
-    """
-    given = _listed(X)
-    items = [_as_item(item, i) for i, item in enumerate(given)]
-    if not items:
-        raise ValueError("X holds no sequences")
-    form = _form(items[0])
-    for i, item in enumerate(items):
-        if _form(item) != form:
-            raise ValueError(
-                f"sequence {i} is {_describe(item)}, sequence 0 is {_describe(items[0])}: "
-                "all sequences must have the same form"
-            )
-        if _length(item) == 0:
-            raise ValueError(f"sequence {i} is empty: a sequence needs at least one position")
-    is_table = form != "symbols"
-    dtype = np.result_type(*{i.dtype for i in items}) if is_table else _common_symbol_type(items)
-    if trained_on is not None:
-        trained_on.check(form, dtype)
-    if is_table:
-        width = _common_width(items, trained_on)
-        _refuse_infinite(items)
-    else:
-        width, items = 1, _of_one_kind(items)
-    names = _common_names(given, trained_on)
-    return Sequences(form, items, offsets_of([_length(i) for i in items]), width, dtype, names)
+def place_of(position: int, offsets: np.ndarray) -> str:
+    """What messages call one of all positions."""
+    i = int(np.searchsorted(offsets, position, side="right")) - 1
+    return f"sequence {i}, position {position - int(offsets[i])}"
 
 
-def _listed(X: Any) -> list:
-    is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
-    flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
-    single = isinstance(X, (str, bytes, dict, set, frozenset)) or hasattr(X, "columns")
-    if single or sparse.issparse(X) or flat:
-        raise TypeError(
-            f"X is {_describe(X)}; expected a list of sequences: put a single sequence into a "
-            f"list, [X]; {FORMS}"
-        )
-    try:
-        return list(X)
-    except TypeError:
-        raise TypeError(f"X is {_describe(X)}; expected a list of sequences; {FORMS}") from None
-
-
-def _names_of(item: Any) -> tuple[str, ...] | None:
-    """Column names of a data frame, if all are strings."""
-    names = tuple(getattr(item, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _common_names(given: list, trained_on: Trained | None) -> tuple[str, ...] | None:
-    first = _names_of(given[0])
-    expected = trained_on.names if trained_on is not None and trained_on.names else first
-    for i, item in enumerate(given):
-        names = _names_of(item)
-        if names != first or (names and names != expected):
-            raise ValueError(
-                f"sequence {i} has the columns {list(names or ())}, expected {list(expected or ())}"
-            )
-    return first
-
-
-def _as_item(item: Any, i: int) -> Any:
-    """One sequence as a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
-    if isinstance(item, str):
-        refuse_cut_strings(item, f"sequence {i}", "symbol")
-        return item
-    if sparse.issparse(item) and item.ndim == 2:
-        return _tidy(_numeric(item, i))
-    if sparse.issparse(item):
-        raise ValueError(f"sequence {i} has {item.ndim} dimensions; {FORMS}")
-    if np.ma.is_masked(item):
-        raise ValueError(f"sequence {i} has masked values; missing values are not supported")
-    try:
-        array = np.asarray(item)
-    except ValueError as error:
-        raise ValueError(f"sequence {i} is ragged or not an array: {error}; {FORMS}") from None
-    if array.ndim == 2:
-        return _numeric(_without_objects(array, item, i), i)
-    if array.ndim == 1:
-        # NumPy turns [1, "a"] into strings and [2**63, -1] into floats; the values as given tell.
-        as_given = hasattr(item, "dtype") or array.dtype.kind in "biu"
-        return _symbols(array if as_given else np.asarray(item, dtype=object), i)
-    raise ValueError(f"sequence {i} has {array.ndim} dimensions; {FORMS}")
-
-
-def _numeric(array: Any, i: int) -> Any:
-    if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"sequence {i} holds values of type {array.dtype}; a table needs boolean, integer or "
-            "float values"
-        )
-    return array
-
-
-def _tidy(matrix: Any) -> Any:
-    """A CSR matrix of its own, without stored zeros and duplicates."""
-    matrix = sparse.csr_array(matrix, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _without_objects(array: np.ndarray, item: Any, i: int) -> np.ndarray:
-    """Objects as floats, such as data frames have that mix booleans with numbers."""
-    if array.dtype.kind != "O":
-        return array
-    odd = {kind for kind in set(map(type, array.flat)) if not is_number(kind)}
-    if odd:
-        t, j = next(place for place, value in np.ndenumerate(array) if type(value) in odd)
-        column = f"column {item.columns[j]!r}" if hasattr(item, "columns") else f"feature {j}"
-        raise TypeError(
-            f"sequence {i}, position {t}, {column}: {array[t, j]!r} is of type "
-            f"{type(array[t, j]).__name__}; a table needs boolean, integer or float values, and "
-            "for a category a column of 0 and 1 for each of its values"
-        )
-    try:
-        return array.astype(np.float64)
-    except OverflowError:
-        raise ValueError(f"sequence {i} holds an integer beyond the range of float64") from None
-
-
-def _symbols(array: np.ndarray, i: int) -> np.ndarray:
-    array = plain_array(array, f"sequence {i}", "symbol")
-    if array.dtype.kind == "U":
-        return array
-    if array.dtype.kind in "fO" and any(issubclass(kind, FLOATS) for kind in set(map(type, array))):
-        raise TypeError(
-            f"sequence {i} is a 1-D array of floats; symbols are strings or integers, and a "
-            "sequence with one numeric feature has the shape (positions, 1)"
-        )
-    return whole_numbers(array, f"sequence {i}", "symbol")
-
-
-def _form(item: Any) -> str:
-    if sparse.issparse(item):
-        return "sparse"
-    return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
-
-
-def _length(item: Any) -> int:
-    return len(item) if isinstance(item, str) else item.shape[0]
-
-
-def _describe(item: Any) -> str:
-    if isinstance(item, str):
-        return "a string"
-    if sparse.issparse(item):
-        return f"a sparse matrix of shape {item.shape}"
-    if isinstance(item, np.ndarray):
-        return f"a {item.ndim}-D array of {item.dtype}"
-    return f"of type {type(item).__name__}"
-
-
-def _common_symbol_type(items: list) -> np.dtype:
-    kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
-    if len(kinds) > 1:
-        raise TypeError("some sequences hold strings, others integers; symbols need one type")
-    if kinds == {"i"}:
-        return np.dtype(np.int64)
-    return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")
-
-
-def _of_one_kind(items: list) -> list:
-    """Strings stay strings only where all sequences are strings."""
-    if all(isinstance(item, str) for item in items):
-        return items
-    return [characters(item) if isinstance(item, str) else item for item in items]
-
-
-def _common_width(items: list, trained_on: Trained | None) -> int:
-    width = items[0].shape[1] if trained_on is None else trained_on.n_features
-    for i, item in enumerate(items):
-        if item.shape[1] != width:
-            other = "sequence 0 has" if trained_on is None else "the model was trained with"
-            raise ValueError(f"sequence {i} has {item.shape[1]} features, {other} {width}")
-    if width == 0:
-        raise ValueError("the sequences have 0 features; at least 1 is needed")
-    return width
-
-
-def _refuse_infinite(items: list) -> None:
-    for i, item in enumerate(items):
-        if item.dtype.kind != "f":
-            continue
-        values = item.data if sparse.issparse(item) else item
-        # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum(dtype=np.float64)):
-                continue
-        bad = np.isinf(values)
-        if not bad.any():
-            continue
-        if sparse.issparse(item):
-            t, feature = (int(axis[bad][0]) for axis in (item.tocoo().row, item.indices))
-            value = values[bad][0]
-        else:
-            t, feature = (int(axis[0]) for axis in np.nonzero(bad))
-            value = values[t, feature]
-        raise ValueError(
-            f"sequence {i}, position {t}, feature {feature}: {value} is infinite; expected a "
-            "finite number, or NaN for a missing value"
-        )
+def column_name(names: tuple[str, ...] | None, j: int) -> str:
+    """What messages call a column."""
+    return f"feature {j}" if names is None else f"column {names[j]!r}"

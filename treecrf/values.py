@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
+# Characters of a value in messages.
+MOST_SHOWN = 80
 
 
 def is_number(kind: type) -> bool:
     """Whether values of a type are booleans, integers or floats."""
     return issubclass(kind, NUMBERS) and not issubclass(kind, np.timedelta64)
+
+
+def listed(items: Any, name: str, what: str = "label sequences") -> list:
+    """The items of a list of ``what``, one a sequence.
+
+    Raises
+    ------
+    TypeError
+        If it is a string, which would pass for a list of one-letter sequences, or not iterable.
+    """
+    if isinstance(items, str):
+        raise TypeError(f"{name} is a string; expected a list of {what}")
+    unordered = isinstance(items, (bytes, dict, set, frozenset)) or sparse.issparse(items)
+    if unordered or not isinstance(items, Iterable):
+        raise TypeError(f"{name} is of type {type(items).__name__}; expected a list of {what}")
+    return list(items)
+
+
+def stands_for_missing(kind: type) -> bool:
+    """Whether values of a type are None, or what pandas and NumPy's masks have in its place."""
+    of_pandas = kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
+    return kind is type(None) or of_pandas or kind is np.ma.core.MaskedConstant
+
+
+def find_missing(values: Sequence) -> np.ndarray | None:
+    """Which of some objects are missing values, NaN among them; None where none is."""
+    kinds = set(map(type, values))
+    gone = {kind for kind in kinds if stands_for_missing(kind)}
+    floats = {kind for kind in kinds if issubclass(kind, FLOATS)}
+    if not gone and not floats:
+        return None
+    found = [type(v) in gone or (type(v) in floats and v != v) for v in values]
+    return np.array(found) if any(found) else None
+
+
+def shown(value: object) -> str:
+    """A value for messages, cut if it is long."""
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # Python writes no integers of more than some thousand digits
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def characters(text: str) -> np.ndarray:
@@ -52,8 +98,8 @@ def plain_array(array: np.ndarray, where: str, what: str) -> np.ndarray:
     if odd:
         t = next(t for t, value in enumerate(array) if type(value) in odd)
         raise TypeError(
-            f"{where}, position {t}: {what} {array[t]!r} is of type {type(array[t]).__name__}; "
-            f"{what}s are all strings or all integers"
+            f"{where}, position {t}: {what} {shown(array[t])} is of type "
+            f"{type(array[t]).__name__}; {what}s are all strings or all integers"
         )
     if strings:
         refuse_cut_strings(array, where, what)
@@ -70,8 +116,8 @@ def refuse_cut_strings(strings: Iterable[str], where: str, what: str) -> None:
     for t, string in enumerate(strings):
         if string.endswith("\0"):
             raise ValueError(
-                f"{where}, position {t}: {what} {string!r} ends with a NUL character, which arrays "
-                "of strings cannot hold; use another character or integers"
+                f"{where}, position {t}: {what} {shown(string)} ends with a NUL character, which "
+                "arrays of strings cannot hold; use another character or integers"
             )
 
 
@@ -98,4 +144,4 @@ def whole_numbers(array: np.ndarray, where: str, what: str) -> np.ndarray:
 def _refuse(found: np.ndarray, fault: str, array: np.ndarray, where: str, what: str) -> None:
     if found.any():
         t = int(np.argmax(found))
-        raise ValueError(f"{where}, position {t}: {what} {array[t]} {fault}")
+        raise ValueError(f"{where}, position {t}: {what} {shown(array[t])} {fault}")

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from treecrf.contexts import previous_labels
 from treecrf.encoding import Encoder
-from treecrf.labels import as_labeled, find_classes
+from treecrf.labels import Given, find_classes
 from treecrf.lattice import Lattice
 from treecrf.memm import LocalClassifier
 from treecrf.sequences import Sequences
@@ -33,14 +33,14 @@ class WindowClassifier(LocalClassifier):
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
 
-    def _train(self, X: Any, y: Any, X_val: Any, y_val: Any, allowed: Any) -> dict:
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
         if self.estimator is None:
-            return super()._train(X, y, X_val, y_val, allowed)
-        self._refuse_boosting(X_val=X_val, y_val=y_val, allowed=allowed)
-        sequences, labels = as_labeled(X, y)
+            return super()._train(given, validation, allowed)
+        self._refuse_boosting(X_val=validation.X, y_val=validation.y, allowed=allowed)
+        sequences, labels = given.read(None, self.categorical_features)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)
-        training = self._labeled(sequences, labels, classes, None)
+        training = self._labeled(sequences, labels, classes)
         sequences, codes = training.sequences, training.codes
         encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(sequences, np.random.default_rng(0))
@@ -48,8 +48,7 @@ class WindowClassifier(LocalClassifier):
         given = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), given)
         estimator = clone(self.estimator).fit(rows, codes)
-        names = {} if encoder.names is None else {"feature_names_in_": np.array(encoder.names)}
-        return names | {
+        return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
             "estimator_": estimator,
@@ -166,6 +165,9 @@ class SlidingWindowClassifier(WindowClassifier):
         sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
         agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
         place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
         Whether `predict` takes the most probable label, or that of the least expected cost.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
@@ -207,7 +209,7 @@ class SlidingWindowClassifier(WindowClassifier):
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where all sequences are data frames with string columns.
+        Names of the features, where the sequences are data frames or dicts.
     estimator_ : classifier
         The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
         stand beside it.
@@ -252,6 +254,7 @@ class SlidingWindowClassifier(WindowClassifier):
         subsample=1.0,
         max_bins=255,
         missing="weighting",
+        categorical_features="from_dtype",
         decoding="marginal",
         cost_matrix=None,
         early_stopping=False,
@@ -277,6 +280,7 @@ class SlidingWindowClassifier(WindowClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.missing = missing
+        self.categorical_features = categorical_features
         self.decoding = decoding
         self.cost_matrix = cost_matrix
         self.early_stopping = early_stopping
@@ -335,6 +339,9 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
         agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
         place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         Whether `predict` takes the most probable label of each position, the most probable
         label sequence, the label of the least expected cost at each position, or goes along the
@@ -387,7 +394,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where all sequences are data frames with string columns.
+        Names of the features, where the sequences are data frames or dicts.
     estimator_ : classifier
         The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
         stand beside it.
@@ -435,6 +442,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         subsample=1.0,
         max_bins=255,
         missing="weighting",
+        categorical_features="from_dtype",
         decoding="greedy",
         beam_width=10,
         cost_matrix=None,
@@ -464,6 +472,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.subsample = subsample
         self.max_bins = max_bins
         self.missing = missing
+        self.categorical_features = categorical_features
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix
@@ -489,8 +498,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     def _trained_backward(self) -> bool:
         return self._direction == "right-to-left"
 
-    def _train(self, *data: Any) -> dict:
-        return super()._train(*data) | {"_direction": self.direction}
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        return super()._train(given, validation, allowed) | {"_direction": self.direction}
 
     def _fitted_before(self) -> dict:
         earlier = super()._fitted_before()

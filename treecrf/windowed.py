@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.alphabet import Alphabet
 from treecrf.encoding import Encoder
 from treecrf.sequences import Sequences
 
@@ -17,8 +18,10 @@ MOST_DENSE_BYTES = 1 << 30
 class WindowTable:
     """One row a position: the values of its window, then its previous labels.
 
-    Categories are written as indicators of their values, numbers as they are; beyond the ends of a
-    sequence all are 0, and an indicator for each offset says so.
+    Categories are written as indicators of their values, numbers and booleans as they are; beyond
+    the ends of a sequence all are 0, and an indicator for each offset says so. Missing numbers and
+    booleans stay NaN, for estimators that can do with them; the indicators of a missing category,
+    or of one that training has not seen, are all 0.
 
     Parameters
     ----------
@@ -37,6 +40,8 @@ class WindowTable:
         values = sparse.vstack(
             [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
         )
+        nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
+        values = sparse.vstack([values, nothing], format="csr")
         offsets, lengths = sequences.offsets, np.diff(sequences.offsets)
         starts, ends = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
         left, right = self.encoder.window
@@ -44,21 +49,30 @@ class WindowTable:
         for offset in range(-left, right + 1):
             places = np.arange(sequences.n_positions) + offset
             inside = (places >= starts) & (places < ends)
-            chosen = values[np.where(inside, places, 0)]
-            blocks.append(sparse.diags_array(inside.astype(np.float32)) @ chosen)
+            blocks.append(values[np.where(inside, places, sequences.n_positions)])
             if offset:
                 blocks.append(sparse.csr_array((~inside)[:, None].astype(np.float32)))
         return sparse.hstack(blocks, format="csr")
 
     def _values(self, piece: Any) -> sparse.csr_array:
-        if piece.ndim == 2:
+        columns = self.encoder.columns
+        if piece.ndim == 1:
+            places = Alphabet(columns[0].values).codes(piece) + 1.0
+            piece = np.where(places > len(columns[0].values), np.nan, places)[:, np.newaxis]
+        if not columns.is_category.any():
             # Of float32 only what it can tell apart.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
-        values = self.encoder.columns[0].values
-        places = np.minimum(np.searchsorted(values, piece), len(values) - 1)
-        known = np.flatnonzero(values[places] == piece)
-        entries = (np.ones(len(known), dtype=np.float32), (known, places[known]))
-        return sparse.csr_array(entries, shape=(len(piece), len(values)))
+        widths = np.where(columns.is_category, columns.sizes, 1)
+        entries = sparse.coo_array(piece)
+        is_category = columns.is_category[entries.col]
+        kept = ~(is_category & np.isnan(entries.data))
+        row, column, is_category = entries.row[kept], entries.col[kept], is_category[kept]
+        data = entries.data[kept]
+        places = (np.cumsum(widths) - widths)[column]
+        places[is_category] += data[is_category].astype(np.intp) - 1
+        data[is_category] = 1
+        shape = piece.shape[0], int(widths.sum())
+        return sparse.csr_array((data, (row, places)), shape=shape)
 
     def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
         """Windows with previous labels behind them: an array if it is not too large.

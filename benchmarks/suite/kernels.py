@@ -6,7 +6,7 @@ import numpy as np
 
 from treecrf import _decode, _inference, _tree
 from treecrf.encoding import Encoder
-from treecrf.sequences import as_sequences
+from treecrf.inputs import as_sequences
 from treecrf.window_tests import number_tests
 
 from . import HALF_WINDOWS, LABELS, LENGTHS

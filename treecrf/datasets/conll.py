@@ -66,7 +66,7 @@ def read_conll(
     """
     lines = Lines(file, encoding)
     n_columns = None if names is None else len(names) + labeled
-    for rows in split_rows(lines, _splitter(separator), n_columns):
+    for rows in split_rows(lines, splitter(separator), n_columns):
         width = len(rows[0]) - labeled
         keys = names if names is not None else [f"x{j}" for j in range(width)]
         x = [dict(zip(keys, row[:width], strict=True)) for row in rows]
@@ -109,7 +109,8 @@ def split_rows(
         yield rows
 
 
-def _splitter(separator: str | None) -> Callable[[str], list[str]]:
+def splitter(separator: str | None) -> Callable[[str], list[str]]:
+    """What makes columns of a line; without a separator at runs of spaces and tabs."""
     if separator is None:
         return lambda line: _BLANKS.split(line.strip(" \t"))
     return lambda line: line.split(separator)

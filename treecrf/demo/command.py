@@ -13,6 +13,11 @@ from treecrf.demo.files import SourceFile, load_files, show_case
 from treecrf.demo.lines import FEATURES
 from treecrf.demo.page import render_page
 
+DESCRIPTION = (
+    "Label every line of Python source as code, comment, docstring or blank: a window of lines "
+    "alone against a TREECRF with the same window."
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demonstration.
@@ -27,7 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0: the exit status.
     """
-    options = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m treecrf demo", description=DESCRIPTION)
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demonstration with parsed options."""
     say = (lambda *_: None) if options.quiet else print
     say("Reading the standard library ...")
     files = load_files(options.files + max(options.files // 2, 1), options.seed)
@@ -68,13 +79,9 @@ def _size(files: list[SourceFile]) -> str:
     return f"{len(files)} files, {sum(len(file.lines) for file in files):,} lines"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m treecrf demo",
-        description="Label every line of Python source as code, comment, docstring or blank: a "
-        "window of lines alone against a TREECRF with the same window.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of the demonstration."""
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     add = parser.add_argument
     add("--files", type=_positive, default=200, help="files to train on; half as many for the test")
     add("--iterations", type=_positive, default=60, help="boosting iterations of each model")
@@ -83,7 +90,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="chooses files and the random state")
     add("--jobs", type=int, default=os.cpu_count(), help="threads")
     add("--quiet", action="store_true", help="print nothing but the results")
-    return parser
 
 
 def _whole(text: str) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treecrf.labels import label_array, label_kind, listed
+from treecrf.labels import label_array, label_kind
+from treecrf.values import listed
 
 LabelSequences = Iterable[ArrayLike | str]
 
@@ -17,6 +18,16 @@ AVERAGES = (None, "macro", "micro", "weighted")
 
 def label_arrays(sequences: LabelSequences, name: str) -> list[np.ndarray]:
     """The labels of each sequence as a 1-D array of str, int or bool."""
+    if (
+        isinstance(sequences, np.ndarray)
+        and sequences.ndim == 1
+        and sequences.dtype.kind in "biufU"
+    ):
+        raise TypeError(
+            f"{name} is a 1-D array of labels, as of a long table; expected a list of label "
+            f"sequences: [{name}] where it does not matter which are neighbors, or else "
+            f"np.split({name}, np.cumsum(lengths)[:-1])"
+        )
     items = listed(sequences, name)
     return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
 

@@ -1,0 +1,493 @@
+"""The command line: each command on each format, and what it says of what it cannot do."""
+
+import contextlib
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import treecrf
+from treecrf.cli import main
+from treecrf.cli.parameters import LEARNERS, parameters_of, parse_value
+
+COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
+
+
+def write_table(path, letters, separator=","):
+    """A table of two columns, one of which tells the letters apart."""
+    lines = [separator.join(["id", "y", "color", "number"])]
+    for i, (word, labels) in enumerate(zip(*letters, strict=True)):
+        for letter, label in zip(word, labels, strict=True):
+            lines.append(separator.join([f"w{i}", label, COLORS[letter], str(len(word))]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_parquet(path, letters):
+    csv_module = pytest.importorskip("pyarrow.csv")
+    write_table(path.with_suffix(".csv"), letters)
+    table = csv_module.read_csv(path.with_suffix(".csv"))
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+
+
+def write_lines(path, letters, template):
+    sequences = [
+        "".join(
+            template.format(letter=letter, label=label, color=COLORS[letter])
+            for letter, label in zip(word, labels, strict=True)
+        )
+        for word, labels in zip(*letters, strict=True)
+    ]
+    path.write_text("\n".join(sequences))
+
+
+def write_sparse(path, letters):
+    lines = [f"{len(letters[0])} 3 4"]
+    for i, (word, labels) in enumerate(zip(*letters, strict=True), start=1):
+        for t, (letter, label) in enumerate(zip(word, labels, strict=True), start=1):
+            lines.append(f"{i} {t} 1 {'abcd'.index(letter)} {'xyz'.index(label)}")
+    path.write_text("\n".join(lines))
+
+
+WRITERS = {
+    "csv": write_table,
+    "tsv": lambda path, letters: write_table(path, letters, "\t"),
+    "parquet": write_parquet,
+    "conll": lambda path, letters: write_lines(path, letters, "{letter} {color} {label}\n"),
+    "crfsuite": lambda path, letters: write_lines(path, letters, "{label}\t{letter}\t{color}:2\n"),
+    "sparse": write_sparse,
+}
+TABLE = ["--label", "y", "--group", "id"]
+SMALL = ["--max-iter", "3", "--set", "l2_regularization=1", "--quiet", "--jobs", "1"]
+
+
+def options_of(name):
+    if name in ("csv", "tsv", "parquet"):
+        pytest.importorskip("pyarrow")
+        return TABLE
+    return []
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command: its status, output and errors."""
+
+    def call(*words):
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path, letters):
+    pytest.importorskip("pyarrow")
+    write_table(tmp_path / "data.csv", letters)
+    return tmp_path / "data.csv"
+
+
+@pytest.fixture
+def model(table, run):
+    """A model of the table."""
+    path = table.with_name("model.treecrf")
+    assert run("train", table, *TABLE, "--model", path, *SMALL) == (0, "", "")
+    return path
+
+
+# From training to information, for every format
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_is_trained_on_and_labeled(name, letters, tmp_path, run):
+    options, model = options_of(name), tmp_path / "model.treecrf"
+    data = tmp_path / f"data.{name}"
+    WRITERS[name](data, letters)
+    assert run("train", data, *options, "--model", model, *SMALL) == (0, "", "")
+    assert treecrf.load(model).n_iter_ == 3
+    status, text, errors = run("evaluate", data, *options, "--model", model)
+    assert (status, errors) == (0, "")
+    assert "sequences              24" in text
+    accuracy = float(text.split("accuracy")[1].split()[0])
+    assert accuracy > 0.8
+    status, text, errors = run("predict", data, *options, "--model", model, "--proba")
+    assert (status, errors) == (0, "")
+    assert right_share(text, letters, table=bool(options), numbers=name == "sparse") == accuracy
+    status, text, _ = run("info", model)
+    assert status == 0
+    assert "class          TreeCRF" in text
+    assert "iterations     3" in text
+
+
+def right_share(text, letters, table, numbers):
+    """Share of right labels in an output; probabilities must agree with the labels."""
+    true = list("".join(letters[1]))
+    if numbers:
+        true = [str("xyz".index(label)) for label in true]
+    if table:
+        rows = list(csv.DictReader(text.splitlines()))
+        assert [row["id"] for row in rows] == [
+            f"w{i}" for i, word in enumerate(letters[0]) for _ in word
+        ]
+        predicted = [row["prediction"] for row in rows]
+        chances = [{k[2:]: float(v) for k, v in row.items() if k[:2] == "p_"} for row in rows]
+    else:
+        assert text.count("\n\n") == len(letters[0])
+        lines = [line.split("\t") for line in text.splitlines() if line]
+        predicted = [line[0] for line in lines]
+        chances = [{k: float(v) for k, v in (f.split(":") for f in line[1:])} for line in lines]
+    for label, row in zip(predicted, chances, strict=True):
+        assert sum(row.values()) == pytest.approx(1, abs=1e-4)
+        assert row[label] == max(row.values())
+    accuracy = np.mean([a == b for a, b in zip(predicted, true, strict=True)])
+    return round(float(accuracy), 4)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_is_trained(learner, table, run, tmp_path):
+    path = tmp_path / "model.treecrf"
+    small = ["--quiet"] if learner == "hmm" else SMALL
+    columns = [*TABLE, *(["--drop", "number"] if learner == "hmm" else [])]
+    assert run("train", table, *columns, "--learner", learner, "--model", path, *small)[0] == 0
+    assert type(treecrf.load(path)) is LEARNERS[learner]
+    assert run("predict", table, *columns, "--model", path)[0] == 0
+    assert LEARNERS[learner].__name__ in run("info", path)[1]
+
+
+def test_models_of_symbols_read_the_only_column(letters, tmp_path, run):
+    data, path = tmp_path / "data.conll", tmp_path / "model.treecrf"
+    write_lines(data, letters, "{letter} {label}\n")
+    fitted = treecrf.TreeCRF(max_iter=3).fit(*letters)
+    fitted.save(path)
+    status, text, _ = run("predict", data, "--model", path)
+    assert status == 0
+    expected = ["".join(labels) for labels in fitted.predict(letters[0])]
+    assert ["".join(part.split()) for part in text.split("\n\n")[:-1]] == expected
+    write_lines(data, letters, "{letter} {color} {label}\n")
+    errors = failed(run("train", data, "--learner", "hmm", "--model", path))
+    assert "the file has 2 features; symbols are one column of words" in errors
+
+
+def test_parameters_reach_the_model(table, run, tmp_path):
+    path = tmp_path / "model.treecrf"
+    words = ["--window", "1,2", "--order", "2", "--max-iter", "2", "--random-state", "7"]
+    words += ["--set", "class_weight=balanced", "--set", "max-features=0.5"]
+    words += ["--set", "second_order=true", "--set", "beam_width=None", "--quiet"]
+    assert run("train", table, *TABLE, "--model", path, *words)[0] == 0
+    expected = {
+        "window": (1, 2),
+        "order": 2,
+        "max_iter": 2,
+        "random_state": 7,
+        "class_weight": "balanced",
+        "max_features": 0.5,
+        "second_order": True,
+        "beam_width": None,
+        "n_jobs": None,
+        "verbose": 0,
+    }
+    parameters = treecrf.load(path).get_params()
+    assert {name: parameters[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("True", True),
+        ("false", False),
+        ("none", None),
+        ("2,3", (2, 3)),
+        ("{'a': 2}", {"a": 2}),
+        ("balanced", "balanced"),
+        ("", ""),
+        ("a(", "a("),
+    ],
+)
+def test_values_of_parameters(text, value):
+    assert parse_value(text) == value
+
+
+def test_all_parameters_can_be_set():
+    for name, learner in LEARNERS.items():
+        others = set(learner().get_params()) - set(parameters_of(name))
+        assert others <= {"estimator", "n_jobs", "verbose", "warm_start"}
+
+
+def test_held_out_sequences_are_followed(table, run, tmp_path):
+    path = tmp_path / "model.treecrf"
+    words = ["train", table, *TABLE, "--validation", table, "--model", path, *SMALL]
+    assert run(*words)[0] == 0
+    fitted = treecrf.load(path)
+    np.testing.assert_allclose(fitted.validation_score_, fitted.train_score_)
+    assert "validation" in run("info", path)[1]
+    status, _, errors = run(*words, "--learner", "hmm", "--set", "order=1")
+    assert (status, "has no" in errors) == (1, True)
+
+
+def test_progress_goes_to_standard_error(table, run, tmp_path):
+    loud = [word for word in SMALL if word != "--quiet"]
+    words = ["train", table, *TABLE, "--model", tmp_path / "model.treecrf", *loud]
+    status, text, errors = run(*words)
+    assert (status, text) == (0, "")
+    assert errors.startswith("sequences: 24, positions: ")
+    assert "TreeCRF" in errors
+
+
+def test_columns_of_words_that_do_not_come_again_are_remarked_on(table, run, tmp_path):
+    rows = "".join(f"2020-01-{t:03},{'AB'[t % 2]}\n" for t in range(150))
+    table.write_text("date,y\n" + rows)
+    words = ["train", table, "--label", "y", "--model", tmp_path / "model.treecrf"]
+    errors = run(*words, "--max-iter", "1")[2]
+    assert "column 'date' holds 150 different words" in errors
+
+
+def test_predictions_are_written_to_a_file(table, model, run, tmp_path):
+    words = ["predict", table, "--model", model, "--group", "id"]
+    expected = run(*words)[1]
+    assert run(*words, "--output", tmp_path / "out.csv") == (0, "", "")
+    assert (tmp_path / "out.csv").read_text() == expected
+    assert expected.startswith("id,prediction\nw0,")
+    assert run("predict", table, "--model", model)[1].startswith("prediction\n")
+
+
+def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
+    words = ["predict", table, "--model", model, "--group", "id", "--proba"]
+    expected = run(*words)
+    monkeypatch.setattr("treecrf.cli.predict.BATCH_BYTES", 9 * 8 * 20)
+    assert run(*words) == expected
+
+
+def test_spans_are_evaluated_where_labels_are_tags(tmp_path, run, monkeypatch):
+    pytest.importorskip("seqeval")
+    data, model = tmp_path / "data.conll", tmp_path / "model.treecrf"
+    data.write_text("He B-NP\ncame B-VP\n\nthe B-NP\nman I-NP\ncame B-VP\n. O\n" * 5)
+    assert run("train", data, "--model", model, *SMALL)[0] == 0
+    words = ["evaluate", data, "--model", model, "--digits", "2"]
+    status, text, _ = run(*words)
+    spans = text.split("spans\n")[1]
+    assert status == 0
+    assert spans.split()[:4] == ["precision", "recall", "f1-score", "support"]
+    assert {"NP", "VP"} <= set(spans.split())
+    monkeypatch.setitem(sys.modules, "seqeval", None)
+    status, text, errors = run(*words)
+    assert status == 0
+    assert "spans\n" not in text
+    assert 'no table of spans: span metrics need seqeval: pip install "treecrf[spans]"' in errors
+
+
+def test_labels_that_training_did_not_have_count_as_wrong(table, model, run):
+    table.write_text(table.read_text().replace(",x,", ",q,"))
+    status, text, _ = run("evaluate", table, *TABLE, "--model", model)
+    assert status == 0
+    assert text.split("\n           q")[1].split()[:2] == ["0.0000", "0.0000"]
+
+
+def test_features_are_listed_by_importance(model, run):
+    lines = run("info", model)[1].split("importance of features\n")[1].splitlines()
+    assert len(lines) == 2
+    assert lines[0].endswith("column 'color'")
+    assert run("info", model, "--features", "1")[1].count("column '") == 1
+
+
+# Real data
+
+
+def test_hyphenation_reaches_a_published_accuracy(data_folder, run, tmp_path):
+    stem, model = data_folder / "hyphen" / "sparse.hyphen.6", tmp_path / "model.treecrf"
+    words = ["--format", "sparse", "--model", model]
+    assert run("train", f"{stem}.train", *words, "--max-iter", 60, "--quiet")[0] == 0
+    text = run("evaluate", f"{stem}.test", *words)[1]
+    assert float(text.split("accuracy")[1].split()[0]) > 0.915
+
+
+def test_occupancy_reads_columns_as_they_are(data_folder, run, tmp_path):
+    pytest.importorskip("pyarrow")
+    folder, model = data_folder / "occupancy", tmp_path / "model.treecrf"
+    words = ["--format", "csv", "--label", "Occupancy", "--model", model]
+    words += ["--drop", "date", "--drop", "sno"]
+    train = ["train", folder / "datatraining.txt", *words, *SMALL]
+    assert run(*train)[0] == 0
+    assert "features       5 (5 number)" in run("info", model)[1]
+    text = run("evaluate", folder / "datatest.txt", *words)[1]
+    assert float(text.split("accuracy")[1].split()[0]) > 0.9
+
+
+# What cannot be done
+
+
+def failed(result):
+    status, text, errors = result
+    assert (status, text) == (1, "")
+    assert errors.startswith("treecrf: ")
+    assert errors.count("\n") == 1
+    return errors
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
+def test_files_that_are_missing(command, model, run, tmp_path):
+    words = [*TABLE, *SMALL] if command == "train" else []
+    errors = failed(run(command, tmp_path / "none.csv", "--model", model, *words))
+    assert "none.csv: No such file or directory" in errors
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "info"])
+def test_models_that_are_missing_or_damaged(command, table, model, run):
+    words = [] if command == "info" else [table, "--model"]
+    assert "none: No such file or directory" in failed(run(command, *words, model.parent / "none"))
+    assert "data.csv: not a treecrf model" in failed(run(command, *words, table))
+    model.write_bytes(model.read_bytes()[:-5])
+    assert "the checksum is wrong" in failed(run(command, *words, model))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--label", "z"], "there is no column 'z'; there are: id, y, color, number"),
+        ([], "is a table: --label must name the column of the labels"),
+        (["--label", "color", "--group", "y"], "comes again; the rows of a group must follow each"),
+        ([*TABLE, "--set", "learningrate=1"], "did you mean 'learning_rate'?"),
+        ([*TABLE, "--set", "estimator=1"], "TreeCRF has no parameter 'estimator'"),
+        ([*TABLE, "--set", "learning_rate=-1"], "'learning_rate' parameter of TreeCRF must be"),
+        ([*TABLE, "--learner", "hmm", "--window", "1"], "HMMClassifier has no parameter 'window'"),
+        ([*TABLE, "--validation", "none.csv"], "none.csv: No such file or directory"),
+        ([*TABLE, "--format", "conll"], "--label is for tables with named columns"),
+    ],
+)
+def test_training_that_is_refused(words, message, table, run, tmp_path):
+    model = tmp_path / "other.treecrf"
+    assert message in failed(run("train", table, "--model", model, "--quiet", *words))
+    assert not model.exists()
+
+
+def test_models_that_cannot_be_written_are_refused_before_training(table, run, tmp_path):
+    words = ["train", table, *TABLE, "--quiet", "--model"]
+    assert "there is no folder" in failed(run(*words, tmp_path / "none" / "model"))
+    assert "the file cannot be written" in failed(run(*words, tmp_path))
+
+
+def test_columns_that_the_model_misses(table, model, run):
+    table.write_text(table.read_text().replace("color", "colour"))
+    errors = failed(run("predict", table, "--model", model))
+    assert "there is no column 'color'; there are: id, y, colour, number" in errors
+
+
+def test_evaluation_needs_labels(table, model, run):
+    errors = failed(run("evaluate", table, "--model", model))
+    assert "there are no labels; --label names their column" in errors
+
+
+ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b"9" * 25, b"\\"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_files_end_in_a_model_or_one_line(name, letters, tmp_path, data):
+    """Bytes are cut out, put in and repeated, at random places."""
+    options, path = options_of(name), tmp_path / f"data.{name}"
+    WRITERS[name](path, ([word[:4] for word in letters[0][:3]], [y[:4] for y in letters[1][:3]]))
+    content = path.read_bytes()
+    for _ in range(data.draw(st.integers(1, 3))):
+        first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+        middle = data.draw(st.sampled_from([*ODD, b"", content[first:last] * 2]))
+        content = content[:first] + middle + content[data.draw(st.sampled_from([first, last])) :]
+    path.write_bytes(content)
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        words = ["train", path, *options, "--model", tmp_path / "model.treecrf", *SMALL]
+        status = main([str(word) for word in words])
+    assert (status, errors.getvalue().count("\n")) in [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["bogus"],
+        ["train", "data.csv"],
+        ["train", "--model", "m"],
+        ["train", "data.csv", "--model", "m", "--window", "x"],
+        ["train", "data.csv", "--model", "m", "--window", "1,2,3"],
+        ["train", "data.csv", "--model", "m", "--set", "window"],
+        ["train", "data.csv", "--model", "m", "--jobs", "0"],
+        ["train", "data.csv", "--model", "m", "--learner", "svm"],
+        ["predict", "data.csv", "--model", "m", "--separator", "::"],
+        ["predict", "data.csv", "--model", "m", "--encoding", "utf-9"],
+        ["predict", "data.csv", "--model", "m", "--format", "json"],
+    ],
+)
+def test_words_that_make_no_command(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: python -m treecrf")
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["train", "--help"], ["demo", "--help"], ["--version"]]
+)
+def test_help(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 0
+    assert "treecrf" in capsys.readouterr().out
+
+
+def test_interruption(model, run, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(treecrf, "load", interrupt)
+    assert run("info", model) == (130, "", "treecrf: interrupted\n")
+
+
+# As a process of its own
+
+
+def process(*words, **options):
+    command = [sys.executable, "-m", "treecrf", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_the_module_is_a_command(model):
+    with process("info", model) as running:
+        text, errors = running.communicate()
+    assert (running.returncode, errors) == (0, b"")
+    assert text.startswith(b"class          TreeCRF\n")
+    with process("info", model.parent) as running:
+        text, errors = running.communicate()
+    assert (running.returncode, text) == (1, b"")
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_goes_away_is_no_error(table, model):
+    table.write_text("color,number\n" + "red,3\n" * 40_000)
+    with process("predict", table, "--model", model) as running:
+        assert running.stdout.readline() == b"prediction\n"
+        running.stdout.close()
+        errors = running.stderr.read()
+    assert (running.wait(), errors) == (141, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interrupted_training_leaves_no_model(table, tmp_path):
+    path = tmp_path / "late.treecrf"
+    words = ["train", table, *TABLE, "--model", path, "--max-iter", "1000000"]
+    with process(*words) as running:
+        assert running.stderr.readline().startswith(b"sequences: 24")
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        errors = running.stderr.read()
+    assert running.wait() == 130
+    assert errors.endswith(b"treecrf: interrupted\n")
+    assert not path.exists()

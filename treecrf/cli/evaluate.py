@@ -1,0 +1,74 @@
+"""``python -m treecrf evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+import numpy as np
+
+import treecrf
+from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
+from treecrf.cli.predict import predictions
+from treecrf.files import read_file
+from treecrf.metrics import (
+    sequence_accuracy_score,
+    span_classification_report,
+    token_accuracy_score,
+    token_classification_report,
+)
+
+DESCRIPTION = (
+    "Label the sequences of a file with a trained model and compare with the labels of the file: "
+    "accuracy, and precision, recall and F1 of each label. Where the labels are tags such as B-NP "
+    "and I-NP, also those of whole spans, which need seqeval."
+)
+TAG = re.compile("O|[BIES]-.+")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of this command."""
+    add = parser.add_argument
+    add("data", help="file with labels")
+    add("--model", required=True, metavar="FILE", help="model file that train has written")
+    add("--digits", type=int, default=4, metavar="N", help="decimal places (default: 4)")
+    add_jobs(parser)
+    add_reading(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read the model and the file, and print tables."""
+    model = with_settings(treecrf.load(options.model), n_jobs=options.jobs)
+    data = read_file(options.data, reading_of(options), input_of(model))
+    if data.labels is None:
+        raise ValueError(f"{options.data}: there are no labels; --label names their column")
+    predicted = [labels for labels, _ in predictions(model, data.sequences)]
+    digits = options.digits
+    print(f"sequences              {len(predicted):,}")
+    print(f"positions              {data.sequences.n_positions:,}")
+    print(f"accuracy               {token_accuracy_score(data.labels, predicted):.{digits}f}")
+    print(f"all right in sequence  {sequence_accuracy_score(data.labels, predicted):.{digits}f}")
+    print()
+    print(token_classification_report(data.labels, predicted, digits=digits))
+    if _are_tags([*data.labels, model.classes_]):
+        _print_spans(data.labels, predicted, digits)
+    return 0
+
+
+def _are_tags(labels: list[np.ndarray]) -> bool:
+    """Whether labels mark the positions of spans."""
+    found = set(np.unique(np.concatenate(labels)).tolist())
+    return all(isinstance(label, str) and TAG.fullmatch(label) for label in found) and any(
+        label.startswith("B-") for label in found
+    )
+
+
+def _print_spans(true: list[np.ndarray], predicted: list[np.ndarray], digits: int) -> None:
+    try:
+        report = span_classification_report(true, predicted, digits=digits)
+    except ImportError as error:
+        print(f"treecrf: no table of spans: {error}", file=sys.stderr)
+        return
+    print("spans")
+    print(report)

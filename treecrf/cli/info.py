@@ -1,0 +1,64 @@
+"""``python -m treecrf info``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+import treecrf
+from treecrf.classifier import SequenceClassifier
+from treecrf.sequences import KINDS
+
+DESCRIPTION = "Tell what a model file holds."
+MOST_LABELS = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of this command."""
+    parser.add_argument("model", help="model file that train has written")
+    parser.add_argument(
+        "--features",
+        type=int,
+        default=20,
+        metavar="N",
+        help="list so many features, the most important first (default: 20)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read the model and print what it is."""
+    model = treecrf.load(options.model)
+    for name, value in _description(model):
+        print(f"{name:<14} {value}")
+    print("parameters")
+    defaults = type(model)().get_params(deep=False)
+    for name, value in model.get_params(deep=False).items():
+        changed = "" if repr(value) == repr(defaults[name]) else f"  (default {defaults[name]!r})"
+        print(f"  {name} = {value!r}{changed}")
+    _print_features(model, options.features)
+    return 0
+
+
+def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
+    labels, kinds = model.classes_.tolist(), model._trained_on.kinds
+    shown = ", ".join(map(str, labels[:MOST_LABELS]))
+    counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
+    yield "class", type(model).__name__
+    yield "labels", f"{len(labels)}: {shown}" + (", ..." if len(labels) > MOST_LABELS else "")
+    yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
+    yield "trained on", model._trained_on.form
+    if hasattr(model, "n_iter_"):
+        yield "iterations", str(model.n_iter_)
+        yield "log-likelihood", f"{model.train_score_[-1]:.6f} of a training position"
+    if len(getattr(model, "validation_score_", ())):
+        yield "validation", f"{model.validation_score_[-1]:.6f} of a held-out position"
+
+
+def _print_features(model: SequenceClassifier, n: int) -> None:
+    if not hasattr(model, "feature_importances_"):
+        return
+    print("importance of features")
+    for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
+        print(f"  {model.feature_importances_[j]:.4f}  {model._trained_on.column(j)}")

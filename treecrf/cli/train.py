@@ -1,0 +1,128 @@
+"""``python -m treecrf train``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treecrf.classifier import SequenceClassifier
+from treecrf.cli.options import add_jobs, add_reading, reading_of, with_settings
+from treecrf.cli.parameters import LEARNERS, make_learner, parse_setting
+from treecrf.files import TABLES, FileData, ModelInput, Reading, format_of, read_file
+
+DESCRIPTION = (
+    "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) need "
+    "--label, and --group if they hold more than one sequence. Of CoNLL columns the last is the "
+    "label; CRFsuite's format and the sparse format of the papers hold labels too."
+)
+# Parameters that have an option of their own.
+NAMED = ("order", "window", "max_iter", "random_state")
+# Fewer different words are nothing to remark on.
+FEW_WORDS = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of this command."""
+    add = parser.add_argument
+    add("data", help="file to train on")
+    add("--model", required=True, metavar="FILE", help="model file to write")
+    add("--validation", metavar="FILE", help="held-out sequences, whose likelihood is followed")
+    add("--learner", choices=LEARNERS, default="crf", help="what to train (default: crf)")
+    add("--window", type=_window, metavar="N", help="positions seen on each side, or LEFT,RIGHT")
+    add("--order", type=int, metavar="N", help="previous labels that a label depends on")
+    add("--max-iter", type=int, metavar="N", help="boosting iterations")
+    add("--random-state", type=int, metavar="SEED", help="of all random choices")
+    add(
+        "--set",
+        type=parse_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="any parameter of the learner, such as --set learning_rate=0.2; may be given again",
+    )
+    add(
+        "--category",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="column of a table whose whole numbers are names, not quantities; may be given again",
+    )
+    add("--quiet", action="store_true", help="show no progress")
+    add_jobs(parser)
+    add_reading(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train and save."""
+    learner = _learner(options)
+    _check_writable(options.model)
+    reading = reading_of(options)
+    data = _labeled(options.data, reading, options.learner)
+    if not options.quiet:
+        _describe(data)
+    learner.fit(data.sequences, data.labels, *_validation(options, reading, learner, data))
+    # Threads and progress are no part of the model.
+    with_settings(learner, n_jobs=None, verbose=0).save(options.model)
+    return 0
+
+
+def _learner(options: argparse.Namespace) -> SequenceClassifier:
+    named = [(name, getattr(options, name)) for name in NAMED]
+    settings = [(name, value) for name, value in named if value is not None]
+    learner = make_learner(options.learner, [*settings, *options.settings])
+    return with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
+
+
+def _check_writable(model: str) -> None:
+    """Fail before the training and not after it."""
+    folder = Path(model).parent
+    if not folder.is_dir():
+        raise ValueError(f"{model}: there is no folder {folder}")
+    if Path(model).is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{model}: the file cannot be written")
+
+
+def _labeled(path: str, reading: Reading, learner: str) -> FileData:
+    if (reading.format or format_of(path)) in TABLES and reading.label is None:
+        raise ValueError(f"{path} is a table: --label must name the column of the labels")
+    data = read_file(path, reading)
+    return data.as_symbols() if learner == "hmm" else data
+
+
+def _describe(data: FileData) -> None:
+    s = data.sequences
+    sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
+    print(", ".join(f"{name}: {n:,}" for name, n in sizes.items()), file=sys.stderr)
+    for j, values in s.categories.items() if data.is_table else ():
+        if len(values) > max(s.n_positions / 2, FEW_WORDS):
+            print(
+                f"column {s.names[j]!r} holds {len(values):,} different words and will tell "
+                "little; --drop leaves it out",
+                file=sys.stderr,
+            )
+
+
+def _validation(
+    options: argparse.Namespace, reading: Reading, learner: SequenceClassifier, data: FileData
+) -> tuple:
+    """Held-out sequences and labels for `fit`, read as the training data have been."""
+    if options.validation is None:
+        return ()
+    if "validation_fraction" not in learner.get_params():
+        raise ValueError(f"--validation: {type(learner).__name__} has no use for it")
+    expected = ModelInput(data.sequences.like, np.unique(np.concatenate(data.labels)))
+    held_out = read_file(options.validation, reading, expected)
+    return held_out.sequences, held_out.labels
+
+
+def _window(text: str) -> Any:
+    sides = text.split(",")
+    if len(sides) > 2 or not all(side.strip().isdecimal() for side in sides):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected N, or LEFT,RIGHT")
+    return int(text) if len(sides) == 1 else tuple(map(int, sides))

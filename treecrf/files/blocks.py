@@ -1,0 +1,166 @@
+"""CSV and Parquet files block by block, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+# Parsed text takes several times its size. A block of text must hold more than the longest row.
+BLOCK_BYTES = 1 << 18
+LINES_IN_BLOCK = 32
+BLOCK_ROWS = 1 << 14
+PARQUET_BUFFER = 1 << 16
+# Of an error of the parser, which quotes whole rows.
+MOST_CHARACTERS = 200
+
+
+def import_pyarrow() -> ModuleType:
+    """The library that parses tables.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to.
+    """
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError('tables are read with pyarrow: pip install "treecrf[cli]"') from error
+    return pyarrow
+
+
+class TableFile(ABC):
+    """A table that can be read more than once.
+
+    Parameters
+    ----------
+    path : str
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns.
+    is_text : bool
+        Whether all values are text, whatever they mean.
+    first_row : int
+        What messages call the first row of values.
+    """
+
+    is_text: bool
+    first_row: int
+
+    def __init__(self, path: str):
+        self.path = path
+        self.pa = import_pyarrow()
+        # pyarrow's own errors of files that are missing or forbidden are long.
+        open(path, "rb").close()
+        with self.problems():
+            self.names = self._read_names()
+        name, n = Counter(self.names).most_common(1)[0]
+        if n > 1:
+            raise ValueError(f"{path}: more than one column is called {name!r}")
+
+    @abstractmethod
+    def _read_names(self) -> list[str]:
+        """Names of the columns as they stand in the file."""
+
+    @abstractmethod
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Record batches of some columns."""
+
+    def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Some columns of a few rows at a time, pyarrow arrays by name."""
+        with self.problems():
+            for batch in self._batches(names):
+                if batch.num_rows:
+                    yield {name: batch.column(name) for name in names}
+
+    @contextlib.contextmanager
+    def problems(self) -> Iterator[None]:
+        """Name the file in errors."""
+        try:
+            yield
+        except self.pa.ArrowException as error:
+            raise ValueError(f"{self.path}: {_in_short(error)}") from None
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
+        except OSError as error:
+            raise OSError(f"{self.path}: {_in_short(error)}") from None
+
+
+def _in_short(error: Exception) -> str:
+    if "straddling" in str(error):
+        return "a row is too long; is a quotation mark missing?"
+    text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
+
+
+class CsvFile(TableFile):
+    """A CSV file, whose values are all text."""
+
+    is_text = True
+    first_row = 2
+
+    def __init__(self, path: str, separator: str = ",", encoding: str = "utf-8"):
+        self.separator = separator
+        self.encoding = encoding
+        super().__init__(path)
+
+    def _read_names(self) -> list[str]:
+        self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * self._first_line_bytes())
+        with self._open() as reader:
+            return reader.schema.names
+
+    def _first_line_bytes(self) -> int:
+        n = 0
+        with self.pa.input_stream(self.path, compression="detect") as file:
+            while part := file.read(BLOCK_BYTES):
+                end = part.find(b"\n")
+                if end >= 0:
+                    return n + end
+                n += len(part)
+        return n
+
+    def _open(self, names: Sequence[str] | None = None) -> Any:
+        csv = self.pa.csv
+        reading = csv.ReadOptions(
+            use_threads=False, block_size=self.block_bytes, encoding=self.encoding
+        )
+        parsing = csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        types = None if names is None else dict.fromkeys(names, self.pa.string())
+        converting = csv.ConvertOptions(
+            strings_can_be_null=False, include_columns=names, column_types=types
+        )
+        # The default allocator keeps many blocks.
+        pool = self.pa.system_memory_pool()
+        return csv.open_csv(self.path, reading, parsing, converting, memory_pool=pool)
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        with self._open(names) as reader:
+            yield from reader
+
+
+class ParquetFile(TableFile):
+    """A Parquet file, whose columns have types."""
+
+    is_text = False
+    first_row = 1
+
+    def _open(self) -> Any:
+        # By default whole groups of rows, which are often whole files, are read ahead.
+        return self.pa.parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False)
+
+    def _read_names(self) -> list[str]:
+        with self._open() as file:
+            return file.schema_arrow.names
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        with self._open() as file:
+            yield from file.iter_batches(BLOCK_ROWS, columns=list(names), use_threads=False)

@@ -1,0 +1,63 @@
+"""A table on disk, in a temporary file: written row after row, read from any row."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class Spool:
+    """Rows of columns of several types, which take memory only while they are read.
+
+    Parameters
+    ----------
+    types : sequence of dtype
+        Of each column.
+
+    Attributes
+    ----------
+    ranks : dict
+        For columns whose values are codes, what stands for each code.
+    """
+
+    def __init__(self, types: Sequence[np.dtype]):
+        self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
+        self.ranks: dict[int, np.ndarray] = {}
+        self.n_rows = 0
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+
+    def append(self, columns: Sequence[np.ndarray]) -> None:
+        """Write rows at the end."""
+        records = np.empty(len(columns[0]), dtype=self.dtype)
+        for name, column in zip(self.dtype.names, columns, strict=True):
+            records[name] = column
+        self._file.seek(0, 2)
+        self._file.write(records.data)
+        self.n_rows += len(records)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Some rows as floats, shape (n_rows, n_columns)."""
+        records = self._slice(rows) if isinstance(rows, slice) else self._chosen(rows)
+        table = np.empty((len(records), len(self.dtype)), order="F")
+        for j, name in enumerate(self.dtype.names):
+            values = records[name]
+            table[:, j] = self.ranks[j][values] if j in self.ranks else values
+        return table
+
+    def _slice(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(self.n_rows)
+        records = np.empty(max(0, stop - start), dtype=self.dtype)
+        self._file.seek(start * self.dtype.itemsize)
+        self._file.readinto(records.view(np.uint8))
+        return records
+
+    def _chosen(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in any order, read in runs of neighbors."""
+        wanted, places = np.unique(rows, return_inverse=True)
+        ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
+        runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]
+        return np.concatenate(runs)[places]
