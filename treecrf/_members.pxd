@@ -36,7 +36,7 @@ cdef inline double value_of_part(double value, uint32_t weight) noexcept nogil:
 
 cdef class RowSets:
     cdef RowSet *sets
-    cdef bint failed
+    cdef bint failed, weighs
     cdef Py_ssize_t n_words, n_sets, most_sets
     cdef RowSet nothing
     cdef int32_t *rows                      # scratch
@@ -47,7 +47,7 @@ cdef class RowSets:
     cdef const double *n_examples           # of a row of each depth
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
-                    const double[::1] position_weights) noexcept nogil
+                    const double[::1] position_weights, bint weighs) noexcept nogil
     cdef int32_t take(self) noexcept nogil
     cdef void weigh(self, RowSet *rows) noexcept nogil
     cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil

@@ -59,7 +59,7 @@ cdef class RowSets:
         free(self.nothing.fractions)
 
     cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
-                    const double[::1] position_weights) noexcept nogil:
+                    const double[::1] position_weights, bint weighs) noexcept nogil:
         """Forget all sets.
 
         Parameters
@@ -67,7 +67,10 @@ cdef class RowSets:
         rows_of_depth : (order + 1, n_words)
         position_weights : (n_positions,) or None
             1 by default.
+        weighs : bool
+            Whether weights of sets are wanted.
         """
+        self.weighs = weighs
         self.rows_of_depth = rows_of_depth
         self.position_weights = position_weights
         self.n_sets = 0
@@ -84,10 +87,12 @@ cdef class RowSets:
         return <int32_t> (self.n_sets - 1)
 
     cdef void weigh(self, RowSet *rows) noexcept nogil:
-        """Find a set's weight."""
+        """Find a set's weight, if weights are wanted."""
         cdef Py_ssize_t i
         cdef const Fraction *fractions = rows.fractions
         cdef double weight = 0.0
+        if not self.weighs:
+            return
         for i in range(rows.n_fractions):
             weight += fractions[i].weight * self._weight_of(fractions[i].row)
         rows.weight = weight / WHOLE + self._weigh_whole(rows)
@@ -203,7 +208,8 @@ cdef class RowSets:
         for i in range(n):
             to_passed[i] = Fraction(self.rows[i], share)
             to_failed[i] = Fraction(self.rows[i], WHOLE - share)
-            moved += self._weight_of(self.rows[i])
+            if self.weighs:
+                moved += self._weight_of(self.rows[i])
         passed.n_fractions += n * (share > 0)
         failed.n_fractions += n * (share < WHOLE)
         return moved * share / WHOLE
@@ -224,7 +230,8 @@ cdef class RowSets:
             to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
             n_passed += weight > 0
             n_failed += weight < fractions[i].weight
-            moved += weight * self._weight_of(fractions[i].row)
+            if self.weighs:
+                moved += weight * self._weight_of(fractions[i].row)
         passed.n_fractions = n_passed
         failed.n_fractions = n_failed
         return moved / WHOLE

@@ -81,6 +81,7 @@ cdef struct Contexts:
     double *n_members               # number of contexts of the set at each depth
     bint one_context                # then no test of a previous label is left
     bint one_a_depth                # at most one context of the set at each depth
+    bint is_one                     # one context of the set at full depth
     Py_ssize_t last_context         # the last context of full depth in the set
 
 
@@ -399,7 +400,8 @@ cdef class TreeGrower:
         cdef Contexts *contexts
         cdef RowSet *rows
         self.n_open = self.n_free = self.n_context_sets = 0
-        self.row_sets.begin(self.rows_of_depth, self.position_weights)
+        # Without curvature, examples weigh as their positions: sums of weights tell the shares.
+        self.row_sets.begin(self.rows_of_depth, self.position_weights, self.curvature is not None)
         for _ in range(N_SCRATCH_SETS):
             self.row_sets.take()
         for i in range(self.n_slots):
@@ -569,7 +571,10 @@ cdef class TreeGrower:
         else:
             missing.n_whole = missing.n_fractions = 0
             self.row_sets.part(failed, passed)
-        parent.share = passed.weight / (passed.weight + failed.weight)
+        if self.row_sets.weighs:
+            parent.share = passed.weight / (passed.weight + failed.weight)
+        else:
+            parent.share = parent.true_weight / self._answering_weight(parent)
 
     cdef void _divide_rows_by_label(self, Node *parent, Node *true_node,
                                     Node *false_node) noexcept nogil:
@@ -579,6 +584,11 @@ cdef class TreeGrower:
         bytes_equal(&self.labels[label_test // (self.n_labels + 1), 0], self.n_words, 255,
                     label_test % (self.n_labels + 1), self._rows_of(true_node).whole)
         self.row_sets.part(self._rows_of(false_node), self._rows_of(true_node))
+
+    cdef double _answering_weight(self, const Node *node) noexcept nogil:
+        """Weight of the examples of a node that answer its test."""
+        cdef int64_t missing = self._missing_bin(node)
+        return node.weight - (self.slots[node.slot][2 * missing + 1] if missing >= 0 else 0.0)
 
     cdef void _repeat(self, uint64_t *rows) noexcept nogil:
         """Let the first plane's bits be those of all."""
@@ -633,14 +643,17 @@ cdef class TreeGrower:
         """List the rows and positions of a node."""
         cdef Py_ssize_t i
         cdef const RowSet *members = self._rows_of(node)
-        cdef const int32_t *rows = self.rows
+        cdef int32_t *rows = self.rows
         cdef int32_t *positions = self.positions
         cdef const int32_t *position_of_row = &self.position_of_row[0]
         self.n_members = members.n_whole + members.n_fractions
         list_bits(members.whole, self.n_words, self.rows)
+        for i in range(members.n_whole):
+            positions[i] = position_of_row[rows[i]]
+        rows += members.n_whole
+        positions += members.n_whole
         for i in range(members.n_fractions):
-            self.rows[members.n_whole + i] = members.fractions[i].row
-        for i in range(self.n_members):
+            rows[i] = members.fractions[i].row
             positions[i] = position_of_row[rows[i]]
         if self.n_planes > 1:
             for i in range(self.n_members):
@@ -700,7 +713,7 @@ cdef class TreeGrower:
         cdef const double *column = table + contexts.last_context
         cdef Py_ssize_t i, n_contexts = self.n_contexts
         cdef uint8_t depth, order = <uint8_t> self.order
-        cdef bint is_one = contexts.n_members[order] == 1.0
+        cdef bint is_one = contexts.is_one
         for i in range(n):
             depth = depths[positions[i]]
             if is_one and depth == order:
@@ -734,6 +747,7 @@ cdef class TreeGrower:
         contexts.one_a_depth = True
         for e in range(self.order + 1):
             contexts.one_a_depth = contexts.one_a_depth and contexts.n_members[e] < 2.0
+        contexts.is_one = contexts.n_members[self.order] == 1.0
         for e in range(self.n_contexts):
             if contexts.members[e]:
                 contexts.last_context = e
@@ -1096,27 +1110,26 @@ cdef class TreeGrower:
         """Add a leaf's value to the scores of its members, to each its part."""
         cdef const Contexts *contexts = &self.context_sets[leaf.contexts]
         cdef const RowSet *members = self._rows_of(leaf)
-        cdef double whole_value = self._leaf_value(leaf), value = whole_value
-        cdef Py_ssize_t i
-        cdef int32_t position
-        cdef uint8_t depth
-        cdef const int32_t *positions = self.positions
-        cdef const uint8_t *depths = &self.depth[0]
+        cdef double value = self._leaf_value(leaf)
         cdef double *table = &scores[0, 0]
-        cdef Py_ssize_t n_contexts = self.n_contexts, last = contexts.last_context
-        cdef bint is_one = contexts.n_members[self.order] == 1.0
-        cdef uint8_t order = <uint8_t> self.order
-        self._list_members(leaf)
-        for i in range(self.n_members):
-            position = positions[i]
-            depth = depths[position]
-            if i >= members.n_whole:
-                value = value_of_part(whole_value, members.fractions[i - members.n_whole].weight)
-            if is_one and depth == order:
-                table[position * n_contexts + last] += value
-                continue
-            add_scaled(table + position * n_contexts,
-                       contexts.members + self.depth_starts[depth], value,
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef Py_ssize_t i
+        list_bits(members.whole, self.n_words, self.rows)
+        for i in range(members.n_whole):
+            self._add_value(contexts, position_of_row[self.rows[i]], value, table)
+        for i in range(members.n_fractions):
+            self._add_value(contexts, position_of_row[members.fractions[i].row],
+                            value_of_part(value, members.fractions[i].weight), table)
+
+    cdef inline void _add_value(self, const Contexts *contexts, Py_ssize_t position, double value,
+                                double *table) noexcept nogil:
+        """Add to the scores of a position in the contexts of a set."""
+        cdef uint8_t depth = self.depth[position]
+        cdef double *scores = table + position * self.n_contexts
+        if depth == self.order and contexts.is_one:
+            scores[contexts.last_context] += value
+        else:
+            add_scaled(scores, contexts.members + self.depth_starts[depth], value,
                        self._n_contexts_at(depth))
 
 
