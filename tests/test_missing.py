@@ -10,12 +10,12 @@ from test_evaluate import PLAIN_GROWTH, RandomObjective, Trained
 from test_tree import LENGTHS, WINDOWS, Planes, Positions, Setting
 
 import treecrf.encoding
-from treecrf import TreeCRF, _beam
+from treecrf import TreeCRF, _beam, io, load
 from treecrf._context_scores import ArrayScores
 from treecrf.boosting import Booster, Growth, _leave_room
 from treecrf.columns import BOOLEAN
 from treecrf.context_scores import Remembered
-from treecrf.forest import Forest
+from treecrf.forest import LABEL, Forest
 from treecrf.sequences import ListedSequences
 from treecrf.threads import Threads
 
@@ -304,3 +304,47 @@ def test_room_for_parts():
         parts = rng.integers(1, 2**16, size)
         exact = sum(int(v * 2**32) * int(p) for v, p in zip(rounded, parts, strict=True))
         assert (rounded * (parts / 2**16)).sum() * 2.0**48 == exact
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """File of a model with surrogates."""
+    path = tmp_path_factory.mktemp("saved") / "model.treecrf"
+    X, y = gapped_task()
+    crf = TreeCRF(missing="surrogate", window=1, max_iter=3, l2_regularization=1.0).fit(X, y)
+    assert len(crf._forest.pack()["reversed"])
+    crf.save(path)
+    for one, other in zip(crf.predict_proba(X), load(path).predict_proba(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("share", lambda v: v * 0 + 2.0),
+        ("share", lambda v: v - 1.0),
+        ("share", lambda v: v * np.nan),
+        ("share", lambda v: v.astype(np.float32)),
+        ("share", lambda v: v[1:]),
+        ("n_surrogates", lambda v: v + 1),
+        ("n_surrogates", lambda v: np.append(v[:-2], [-1, v[-2:].sum() + 1]).astype(np.int32)),
+        ("n_surrogates", lambda v: v.astype(float)),
+        ("surrogate_column", lambda v: v * 0 + 2),
+        ("surrogate_column", lambda v: v * 0 + LABEL),
+        ("surrogate_offset", lambda v: v * 0 + 2),
+        ("surrogate_offset", lambda v: v * 0 - 2),
+        ("surrogate_value", lambda v: v * 0 + 9),
+        ("surrogate_value", lambda v: v * 0 - 1),
+        ("surrogate_value", lambda v: v[1:]),
+        ("reversed", lambda v: v.astype(float)),
+        ("reversed", lambda v: v[1:]),
+    ],
+)
+def test_saved_numbers_that_lead_outside_the_model(name, change, saved, tmp_path):
+    values, arrays = io.read(saved)
+    arrays[f"forest.{name}"] = change(arrays[f"forest.{name}"])
+    path = tmp_path / "changed.treecrf"
+    io.write(path, values, arrays)
+    with pytest.raises(io.ModelFileError):
+        load(path)

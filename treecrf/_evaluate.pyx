@@ -320,7 +320,7 @@ cdef class Evaluator:
         if block.size & 63:
             block.sets[block.n_words - 1] = (<uint64_t> 1 << (block.size & 63)) - 1
         block.set_of[0] = block.sets
-        block.n_parts = block.n_parts_of[0] = 0
+        block.n_parts = block.parts_of[0] = block.n_parts_of[0] = 0
         block.contexts_of[0] = 0
         memset(block.members, 1, self.n_extended)
 

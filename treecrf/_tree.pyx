@@ -13,8 +13,13 @@ Where a position has only a few contexts of its own (the true one, or those in a
 are *planes* of rows instead: plane after plane, every row has at most one example, whose previous
 labels are codes that histograms count and tests read like those of the window.
 
-All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``). Their sums are
-exact, do not depend on the order of summation, and a histogram may be had by subtraction.
+A test is judged by the examples that answer it; those that miss its value have a bin of their own.
+They go to both children with a part of their weight (see ``_members``), or follow other tests to one
+(see ``_surrogates``).
+
+All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or where rows are
+parted of a number that leaves room for parts. Their sums are exact, do not depend on the order of
+summation, and a histogram may be had by subtraction.
 """
 
 import numpy as np
@@ -310,7 +315,9 @@ cdef class TreeGrower:
 
         Parameters
         ----------
-        targets : (n_positions, n_contexts), multiples of 2**-32
+        targets : (n_positions, n_contexts)
+            Multiples of 2**-32; where missing values part rows, sums of targets, curvature and
+            ``position_weights``, each, times 2**-16 must be exact.
         curvature : (n_positions, n_contexts) or None
             Weights of the examples in second-order boosting; without it an example weighs as its
             position.
