@@ -1,0 +1,114 @@
+"""
+A room whose sensors drop out
+=============================
+
+Is someone in the room? Four sensors measure its air and light every minute (Candanedo and Feldheim
+2016; :doc:`/guide/datasets`). The label of a minute depends on the minutes around it, and on
+whether someone was there a minute ago. Sensors fail, here by design: what happens to the
+predictions when one after another falls silent for an hour or two?
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from treecrf import TreeCRF
+from treecrf.datasets import fetch_occupancy
+
+# %%
+# From data frames to a model
+# ---------------------------
+# Each sequence is a data frame: a week to train on, two other stretches of time to test.
+
+train = fetch_occupancy(as_frame=True)
+test = fetch_occupancy(subset="test", as_frame=True)
+train.data[0].head(3)
+
+# %%
+crf = TreeCRF(window=2, max_leaf_nodes=10, max_iter=50)
+crf.fit(train.data, train.target)
+print(f"right: {crf.score(test.data, test.target):.1%} of {sum(map(len, test.target))} minutes")
+
+# %%
+# Sensors drop out
+# ----------------
+# Each sensor fails now and then for one or two hours, and all that it measures is missing then:
+# that of humidity takes the ratio of the masses with it. Nothing else has to be done than to leave
+# ``NaN`` where nothing was measured. The same happens to the training data; the model has to learn
+# from what there is.
+
+SENSORS = {
+    "thermometer": ["Temperature"],
+    "hygrometer": ["Humidity", "HumidityRatio"],
+    "photometer": ["Light"],
+    "CO2 sensor": ["CO2"],
+}
+
+
+def drop_out(frames, share, seed):
+    """Copies of data frames in which each sensor is silent for a share of the time."""
+    rng = np.random.default_rng(seed)
+    damaged = []
+    for frame in frames:
+        frame = frame.copy()
+        for columns in SENSORS.values():
+            silent = np.zeros(len(frame), dtype=bool)
+            while silent.mean() < share:
+                start = rng.integers(len(frame))
+                silent[start : start + rng.integers(60, 120)] = True
+            frame.loc[silent, columns] = np.nan
+        damaged.append(frame)
+    return damaged
+
+
+# %%
+# Beside TreeCRF with its four ways to handle missing values (:doc:`/guide/missing_values`) stands a
+# model that knows missing values too, but labels each row by itself.
+
+METHODS = ("weighting", "surrogate", "impute", "indicator")
+SHARES = (0.0, 0.2, 0.4)
+truth = np.concatenate(test.target)
+accuracy = {name: [] for name in ("rows alone", *METHODS)}
+for share in SHARES:
+    X, X_test = drop_out(train.data, share, seed=0), drop_out(test.data, share, seed=1)
+    rows = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(X[0], train.target[0])
+    predicted = np.concatenate([rows.predict(frame) for frame in X_test])
+    accuracy["rows alone"].append(np.mean(predicted == truth))
+    for method in METHODS:
+        crf.set_params(missing=method).fit(X, train.target)
+        accuracy[method].append(crf.score(X_test, test.target))
+
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+for name, shares in accuracy.items():
+    ax.plot([100 * share for share in SHARES], [100 * right for right in shares], "o-", label=name)
+ax.set(xlabel="time that each sensor is silent, %", ylabel="minutes labeled right, %")
+_ = ax.legend()
+
+# %%
+# A day of the second test sequence
+# ---------------------------------
+# The probability that someone is there, with all sensors silent for 40 % of the time each. Gray is
+# what is missing, the band at the top the truth.
+
+day = slice(0, 24 * 60)
+probability = crf.predict_proba(X_test)[1][day, 1]
+missing = X_test[1][day].isna()
+hours = np.arange(len(probability)) / 60
+
+fig, (above, below) = plt.subplots(
+    2, sharex=True, figsize=(8, 4), height_ratios=[2, 1], layout="constrained"
+)
+above.fill_between(hours, 1.05, 1.12, where=test.target[1][day] == 1, color="tab:green", lw=0)
+above.plot(hours, probability)
+above.set(ylabel="P(someone is there)", ylim=(-0.05, 1.15))
+names = [columns[0] for columns in SENSORS.values()]
+below.imshow(
+    missing[names].T,
+    aspect="auto",
+    cmap="Greys",
+    vmax=2,
+    extent=(0, hours[-1], 4, 0),
+    interpolation="none",
+)
+below.set(xlabel="hours since the start", yticks=np.arange(4) + 0.5, yticklabels=SENSORS)
+plt.show()
