@@ -14,8 +14,8 @@ are *planes* of rows instead: plane after plane, every row has at most one examp
 labels are codes that histograms count and tests read like those of the window.
 
 A test is judged by the examples that answer it; those that miss its value have a bin of their own.
-They go to both children with a part of their weight (see ``_members``), or follow other tests to one
-(see ``_surrogates``).
+They go to both children with a part of their weight (see ``_members``), or where other tests send
+them (see ``_surrogates``).
 
 All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or where rows are
 parted of a number that leaves room for parts. Their sums are exact, do not depend on the order of
