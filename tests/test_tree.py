@@ -46,6 +46,11 @@ class Setting:
     unit: float = 2.0**-32  # of targets and curvature
     missing: str = "weighting"
 
+    @property
+    def fewest(self):
+        """Examples that must be on each side: 1 asks for no more than a part of one."""
+        return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
+
 
 class Positions:
     """Encoded positions, and the truth of every window test at them from the raw input."""
@@ -73,9 +78,7 @@ class Positions:
     def grower(self, n_planes=0):
         setting = self.setting
         uncounted = setting.second_order or setting.weighted
-        # A part of an example is not enough; whole ones need no counting.
-        is_free = setting.min_samples_leaf == 1 and not self.table.has_missing
-        fewest = 0 if uncounted and is_free else setting.min_samples_leaf
+        fewest = setting.fewest
         return _tree.TreeGrower(
             self.encoded,
             self.table,
@@ -123,7 +126,7 @@ class Positions:
             max_leaf_nodes=setting.max_leaf_nodes,
             l2=setting.l2,
             min_gain=setting.min_gain,
-            min_samples_leaf=setting.min_samples_leaf,
+            min_samples_leaf=setting.fewest,
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=(weights > 0)[:, np.newaxis] * every,
@@ -252,7 +255,7 @@ class Planes:
             (curvature if setting.second_order else weights)[:, None],
             max_leaf_nodes=setting.max_leaf_nodes,
             l2=setting.l2,
-            min_samples_leaf=setting.min_samples_leaf,
+            min_samples_leaf=setting.fewest,
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=np.ones((n, 1)),

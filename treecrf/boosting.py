@@ -117,9 +117,8 @@ class Booster:
         curved = np.isfinite(growth.max_leaf_value)
         # Weights count examples unless something else is in them.
         uncounted = curved or self.weighted or growth.subsample < 1
-        # One example is on each side anyway, unless there are parts of them.
-        is_free = growth.min_samples_leaf == 1 and not self.in_parts
-        fewest = 0 if uncounted and is_free else growth.min_samples_leaf
+        # An example, or where values are missing a part of one, is on each side anyway.
+        fewest = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
         n_examples = max(2, self.scores[0].size)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
