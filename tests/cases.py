@@ -145,6 +145,4 @@ def _gapped_table(kind: str, rng: np.random.Generator, length: int, new: bool) -
         for j, k in enumerate(kinds)
     ]
     table = np.stack(columns, axis=1) * 1.0
-    # Absent values look like those beyond the ends where a category is stored in codes.
-    may_lack = [sizes.get(j, 7) == 7 for j in range(len(kinds))] if "sparse" in kind else 0
-    return table * (rng.random(table.shape) >= np.multiply(may_lack, 0.5))
+    return table * (rng.random(table.shape) >= 0.5 * ("sparse" in kind))

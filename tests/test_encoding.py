@@ -399,3 +399,35 @@ def test_columns_with_gaps_are_not_bundled():
     assert np.flatnonzero(plan.storage != CODES).tolist() == [2]
     assert (plan.n_ids, plan.missing_ids[2], plan.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
     assert np.bincount(encoded.list_ids).tolist() == [np.nansum(indicators[:, 2]), 1]
+
+
+# Absent values
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[{"a": "x"}, {}, {"a": "y"}, {}], [{}]],
+        [[{"a": "x", "b": 1}, {"b": 2}, {"a": "y", "b": 3}, {"b": 1}], [{"b": 1}]],
+    ],
+)
+def test_absent_categories_are_not_beyond_the_end(X):
+    """A model that knows the ends alone cannot tell the positions between them apart."""
+    y = [["first", "second", "third", "last"], ["last"]]
+    crf = TreeCRF(window=1, order=0, max_iter=5, l2_regularization=0.1).fit(X, y)
+    encoder = crf._encoder
+    encoded = encoder.encode(as_sequences(X, encoder.trained_on))
+    table = number_tests(encoder)
+    ends = [t for t in range(table.n_bins) if table.columns[t] == -1]
+    assert [table.offsets[t] for t in ends] == [-1, 1]
+    rows = encoded.row_of_position
+    found = [(encoded.codes[rows + table.offsets[t], table.slots[t]] == table.lows[t]).tolist()
+             for t in ends]  # fmt: skip
+    assert found == [[True, False, False, False, True], [False, False, False, True, True]]
+
+
+def test_letters_that_indicators_tell_are_not_beyond_the_end():
+    crf = TreeCRF(window=1, missing="indicator", max_iter=2).fit([["a", None, "b"]], ["xyx"])
+    encoder = crf._encoder
+    codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.trained_on)).codes
+    assert codes[:, 0].tolist() == [0, 1, 1, 1, 0]

@@ -206,7 +206,7 @@ class Encoder:
         coded = np.flatnonzero(in_codes)
         coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
         n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded]
-        if self._has_boundary_code():
+        if self.has_boundary_code():
             n_codes = np.append(2, n_codes)
         slots = np.zeros(len(columns), dtype=np.int32)
         slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
@@ -236,9 +236,13 @@ class Encoder:
         n_tests = self.columns.n_tests
         return self.columns.is_category & (n_tests > 0) & (n_tests <= MOST_CODES)
 
-    def _has_boundary_code(self) -> bool:
-        """Whether a code column of its own tells the boundary."""
-        return any(self.window) and not self._fit_codes().any()
+    def has_boundary_code(self) -> bool:
+        """Whether a code column of its own tells the boundary.
+
+        The code of symbols does, for none is ever absent.
+        """
+        of_symbols = self.form == "symbols" and self.filling is None and self._fit_codes().any()
+        return any(self.window) and not of_symbols
 
     @property
     def trained_on(self) -> Trained:
@@ -260,7 +264,7 @@ class Encoder:
         n_rows = sequences.n_positions + gap * (sequences.n_sequences - 1) + sum(self.window)
         codes = np.zeros((n_rows, len(self.plan.n_codes)), dtype=np.uint8)
         bits = np.zeros((n_rows, -(-self.plan.n_bits // 8)), dtype=np.uint8)
-        if self._has_boundary_code():
+        if self.has_boundary_code():
             codes[rows, 0] = 1
         lists = []
         for start, stop, piece in sequences.pieces():

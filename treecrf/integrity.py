@@ -93,8 +93,8 @@ def _check_slots(encoder: Encoder) -> None:
     listed = plan.storage == LISTS
     n_ids = n_tests + (~is_category & ~encoder.has_one_id())
     _require((plan.slots[listed] + n_ids[listed] <= plan.n_ids).all(), "plan")
-    boundary = any(encoder.window) and not is_category[coded].any()
-    _require(not boundary or (len(plan.n_codes) > 0 and not (plan.slots[coded] == 0).any()), "plan")
+    has_boundary = len(plan.n_codes) > 0 and not (plan.slots[coded] == 0).any()
+    _require(has_boundary or not encoder.has_boundary_code(), "plan")
 
 
 def check_hidden_markov(
