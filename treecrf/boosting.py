@@ -99,7 +99,7 @@ class Booster:
         self.scores = self._start(encoder, encoded, plan)
         self.weighted = bool((position_weights != 1).any())
         if self.in_parts and self.weighted:
-            _leave_room(self.position_weights, self.scores[0].size // encoded.n_positions + 1)
+            leave_room(self.position_weights, self.scores[0].size // encoded.n_positions + 1)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
         self._grow = self._grow_product if objective.given is None else self._grow_given
@@ -190,7 +190,7 @@ class Booster:
         for d in range(0 if self.n_planes else order):
             values[:, depth == d, n_labels**d :] = 0.0  # no examples
         for of_class in values:
-            _leave_room(of_class)
+            leave_room(of_class)
 
     def value(self) -> float:
         """Mean log-likelihood of a position under the trees there are."""
@@ -250,7 +250,7 @@ def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
 
 
-def _leave_room(values: np.ndarray, times: int = 1) -> None:
+def leave_room(values: np.ndarray, times: int = 1) -> None:
     """Round values in place, so that so many times their sum has room for parts of them."""
     _, exponent = math.frexp(times * np.abs(values).sum())
     unit = 2.0 ** -min(32, MOST_BITS - exponent)

@@ -1,0 +1,113 @@
+"""How the labels respond to one more feature: likelihood, slope and best effect."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit, log_expit, logsumexp
+
+# A feature that tells everything would have an infinite effect.
+MOST_EFFECT = 40.0
+RIDGE = 1e-4
+MOST_NEWTON_STEPS = 10
+ENOUGH = 1e-8
+# Stands for infinity where a label is forbidden, or all others are.
+CERTAIN = 700.0
+
+
+class Response(Protocol):
+    """The labels as a function of a feature Q, whose effect adds to scores: intercept + slope Q."""
+
+    def start(self, slope: float) -> np.ndarray:
+        """The effect to begin with."""
+
+    def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
+        """Mean log-likelihood of a position."""
+
+    def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Derivative of the log-likelihood by the feature, at each position."""
+
+    def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """The effect of the greatest likelihood, from another one on."""
+
+
+class OneLabel:
+    """The feature adds to the score of one label: logistic regression on it, the rest being fixed.
+
+    Parameters
+    ----------
+    scores : float64 array (n_labels, n_positions)
+        Scores after the true labels before each position.
+    codes : int array (n_positions,)
+        True labels.
+    label : int
+    weights : float64 array (n_positions,)
+    """
+
+    def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
+        others = np.delete(scores, label, axis=0)
+        with np.errstate(invalid="ignore"):
+            logits = scores[label] - logsumexp(others, axis=0)
+        self.logits = np.clip(logits, -CERTAIN, CERTAIN)
+        self.is_label = codes == label
+        self.weights = weights
+        self.n_labels = len(scores)
+        self.label = label
+        # What the probabilities of the other labels add, given that it is one of them.
+        among = scores[codes, np.arange(len(codes))] - logsumexp(others, axis=0)
+        self.rest = float((weights * np.where(self.is_label, 0.0, among)).sum())
+
+    def start(self, slope: float) -> np.ndarray:
+        """No intercept and the given slope."""
+        return np.array([0.0, slope])
+
+    def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
+        """Mean log-likelihood of a position."""
+        logits = self._logits(effect, feature)
+        log_p = log_expit(np.where(self.is_label, logits, -logits))
+        return float((self.weights * log_p).sum() + self.rest) / len(log_p)
+
+    def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Derivative of the log-likelihood by the feature, at each position."""
+        return effect[1] * self._residuals(effect, feature)
+
+    def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Newton's method, with a ridge and a bound on the slope."""
+        design = np.stack([np.ones_like(feature), feature])
+        for _ in range(MOST_NEWTON_STEPS):
+            residuals = self._residuals(effect, feature)
+            p = expit(self._logits(effect, feature))
+            hessian = (design * (self.weights * p * (1 - p))) @ design.T / len(p)
+            gradient = design @ residuals / len(p) - RIDGE * effect
+            step = np.linalg.solve(hessian + RIDGE * np.eye(2), gradient)
+            after = self._better(effect, step, feature)
+            change, effect = np.abs(after - effect).max(), after
+            if change < ENOUGH:
+                break
+        return effect
+
+    def on_labels(self, effect: np.ndarray) -> np.ndarray:
+        """Intercept and slope of every label, (2, n_labels)."""
+        effects = np.zeros((2, self.n_labels))
+        effects[:, self.label] = effect
+        return effects
+
+    def _better(self, effect: np.ndarray, step: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """A step that does not lower what is maximized, halved until it does not."""
+        before = self._penalized(effect, feature)
+        for _ in range(MOST_NEWTON_STEPS):
+            after = np.clip(effect + step, -MOST_EFFECT, MOST_EFFECT)
+            if self._penalized(after, feature) >= before:
+                return after
+            step = step / 2
+        return effect
+
+    def _penalized(self, effect: np.ndarray, feature: np.ndarray) -> float:
+        return self.value(effect, feature) - RIDGE * float(effect @ effect) / 2
+
+    def _residuals(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        return self.weights * (self.is_label - expit(self._logits(effect, feature)))
+
+    def _logits(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        return self.logits + effect[0] + effect[1] * feature
