@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -192,7 +192,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
             encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(training.sequences, np.random.default_rng(seed))
             forest = Forest(len(classes), self.order)
-        history = self._boost(encoder, forest, classes, training, held_out, seed)
+        encoder, history = self._boost(encoder, forest, classes, training, held_out, seed)
         return self._summary(encoder, forest, classes, history, earlier, seed)
 
     def _labeled(
@@ -280,38 +280,48 @@ class BoostedSequenceClassifier(SequenceClassifier):
         training: Labeled,
         held_out: Labeled | None,
         seed: int,
-    ) -> History:
-        """Add trees to the forest."""
-        weights = label_weights(self.class_weight, classes, training.codes)
+    ) -> tuple[Encoder, History]:
+        """Add trees to the forest; return the encoder that they need, too."""
         with (
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
         ):
-            booster = self._booster_class()(
-                forest,
-                encoder,
-                encoder.encode(training.sequences),
-                self._objective_of(training, classes, threads),
-                self._growth(seed),
-                weights[training.codes],
-                threads,
-            )
-            validation = None
-            if held_out is not None:
-                objective = self._objective_of(held_out, classes, threads)
-                encoded = encoder.encode(held_out.sequences)
-                validation = self._validation_class()(encoder, encoded, objective)
-            stopping = None
-            if self.early_stopping:
-                stopping = Stopping(self.n_iter_no_change, self.tol)
+            booster = self._booster(encoder, forest, classes, training, seed, threads)
+            validation = self._validation(encoder, classes, held_out, threads)
+            report = report_to(progress)
+            return encoder, boost(booster, self.max_iter, validation, self._stopping(), report)
 
-            def report(n_iter: int, history: History) -> None:
-                values = {"log-likelihood": history.train[-1]}
-                if history.validation:
-                    values["validation"] = history.validation[-1]
-                progress.update(n_iter, values)
+    def _booster(
+        self,
+        encoder: Encoder,
+        forest: Forest,
+        classes: np.ndarray,
+        training: Labeled,
+        seed: int,
+        threads: Threads,
+    ) -> Booster:
+        """What adds trees to the forest."""
+        return self._booster_class()(
+            forest,
+            encoder,
+            encoder.encode(training.sequences),
+            self._objective_of(training, classes, threads),
+            self._growth(seed),
+            label_weights(self.class_weight, classes, training.codes)[training.codes],
+            threads,
+        )
 
-            return boost(booster, self.max_iter, validation, stopping, report)
+    def _validation(
+        self, encoder: Encoder, classes: np.ndarray, held_out: Labeled | None, threads: Threads
+    ) -> Validation | None:
+        """What follows the likelihood of held-out sequences."""
+        if held_out is None:
+            return None
+        objective = self._objective_of(held_out, classes, threads)
+        return self._validation_class()(encoder, encoder.encode(held_out.sequences), objective)
+
+    def _stopping(self) -> Stopping | None:
+        return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
 
     def _objective_of(self, data: Labeled, classes: np.ndarray, threads: Threads) -> Objective:
         offsets = data.sequences.offsets
@@ -518,6 +528,18 @@ class BoostedSequenceClassifier(SequenceClassifier):
         integrity.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         vars(self).update(self._feature_names(self._encoder.names))
         return self
+
+
+def report_to(progress: Progress) -> Callable[[int, History], None]:
+    """What `boost` calls to show the latest likelihoods."""
+
+    def report(n_iter: int, history: History) -> None:
+        values = {"log-likelihood": history.train[-1]}
+        if history.validation:
+            values["validation"] = history.validation[-1]
+        progress.update(n_iter, values)
+
+    return report
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:

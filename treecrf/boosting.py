@@ -86,6 +86,7 @@ class Booster:
         threads: Threads,
     ):
         self.forest = forest
+        self.whole = encoded
         plan, self.encoded = bundle(encoder, encoded)
         self.objective = objective
         self.growth = growth

@@ -152,6 +152,9 @@ class Encoder:
     names: tuple[str, ...] | None
     filling: Filling | None
 
+    # Number of last columns that training has made; they have tests at the position itself alone.
+    n_made = 0
+
     def __init__(self, window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
         self.window = window
         self.max_bins = max_bins

@@ -200,6 +200,8 @@ class _TableBuilder:
             self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
             self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH], [-1]]))
         columns = self._stored(CODES)
+        if offset != 0:
+            columns = columns[columns < len(self.encoder.columns) - self.encoder.n_made]
         slots, first_codes = self.plan.slots[columns], self.plan.first_codes[columns]
         firsts = starts[slots] + first_codes
         self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots])
