@@ -15,7 +15,7 @@ from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
 from treecrf.instances import InstanceGrower
 from treecrf.made_columns import bins_of, constant_tree, tree_of_bins
-from treecrf.responses import OneLabel
+from treecrf.responses import OneLabel, Sloped
 
 # A feature must add this to the mean log-likelihood that is judged, with the trees that follow it;
 LEAST_RISE = 1e-3
@@ -68,10 +68,6 @@ class State:
     forest: Forest
     history: History
 
-    def judged(self, is_held_out: bool) -> float:
-        """The latest likelihood of the data that decide."""
-        return (self.history.validation if is_held_out else self.history.train)[-1]
-
 
 class Alternation:
     """Boosts trees and discovers features by turns.
@@ -108,11 +104,16 @@ class Alternation:
             if found is None:
                 break
             found = self._boosted(found)
-            is_held_out = self.phase.stopping is not None
-            if found.judged(is_held_out) < state.judged(is_held_out) + LEAST_RISE:
+            found = max(found, self._boosted(self._sharpened(state, found)), key=self._judged)
+            if self._judged(found) < self._judged(state) + LEAST_RISE:
                 break
             state = found
         return state
+
+    def _judged(self, state: State) -> float:
+        """The latest likelihood of the data that decide."""
+        is_held_out = self.phase.stopping is not None
+        return (state.history.validation if is_held_out else state.history.train)[-1]
 
     def _boosted(self, state: State) -> State:
         """Add trees until they are of no more use; the last of a history is of the new state."""
@@ -142,6 +143,36 @@ class Alternation:
         if not found:
             return None
         return _extended(state, found, booster)
+
+    def _sharpened(self, before: State, after: State) -> State:
+        """The state after a discovery, with features found again where trees know their effects.
+
+        A feature is found by what it says of the labels by itself. Trees may then have learned
+        where it speaks for a label and where against it, which shows the pattern more clearly.
+        """
+        booster, _ = self.start(before.encoder, before.forest)
+        finder = _Finder(before.encoder, booster, self.plan)
+        n = len(before.encoder.features)
+        found = []
+        for place, feature in enumerate(after.encoder.features[n:], n):
+            low, high = self._at_extremes(after, place)
+            found.append(finder.sharpen(feature, low, high))
+        return _extended(before, found, booster)
+
+    def _at_extremes(self, state: State, place: int) -> list[np.ndarray]:
+        """Scores at the training positions if a feature were 0, or 1, everywhere."""
+        booster, _ = self.start(state.encoder, state.forest)
+        column = booster.whole.codes.shape[1] - len(state.encoder.features) + place
+        scores = []
+        for bin_ in (0, self.plan.n_bins - 1):
+            codes = booster.whole.codes.copy()
+            codes[:, column] = bin_
+            encoded = replace(booster.whole, codes=codes)
+            given = booster.objective.given
+            of_all = state.forest.scores(state.encoder, encoded, booster.threads, given=given)
+            booster.objective.constrain(of_all)
+            scores.append(of_all[:, :, 0])
+        return scores
 
     def _best_size(
         self,
@@ -193,12 +224,31 @@ class _Finder:
         if found and not plan.every_label:
             found = [max(found, key=lambda one: one[0])]
         for gain, candidate, effects in found:
-            trees = Forest(1, 0)
-            for tree in candidate.trees:
-                trees.append(tree.grown, self.grower.meanings)
-            initial_score = plan.search.initial_score
-            feature = BagFeature(size, plan.direction, initial_score, trees, effects, gain)
-            yield feature, candidate.feature
+            yield self._feature(size, candidate, effects, gain), candidate.feature
+
+    def sharpen(
+        self, feature: BagFeature, low: np.ndarray, high: np.ndarray
+    ) -> tuple[BagFeature, np.ndarray]:
+        """A feature found again, from the scores where it is 0 and where it is 1."""
+        codes, weights = self.booster.objective.codes, self.booster.position_weights
+        bags = Bags(self.booster.encoded.offsets, feature.size, feature.direction)
+        response = Sloped(low, high - low, codes, weights)
+        found = discover(response, bags, self.grower, self.plan.search, 1)
+        label = feature.label
+        simple = OneLabel(self.booster.scores[:, :, 0], codes, label, weights)
+        effect = simple.fit(feature.effects[:, label], found.feature)
+        gain = simple.value(effect, found.feature) - simple.value(0 * effect, found.feature)
+        effects = simple.on_labels(effect)
+        return self._feature(feature.size, found, effects, gain), found.feature
+
+    def _feature(
+        self, size: int | None, found: Candidate, effects: np.ndarray, gain: float
+    ) -> BagFeature:
+        trees = Forest(1, 0)
+        for tree in found.trees:
+            trees.append(tree.grown, self.grower.meanings)
+        search = self.plan.search
+        return BagFeature(size, self.plan.direction, search.initial_score, trees, effects, gain)
 
     def _best(self, response: OneLabel, bags: Bags) -> tuple[Candidate, float]:
         """The better one of two signs, and what it gains."""
@@ -223,14 +273,13 @@ def _extended(state: State, found: list[tuple[BagFeature, np.ndarray]], booster:
     n_bins = state.encoder.n_bins
     by_label = [constant_tree() for _ in range(forest.n_labels)]
     for column, (feature, values) in enumerate(found, n_columns):
-        label = int(np.argmax(np.abs(feature.effects[1])))
-        intercept, slope = feature.effects[:, label]
+        intercept, slope = feature.effects[:, feature.label]
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
         sums = np.bincount(bins, weights=values, minlength=n_bins)
         middle = (np.arange(n_bins) + 0.5) / n_bins
         means = np.where(sizes > 0, sums / np.maximum(sizes, 1), middle)
-        by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
+        by_label[feature.label] = tree_of_bins(column, intercept + slope * means, sizes)
     forest.trees += by_label
     features = state.encoder.features + tuple(feature for feature, _ in found)
     return State(FutureEncoder(state.encoder.base, features, n_bins), forest, history)

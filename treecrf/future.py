@@ -66,7 +66,7 @@ class FutureFeatureMEMM(LocalClassifier):
         second_order=False,
         instance_max_iter=20,
         instance_max_leaf_nodes=20,
-        instance_l2_regularization=1.0,
+        instance_l2_regularization=100.0,
         min_gain=0.0,
         min_samples_leaf=1,
         max_features=1.0,

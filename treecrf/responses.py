@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 
 # A feature that tells everything would have an infinite effect.
@@ -12,6 +13,7 @@ MOST_EFFECT = 40.0
 RIDGE = 1e-4
 MOST_NEWTON_STEPS = 10
 ENOUGH = 1e-8
+FACTOR_TOLERANCE = 1e-3
 # Stands for infinity where a label is forbidden, or all others are.
 CERTAIN = 700.0
 
@@ -111,3 +113,54 @@ class OneLabel:
 
     def _logits(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         return self.logits + effect[0] + effect[1] * feature
+
+
+class Sloped:
+    """The feature adds to all scores, at each position by a slope of its own, times one factor.
+
+    Parameters
+    ----------
+    scores, slopes : float64 array (n_labels, n_positions)
+        Scores where the feature is 0, and what they rise by where it is 1.
+    codes : int array (n_positions,)
+        True labels.
+    weights : float64 array (n_positions,)
+    """
+
+    def __init__(
+        self, scores: np.ndarray, slopes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    ):
+        self.scores, self.slopes = scores, slopes
+        self.codes, self.weights = codes, weights
+        self.every = np.arange(len(codes))
+        # The slope of the score of the true label.
+        self.of_true = slopes[codes, self.every]
+
+    def start(self, slope: float) -> np.ndarray:
+        """The given factor."""
+        return np.array([slope])
+
+    def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
+        """Mean log-likelihood of a position."""
+        log_p = self._log_p(effect, feature)
+        return float((self.weights * log_p[self.codes, self.every]).sum()) / len(self.codes)
+
+    def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Derivative of the log-likelihood by the feature, at each position."""
+        p = np.exp(self._log_p(effect, feature))
+        return effect[0] * self.weights * (self.of_true - (p * self.slopes).sum(axis=0))
+
+    def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """The factor between 0 and 1 that is best."""
+        found = minimize_scalar(
+            lambda factor: -self.value(np.array([factor]), feature),
+            bounds=(0.0, 1.0),
+            method="bounded",
+            options={"xatol": FACTOR_TOLERANCE},
+        )
+        better = np.array([found.x])
+        return better if -found.fun > self.value(effect, feature) else effect
+
+    def _log_p(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        scores = self.scores + (effect[0] * feature) * self.slopes
+        return scores - logsumexp(scores, axis=0)
