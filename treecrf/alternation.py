@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import logsumexp
 
 from treecrf.bags import Bags
 from treecrf.boosting import Booster, History, Stopping, Validation, boost
@@ -21,6 +22,8 @@ from treecrf.responses import OneLabel, Sloped
 LEAST_RISE = 1e-3
 # and this to that of the training data by itself.
 LEAST_GAIN = 1e-5
+# So many trees of a feature tell whether a size of bags is right.
+BRIEF = 5
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,9 @@ class Plan:
     direction : {"future", "past", "both"}
     max_features : int
         Most rounds of discovery.
-    every_label : bool
-        Whether a round finds a feature for each label, and not one for the label that gains most.
+    multiclass : {"all", "best", "shared"}
+        Whether a round finds a feature for each label; or the one that gains most, for its label;
+        or this one for all labels.
     n_bins : int
     max_leaf_nodes, l2_regularization
         Of the trees on instances.
@@ -45,7 +49,7 @@ class Plan:
     sizes: tuple[int | None, ...]
     direction: str
     max_features: int
-    every_label: bool
+    multiclass: str
     n_bins: int
     max_leaf_nodes: int
     l2_regularization: float
@@ -104,7 +108,9 @@ class Alternation:
             if found is None:
                 break
             found = self._boosted(found)
-            found = max(found, self._boosted(self._sharpened(state, found)), key=self._judged)
+            sharp = self._boosted(self._sharpened(state, found))
+            if self._judged(sharp) > self._judged(found) - LEAST_RISE:
+                found = sharp
             if self._judged(found) < self._judged(state) + LEAST_RISE:
                 break
             state = found
@@ -136,10 +142,10 @@ class Alternation:
     def _with_feature(self, state: State) -> State | None:
         """One more feature for a label, or one for each, and the trees that say their effects."""
         booster, validation = self.start(state.encoder, state.forest)
-        finder = _Finder(state.encoder, booster, self.plan)
         if len(self.sizes) > 1:
-            self.sizes = (self._best_size(finder, state, booster, validation),)
-        found = list(finder.find(self.sizes[0]))
+            self.sizes = (self._best_size(state, booster, validation),)
+        finder = _Finder(state.encoder, booster, self.plan)
+        found = finder.find(self.sizes[0], self.plan.search)
         if not found:
             return None
         return _extended(state, found, booster)
@@ -175,16 +181,14 @@ class Alternation:
         return scores
 
     def _best_size(
-        self,
-        finder: _Finder,
-        state: State,
-        booster: Booster,
-        validation: Validation | None,
+        self, state: State, booster: Booster, validation: Validation | None
     ) -> int | None:
         """The size of bags whose feature is best for the data that decide."""
+        n_trees = min(BRIEF, self.plan.search.max_trees)
+        brief = replace(self.plan.search, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            found = list(finder.find(size))
+            found = _Finder(state.encoder, booster, self.plan).find(size, brief)
             after = _extended(state, found, booster)
             judge = self.start(after.encoder, after.forest)
             if validation is None or self.phase.stopping is None:
@@ -195,67 +199,80 @@ class Alternation:
 
 
 class _Finder:
-    """Looks for features where the trees so far have come to."""
+    """Looks for features where the trees so far have come to.
+
+    Each feature that it finds changes its ``scores``, from which it goes on.
+    """
 
     def __init__(self, encoder: FutureEncoder, booster: Booster, plan: Plan):
         self.plan = plan
-        self.booster = booster
+        self.offsets = booster.encoded.offsets
+        self.codes, self.weights = booster.objective.codes, booster.position_weights
+        self.scores = booster.scores[:, :, 0].copy()
         encoded = _without_made(booster.whole, encoder)
         self.grower = InstanceGrower(
             encoder.base, encoded, plan.max_leaf_nodes, plan.l2_regularization
         )
 
-    def find(self, size: int | None) -> Iterator[tuple[BagFeature, np.ndarray]]:
+    def find(self, size: int | None, search: Search) -> list[tuple[BagFeature, np.ndarray]]:
         """Features and their values at the training positions."""
-        objective, plan = self.booster.objective, self.plan
-        bags = Bags(self.booster.encoded.offsets, size, plan.direction)
-        scores, found = self.booster.scores[:, :, 0].copy(), []
-        n_labels = len(scores)
+        bags = Bags(self.offsets, size, self.plan.direction)
         # Of two labels, one score tells as much as both.
-        for label in range(1 if n_labels == 2 else 0, n_labels):
-            response = OneLabel(scores, objective.codes, label, self.booster.position_weights)
-            candidate, gain = self._best(response, bags)
-            if gain < LEAST_GAIN:
-                continue
-            effects = response.on_labels(candidate.effect)
-            found.append((gain, candidate, effects))
-            if plan.every_label:
-                scores += effects[0][:, None] + effects[1][:, None] * candidate.feature
-        if found and not plan.every_label:
-            found = [max(found, key=lambda one: one[0])]
-        for gain, candidate, effects in found:
-            yield self._feature(size, candidate, effects, gain), candidate.feature
+        labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
+        if self.plan.multiclass == "all":
+            found = [self._feature(size, *self._best(label, bags, search)) for label in labels]
+        else:
+            of_labels = (self._best(label, bags, search) for label in labels)
+            candidate, effects = max(of_labels, key=lambda one: one[0].value)
+            found = [self._feature(size, candidate, effects)]
+        return [(feature, values) for feature, values in found if feature.gain > LEAST_GAIN]
 
     def sharpen(
         self, feature: BagFeature, low: np.ndarray, high: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
         """A feature found again, from the scores where it is 0 and where it is 1."""
-        codes, weights = self.booster.objective.codes, self.booster.position_weights
-        bags = Bags(self.booster.encoded.offsets, feature.size, feature.direction)
-        response = Sloped(low, high - low, codes, weights)
+        bags = Bags(self.offsets, feature.size, feature.direction)
+        response = Sloped(low, high - low, self.codes, self.weights)
         found = discover(response, bags, self.grower, self.plan.search, 1)
-        label = feature.label
-        simple = OneLabel(self.booster.scores[:, :, 0], codes, label, weights)
-        effect = simple.fit(feature.effects[:, label], found.feature)
-        gain = simple.value(effect, found.feature) - simple.value(0 * effect, found.feature)
-        effects = simple.on_labels(effect)
-        return self._feature(feature.size, found, effects, gain), found.feature
+        return self._feature(feature.size, found, feature.effects)
 
     def _feature(
-        self, size: int | None, found: Candidate, effects: np.ndarray, gain: float
-    ) -> BagFeature:
+        self, size: int | None, found: Candidate, effects: np.ndarray
+    ) -> tuple[BagFeature, np.ndarray]:
+        """A feature with the effects that are best now, from others on."""
         trees = Forest(1, 0)
         for tree in found.trees:
             trees.append(tree.grown, self.grower.meanings)
-        search = self.plan.search
-        return BagFeature(size, self.plan.direction, search.initial_score, trees, effects, gain)
+        before = self._value()
+        effects = self._take(effects, found.feature)
+        gain = self._value() - before
+        start = self.plan.search.initial_score
+        feature = BagFeature(size, self.plan.direction, start, trees, effects, gain)
+        return feature, found.feature
 
-    def _best(self, response: OneLabel, bags: Bags) -> tuple[Candidate, float]:
-        """The better one of two signs, and what it gains."""
-        both = [discover(response, bags, self.grower, self.plan.search, s) for s in (1, -1)]
+    def _take(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Add a feature to the scores of its label or labels; return its effects."""
+        is_shared = self.plan.multiclass == "shared" and len(self.scores) > 2
+        labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
+        effects, before = np.zeros_like(effects), self.scores.copy()
+        for label in (*labels, *labels) if is_shared else labels:
+            self.scores[label] = before[label]
+            response = OneLabel(self.scores, self.codes, label, self.weights)
+            effects[:, label] = response.fit(effects[:, label], feature)
+            self.scores[label] += effects[0, label] + effects[1, label] * feature
+        return effects
+
+    def _value(self) -> float:
+        log_p = self.scores - logsumexp(self.scores, axis=0)
+        of_true = log_p[self.codes, np.arange(len(self.codes))]
+        return float((self.weights * of_true).sum()) / len(of_true)
+
+    def _best(self, label: int, bags: Bags, search: Search) -> tuple[Candidate, np.ndarray]:
+        """The better one of two signs, and its effects."""
+        response = OneLabel(self.scores, self.codes, label, self.weights)
+        both = [discover(response, bags, self.grower, search, sign) for sign in (1, -1)]
         best = max(both, key=lambda candidate: candidate.value)
-        without = response.value(response.start(0.0), best.feature)
-        return best, best.value - without
+        return best, response.on_labels(best.effect)
 
 
 def _without_made(encoded: EncodedSequences, encoder: FutureEncoder) -> EncodedSequences:
@@ -273,13 +290,14 @@ def _extended(state: State, found: list[tuple[BagFeature, np.ndarray]], booster:
     n_bins = state.encoder.n_bins
     by_label = [constant_tree() for _ in range(forest.n_labels)]
     for column, (feature, values) in enumerate(found, n_columns):
-        intercept, slope = feature.effects[:, feature.label]
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
         sums = np.bincount(bins, weights=values, minlength=n_bins)
         middle = (np.arange(n_bins) + 0.5) / n_bins
         means = np.where(sizes > 0, sums / np.maximum(sizes, 1), middle)
-        by_label[feature.label] = tree_of_bins(column, intercept + slope * means, sizes)
+        for label in np.flatnonzero(feature.effects.any(axis=0)):
+            intercept, slope = feature.effects[:, label]
+            by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
     forest.trees += by_label
     features = state.encoder.features + tuple(feature for feature, _ in found)
     return State(FutureEncoder(state.encoder.base, features, n_bins), forest, history)

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from treecrf.alternation import Alternation, Phase, Plan
 from treecrf.bags import DIRECTIONS
 from treecrf.base import Labeled, report_to
-from treecrf.boosting import Booster, History, Stopping, Validation
+from treecrf.boosting import Booster, History, Validation
 from treecrf.discovery import Search
 from treecrf.encoding import Encoder
 from treecrf.forest import Forest
@@ -25,8 +25,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
 
 
 class FutureFeatureMEMM(LocalClassifier):
-    """Maximum-entropy Markov model with features discovered in bags of future positions.
-    """
+    """Maximum-entropy Markov model with features discovered in bags of future positions."""
 
     _parameter_constraints: ClassVar[dict] = {
         **LocalClassifier._parameter_constraints,
@@ -41,7 +40,7 @@ class FutureFeatureMEMM(LocalClassifier):
         "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "instance_l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
-        "multiclass": [StrOptions({"all", "best"})],
+        "multiclass": [StrOptions({"all", "best", "shared"})],
     }  # fmt: skip
 
     # There is no way back into the middle of the alternation.
@@ -59,7 +58,7 @@ class FutureFeatureMEMM(LocalClassifier):
         initial_effect=0.2,
         n_bins=20,
         multiclass="all",
-        max_iter=100,
+        max_iter=500,
         max_leaf_nodes=20,
         l2_regularization=40.0,
         learning_rate=1.0,
@@ -157,7 +156,7 @@ class FutureFeatureMEMM(LocalClassifier):
             sizes=sizes,
             direction=self.bag_direction,
             max_features=self.max_future_features,
-            every_label=self.multiclass == "all",
+            multiclass=self.multiclass,
             n_bins=self.n_bins,
             max_leaf_nodes=self.instance_max_leaf_nodes,
             l2_regularization=self.instance_l2_regularization,

@@ -41,11 +41,6 @@ class BagFeature:
     effects: np.ndarray
     gain: float
 
-    @property
-    def label(self) -> int:
-        """The label whose score the feature has been found for."""
-        return int(np.argmax(np.abs(self.effects).sum(axis=0)))
-
     def scores(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
         """The score of each position as an instance."""
         with Threads(None) as threads:
