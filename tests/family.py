@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from treecrf import (
+    FutureFeatureMEMM,
     HMMClassifier,
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
@@ -39,6 +40,14 @@ BOOSTED = {
     "recurrent window": RecurrentSlidingWindowClassifier(**FORWARD, **TREES),
     "recurrent window, backward": RecurrentSlidingWindowClassifier(order=2, **BACKWARD, **TREES),
 }
+FUTURE = {
+    "window": (1, 0), "bag_size": 2, "max_future_features": 1, "instance_max_iter": 3,
+    "max_iter": 2, "l2_regularization": 1.0, "early_stopping": False, "random_state": 0,
+}  # fmt: skip
+DISCOVERING = {
+    "future features of order 0": FutureFeatureMEMM(order=0, **FUTURE),
+    "future features of order 1": FutureFeatureMEMM(multiclass="shared", **FUTURE),
+}
 ESTIMATED = {
     "sliding window of logistic regression": SlidingWindowClassifier(
         LogisticRegression(tol=0.01), window=1
@@ -53,9 +62,9 @@ COUNTED = {
     "HMM of order 1": HMMClassifier(),
     "HMM of order 2": HMMClassifier(order=2),
 }
-FAMILY = BOOSTED | ESTIMATED | COUNTED
+FAMILY = BOOSTED | DISCOVERING | ESTIMATED | COUNTED
 # The others ask an estimator, whose arithmetic may depend on the number of rows.
-EXACT = BOOSTED | COUNTED
+EXACT = BOOSTED | DISCOVERING | COUNTED
 # Those whose labels depend on others; and those that can walk along their own labels.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
 WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")

@@ -2,6 +2,7 @@
 
 from treecrf._version import __version__
 from treecrf.crf import TreeCRF
+from treecrf.future import FutureFeatureMEMM
 from treecrf.hmm import HMMClassifier
 from treecrf.io import ModelFileError
 from treecrf.memm import TreeMEMM
@@ -9,6 +10,7 @@ from treecrf.models import load
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
+    "FutureFeatureMEMM",
     "HMMClassifier",
     "ModelFileError",
     "RecurrentSlidingWindowClassifier",

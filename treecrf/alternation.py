@@ -232,7 +232,9 @@ class _Finder:
     ) -> tuple[BagFeature, np.ndarray]:
         """A feature found again, from the scores where it is 0 and where it is 1."""
         bags = Bags(self.offsets, feature.size, feature.direction)
-        response = Sloped(low, high - low, self.codes, self.weights)
+        with np.errstate(invalid="ignore"):
+            slopes = high - low
+        response = Sloped(low, slopes, self.codes, self.weights)
         found = discover(response, bags, self.grower, self.plan.search, 1)
         return self._feature(feature.size, found, feature.effects)
 

@@ -489,7 +489,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """What a saved model holds: values for JSON, and arrays."""
-        encoder_values, encoder_arrays = io.encoder_state(self._encoder)
+        encoder_values, encoder_arrays = self._encoder_state()
         values = {
             "encoder": encoder_values,
             "n_iter": self.n_iter_,
@@ -504,6 +504,15 @@ class BoostedSequenceClassifier(SequenceClassifier):
         forest = {f"forest.{name}": array for name, array in self._forest.pack().items()}
         return values, arrays | encoder_arrays | forest
 
+    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return io.encoder_state(self._encoder)
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        """The encoder of a saved model, if its parts fit together."""
+        encoder = io.encoder_from_state(values, arrays)
+        integrity.check_encoder(encoder)
+        return encoder
+
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         """Take over the state of a saved model, if its parts fit together."""
         self._validate_params()
@@ -513,12 +522,11 @@ class BoostedSequenceClassifier(SequenceClassifier):
             if name.startswith("forest.")
         }
         self.classes_ = arrays["classes"]
-        self._encoder = io.encoder_from_state(values["encoder"], arrays)
+        self._encoder = self._restored_encoder(values["encoder"], arrays)
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
         integrity.check_counts(self.n_iter_, self._seed, order)
         integrity.check_classes(self.classes_)
         self._check_size(len(self.classes_), order, 1)
-        integrity.check_encoder(self._encoder)
         integrity.check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.train_score_ = arrays["train_score"]

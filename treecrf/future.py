@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from treecrf import future_state
 from treecrf.alternation import Alternation, Phase, Plan
 from treecrf.bags import DIRECTIONS
 from treecrf.base import Labeled, report_to
@@ -162,3 +163,10 @@ class FutureFeatureMEMM(LocalClassifier):
             l2_regularization=self.instance_l2_regularization,
             search=Search(self.initial_score, self.initial_effect, self.instance_max_iter),
         )
+
+    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return future_state.state_of(self._encoder)
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        base = super()._restored_encoder(values, arrays)
+        return future_state.restored(base, values, arrays, len(self.classes_))

@@ -7,6 +7,7 @@ from os import PathLike
 from treecrf import io
 from treecrf.classifier import SequenceClassifier
 from treecrf.crf import TreeCRF
+from treecrf.future import FutureFeatureMEMM
 from treecrf.hmm import HMMClassifier
 from treecrf.memm import TreeMEMM
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
@@ -14,6 +15,7 @@ from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassi
 CLASSES: dict[str, type[SequenceClassifier]] = {
     kind.__name__: kind
     for kind in (
+        FutureFeatureMEMM,
         HMMClassifier,
         RecurrentSlidingWindowClassifier,
         SlidingWindowClassifier,

@@ -49,16 +49,15 @@ class OneLabel:
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
         others = np.delete(scores, label, axis=0)
-        with np.errstate(invalid="ignore"):
-            logits = scores[label] - logsumexp(others, axis=0)
-        self.logits = np.clip(logits, -CERTAIN, CERTAIN)
+        of_others = logsumexp(others, axis=0)
+        self.logits = np.clip(scores[label] - of_others, -CERTAIN, CERTAIN)
         self.is_label = codes == label
         self.weights = weights
         self.n_labels = len(scores)
         self.label = label
         # What the probabilities of the other labels add, given that it is one of them.
-        among = scores[codes, np.arange(len(codes))] - logsumexp(others, axis=0)
-        self.rest = float((weights * np.where(self.is_label, 0.0, among)).sum())
+        among = (scores[codes, np.arange(len(codes))] - of_others)[~self.is_label]
+        self.rest = float((weights[~self.is_label] * among).sum())
 
     def start(self, slope: float) -> np.ndarray:
         """No intercept and the given slope."""
@@ -130,7 +129,9 @@ class Sloped:
     def __init__(
         self, scores: np.ndarray, slopes: np.ndarray, codes: np.ndarray, weights: np.ndarray
     ):
-        self.scores, self.slopes = scores, slopes
+        self.scores = scores
+        # Of a forbidden label there is nothing to say.
+        self.slopes = slopes = np.where(np.isfinite(scores), slopes, 0.0)
         self.codes, self.weights = codes, weights
         self.every = np.arange(len(codes))
         # The slope of the score of the true label.
