@@ -62,9 +62,10 @@ COUNTED = {
     "HMM of order 1": HMMClassifier(),
     "HMM of order 2": HMMClassifier(order=2),
 }
-FAMILY = BOOSTED | DISCOVERING | ESTIMATED | COUNTED
+GROWN = BOOSTED | DISCOVERING
+FAMILY = GROWN | ESTIMATED | COUNTED
 # The others ask an estimator, whose arithmetic may depend on the number of rows.
-EXACT = BOOSTED | DISCOVERING | COUNTED
+EXACT = GROWN | COUNTED
 # Those whose labels depend on others; and those that can walk along their own labels.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
 WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")

@@ -9,7 +9,16 @@ import re
 import joblib
 import numpy as np
 import pytest
-from family import BOOSTED, COUNTED, ESTIMATED, FAMILY, assert_equal_arrays, every, variant
+from family import (
+    BOOSTED,
+    COUNTED,
+    ESTIMATED,
+    FAMILY,
+    GROWN,
+    assert_equal_arrays,
+    every,
+    variant,
+)
 from fuzz import check_call, garbage, labels_for, sequences
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -403,7 +412,7 @@ def test_a_warm_start_keeps_its_direction(letters):
         model.fit(*letters)
 
 
-@every(BOOSTED)
+@every(GROWN)
 def test_early_stopping_keeps_the_best_iteration(name):
     rng = np.random.default_rng(0)
     y = [rng.integers(0, 2, 10) for _ in range(30)]
@@ -457,7 +466,7 @@ def test_an_estimator_has_no_iterations(name, fitted, letters):
         clone(FAMILY[name]).fit(X, y, allowed=[None] * len(X))
 
 
-@every(BOOSTED)
+@every(GROWN)
 def test_allowed_labels_hold_in_training(name, letters):
     X, y = letters
     codes = [np.array(["xyz".index(v) for v in labels]) for labels in y]
