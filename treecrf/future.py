@@ -17,6 +17,7 @@ from treecrf.discovery import Search
 from treecrf.encoding import Encoder
 from treecrf.forest import Forest
 from treecrf.future_encoding import FutureEncoder
+from treecrf.future_features import FutureFeature, readable
 from treecrf.memm import LocalClassifier
 from treecrf.progress import Progress
 from treecrf.threads import Threads
@@ -26,7 +27,164 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
 
 
 class FutureFeatureMEMM(LocalClassifier):
-    """Maximum-entropy Markov model with features discovered in bags of future positions."""
+    """Maximum-entropy Markov model that discovers features of the positions ahead.
+
+    A label may depend on something that lies ahead, at no fixed place: that one of the next words
+    is a verb. The bag of a position holds the positions that follow it. Training boosts trees as in
+    `TreeMEMM`; where they come to no more, it looks for a pattern: trees tell the probability that
+    a position, as an instance of all bags that hold it, is positive, and the new feature is the
+    probability that a bag has a positive instance. Further trees use it like any feature. What
+    they have learned of its effects then shows the pattern more clearly: it is discovered again
+    from there, and kept if that is no worse.
+
+    An instance is what the ``window`` of a position shows.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    bag_size : int, "to_end" or "auto", default="auto"
+        Most positions in a bag. No setting matters more: ``"auto"`` tries twelve sizes from 1 on,
+        and the whole rest of the sequence, for the first feature, and keeps what the held-out
+        sequences find best.
+    bag_direction : {"future", "past", "both"}, default="future"
+        Which neighbors of a position its bag holds.
+    max_future_features : int, default=10
+        Most rounds of discovery. The last is the one whose features do not raise the likelihood of
+        a held-out position by 0.001, with all trees that follow them.
+    initial_score : float, default=-5.0
+        Log-odds with which an instance shows the pattern before anything is learned of it.
+    initial_effect : float, default=0.2
+        Effect of a feature on the score of a label before anything is learned of it. A large one
+        makes several features of one pattern.
+    n_bins : int, default=20
+        Number of even bins between 0 and 1 in which trees see a feature.
+    multiclass : {"all", "best", "shared"}, default="all"
+        What a round discovers with more than two labels: a feature for each label, the best one of
+        these, or one that speaks for and against all labels.
+    max_iter : int, default=500
+        Most boosting iterations between two discoveries.
+    max_leaf_nodes : int, default=20
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples.
+    instance_max_iter : int, default=20
+        Most trees of a feature.
+    instance_max_leaf_nodes : int, default=20
+        Most leaves of these trees.
+    instance_l2_regularization : float, default=100.0
+        Shrinkage of their leaves: a number of imagined bags in each leaf to which an instance makes
+        no difference.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest positions on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random. Previous
+        labels are always considered.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, the label of the least expected cost at each position, or goes from left to
+        right with the best label each time, or with the ``beam_width`` best label sequences. The
+        last two need no scores of all contexts, and are for many labels and high orders.
+    beam_width : int, default=10
+        Number of label sequences that ``decoding="beam"`` keeps.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    early_stopping : bool, default=True
+        Whether held-out sequences say when to look for a further feature, and whether it was worth
+        it: trees are added until their likelihood has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. Without, there are always ``max_iter`` iterations, and the
+        training data are the judge.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=5
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the mean log-likelihood of a position that counts.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        are reported without weights.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    future_features_ : list of FutureFeature
+        What was discovered, to be read.
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together; what a
+        discovered feature gains goes to those that its instances are told by.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    TreeMEMM : The same model without discoveries.
+    FutureFeatures : The features alone, for any other model.
+
+    Notes
+    -----
+    The second discovery is not in [1]_: it makes features crisp where the first one leaves values
+    all over the bins. A window that reaches as far to the right as the bag sees as much: on the
+    stresses of NETtalk, `TreeMEMM` does better so. Compare with it.
+
+    References
+    ----------
+    .. [1] G. Hao, "Efficient Training and Feature Induction in Sequential Supervised Learning",
+       PhD dissertation, Oregon State University, 2009, chapter 5.
+
+    Examples
+    --------
+    >>> from treecrf import FutureFeatureMEMM
+    >>> from treecrf.datasets import make_future_bags
+    >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    >>> memm = FutureFeatureMEMM(order=0, bag_size=6, random_state=0).fit(X[:50], y[:50])
+    >>> memm.score(X[50:], y[50:]) > 0.95
+    True
+    >>> len(memm.future_features_)
+    1
+    """
 
     _parameter_constraints: ClassVar[dict] = {
         **LocalClassifier._parameter_constraints,
@@ -150,6 +308,11 @@ class FutureFeatureMEMM(LocalClassifier):
             state = alternation.run(encoder, forest)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
+
+    @property
+    def future_features_(self) -> list[FutureFeature]:
+        """The discovered features, in the order of their discovery."""
+        return readable(self._encoder, self._forest, self.classes_)
 
     def _plan(self) -> Plan:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
