@@ -295,8 +295,7 @@ def _extended(state: State, found: list[tuple[BagFeature, np.ndarray]], booster:
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
         sums = np.bincount(bins, weights=values, minlength=n_bins)
-        middle = (np.arange(n_bins) + 0.5) / n_bins
-        means = np.where(sizes > 0, sums / np.maximum(sizes, 1), middle)
+        means = sums / np.maximum(sizes, 1)
         for label in np.flatnonzero(feature.effects.any(axis=0)):
             intercept, slope = feature.effects[:, label]
             by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)

@@ -122,11 +122,14 @@ def rules_of(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
 
 
 def _told(tests: frozenset, encoder: Encoder) -> str:
-    told = [
-        name_of_test(encoder, *test) if holds else f"not ({name_of_test(encoder, *test)})"
-        for test, holds in sorted(tests)
-    ]
+    told = [_negated(name_of_test(encoder, *test), holds) for test, holds in sorted(tests)]
     return " and ".join(told) or "anything"
+
+
+def _negated(told: str, holds: bool) -> str:
+    if holds:
+        return told
+    return f"not ({told})" if " " in told else f"not {told}"
 
 
 def name_of_test(encoder: Encoder, column: int, offset: int, value: int) -> str:

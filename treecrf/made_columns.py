@@ -68,7 +68,9 @@ def constant_tree() -> dict[str, np.ndarray]:
 
 
 def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """A tree that has a leaf for each bin of a made column.
+    """A tree that has a leaf for each bin of a made column in which there are positions.
+
+    The bins between belong to the nearest of these.
 
     Parameters
     ----------
@@ -78,28 +80,29 @@ def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[s
     weights : float64 array (n_bins,)
         Number of training positions in each bin.
     """
-    ranges, children = [(0, len(values))], []
+    filled = np.flatnonzero(weights)
+    ranges, links = [(0, len(filled))], []
     for first, end in ranges:  # grows as it goes
         is_leaf = end == first + 1
-        children.append((-1, -1) if is_leaf else (len(ranges), len(ranges) + 1))
+        links.append((-1, -1) if is_leaf else (len(ranges), len(ranges) + 1))
         middle = (first + end) // 2
         ranges += [] if is_leaf else [(middle, end), (first, middle)]
-    first, end = np.array(ranges).T
+    (first, end), children = np.array(ranges).T, np.array(links).T
+    values, weights = values[filled], weights[filled]
     sums, sizes = (np.append(0, np.cumsum(array)) for array in (values * weights, weights))
     total, weight = sums[end] - sums[first], sizes[end] - sizes[first]
-    explained = total**2 / np.maximum(weight, 1)
-    links = np.array(children).T
-    inner = links[0] >= 0
-    gain = explained[links].sum(axis=0) - explained
-    share = weight[links[0]] / np.maximum(weight, 1)
+    explained = total**2 / weight
+    inner = children[0] >= 0
+    middle = (first + end) // 2
+    between = (filled[middle - 1] + filled[np.minimum(middle, len(filled) - 1)]) // 2
     return _tree(
         column=np.where(inner, column, 0),
-        value=np.where(inner, (first + end) // 2 - 1, 0),
+        value=np.where(inner, between, 0),
         leaf=np.where(inner, 0.0, values[first]),
-        gain=np.where(inner, np.maximum(gain, 0.0), 0.0),
+        gain=np.where(inner, np.maximum(explained[children].sum(axis=0) - explained, 0.0), 0.0),
         weight=weight,
-        share=np.where(inner, share, 0.0),
-        children=links,
+        share=np.where(inner, weight[children[0]] / weight, 0.0),
+        children=children,
     )
 
 
