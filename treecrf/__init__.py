@@ -3,6 +3,8 @@
 from treecrf._version import __version__
 from treecrf.crf import TreeCRF
 from treecrf.future import FutureFeatureMEMM
+from treecrf.future_features import FutureFeature
+from treecrf.future_transformer import FutureFeatures
 from treecrf.hmm import HMMClassifier
 from treecrf.io import ModelFileError
 from treecrf.memm import TreeMEMM
@@ -10,7 +12,9 @@ from treecrf.models import load
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
+    "FutureFeature",
     "FutureFeatureMEMM",
+    "FutureFeatures",
     "HMMClassifier",
     "ModelFileError",
     "RecurrentSlidingWindowClassifier",
