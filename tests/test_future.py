@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import random_sequences
+from scipy import sparse
 from sklearn.base import clone
 
 from treecrf import FutureFeatureMEMM, TreeMEMM, load
@@ -231,4 +232,55 @@ def test_the_result_does_not_depend_on_the_threads(letters):
     model = small(window=1, bag_size=2, max_iter=5, n_jobs=1).fit(X, y)
     other = clone(model).set_params(n_jobs=2).fit(X, y)
     for p, q in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+# All data in the end
+
+
+@pytest.mark.parametrize("form", ["booleans", "strings", "gaps", "sparse"])
+def test_the_held_out_sequences_are_learned_from_in_the_end(form):
+    X, y = make_future_bags("or", n_sequences=80, random_state=0)
+    if form == "strings":
+        X = [["".join("01"[int(value)] for value in row[:6]) for row in x] for x in X]
+    elif form == "gaps":
+        X = [x.astype(float) for x in X]
+        X[70][3, 2] = np.nan
+    elif form == "sparse":
+        X = [sparse.csr_array(x.astype(float)) for x in X]
+    data = X[:60], y[:60], X[60:], y[60:]
+    model = small(max_iter=20, max_future_features=2).fit(*data)
+    again = clone(model).set_params(refit=True).fit(*data)
+    assert again.n_iter_ == model.n_iter_
+    assert len(again.future_features_) == len(model.future_features_)
+    assert len(again.validation_score_) == 0
+    log_p = again.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+    assert log_p == pytest.approx(again.train_score_[-1])
+
+
+def test_the_size_that_was_found_stays(bags):
+    X, y, _ = bags
+    allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:100]]
+    model = small(refit=True, bag_size="auto", max_iter=3, max_future_features=1)
+    model.fit(X[:100], y[:100], allowed=allowed)
+    assert len(model.future_features_) == 1
+    assert len(model.fit(X[:60], y[:60], X[60:90], y[60:90], allowed=allowed[:60]).classes_) == 2
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
+def test_missing_values(missing):
+    X, y = make_future_bags("or", n_sequences=150, random_state=0)
+    rng = np.random.default_rng(0)
+    X = [np.where(rng.random(x.shape) < 0.02, np.nan, x) for x in X]
+    model = small(missing=missing, max_iter=40, max_future_features=1).fit(X[:100], y[:100])
+    assert model.score(X[100:], y[100:]) > 0.9
+    assert [f.bag_size for f in model.future_features_] == [6]
+    assert "x0" in model.future_features_[0].describe(99)
+
+
+def test_weights_and_chance(letters):
+    X, y = letters
+    chance = {"class_weight": "balanced", "subsample": 0.7, "max_features": 0.6}
+    model = FutureFeatureMEMM(window=1, bag_size=2, max_iter=3, random_state=0, **chance)
+    for p, q in zip(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(p, q)

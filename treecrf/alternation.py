@@ -6,54 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
-from treecrf.bags import Bags
 from treecrf.boosting import Booster, History, Stopping, Validation, boost
-from treecrf.discovery import Candidate, Search, discover
-from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.encoding import Encoder
+from treecrf.finder import Finder, Plan
 from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
-from treecrf.instances import InstanceGrower
 from treecrf.made_columns import bins_of, constant_tree, tree_of_bins
-from treecrf.responses import OneLabel, Sloped
 
-# A feature must add this to the mean log-likelihood that is judged, with the trees that follow it;
+# A feature must add this to the mean log-likelihood that is judged, with the trees that follow it.
 LEAST_RISE = 1e-3
-# and this to that of the training data by itself.
-LEAST_GAIN = 1e-5
 # So many trees of a feature tell whether a size of bags is right.
 BRIEF = 5
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How features are looked for.
-
-    Attributes
-    ----------
-    sizes : tuple of int or None
-        Sizes of bags, of which the best for the first feature is kept; None reaches to the end.
-    direction : {"future", "past", "both"}
-    max_features : int
-        Most rounds of discovery.
-    multiclass : {"all", "best", "shared"}
-        Whether a round finds a feature for each label; or the one that gains most, for its label;
-        or this one for all labels.
-    n_bins : int
-    max_leaf_nodes, l2_regularization
-        Of the trees on instances.
-    search : Search
-    """
-
-    sizes: tuple[int | None, ...]
-    direction: str
-    max_features: int
-    multiclass: str
-    n_bins: int
-    max_leaf_nodes: int
-    l2_regularization: float
-    search: Search
 
 
 @dataclass(frozen=True)
@@ -66,11 +30,16 @@ class Phase:
 
 @dataclass(frozen=True)
 class State:
-    """A model on its way: features, trees, and likelihoods after each iteration."""
+    """A model on its way: features, trees, and likelihoods after each iteration.
+
+    ``phases`` holds the number of iterations before the first discovery and after each: after a
+    first one, and where the feature was found again, after the second.
+    """
 
     encoder: FutureEncoder
     forest: Forest
     history: History
+    phases: tuple[tuple[int, ...], ...] = ()
 
 
 class Alternation:
@@ -101,8 +70,7 @@ class Alternation:
 
     def run(self, encoder: Encoder, forest: Forest) -> State:
         """Train until no further feature helps."""
-        encoder = FutureEncoder(encoder, (), self.plan.n_bins)
-        state = self._boosted(State(encoder, forest, History([0.0], [0.0])))
+        state = self._boosted(self._first(encoder, forest))
         for _ in range(self.plan.max_features):
             found = self._with_feature(state)
             if found is None:
@@ -116,39 +84,60 @@ class Alternation:
             state = found
         return state
 
+    def replay(
+        self, encoder: Encoder, forest: Forest, phases: tuple[tuple[int, ...], ...]
+    ) -> State:
+        """Train as an earlier run did, on other data."""
+        (n_first,), *rounds = phases
+        state = self._boosted(self._first(encoder, forest), n_first)
+        for n_found, *n_sharp in rounds:
+            found = self._with_feature(state)
+            if found is None:
+                break
+            found = self._boosted(found, n_found)
+            if n_sharp:
+                found = self._boosted(self._sharpened(state, found), *n_sharp)
+            state = found
+        return state
+
+    def _first(self, encoder: Encoder, forest: Forest) -> State:
+        encoder = FutureEncoder(encoder, (), self.plan.n_bins)
+        return State(encoder, forest, History([0.0], [0.0]), ((),))
+
     def _judged(self, state: State) -> float:
         """The latest likelihood of the data that decide."""
         is_held_out = self.phase.stopping is not None
         return (state.history.validation if is_held_out else state.history.train)[-1]
 
-    def _boosted(self, state: State) -> State:
-        """Add trees until they are of no more use; the last of a history is of the new state."""
-        forest = state.forest.copy()
+    def _boosted(self, state: State, n_iter: int | None = None) -> State:
+        """Add some trees, or so many as are of use; the last of a history is of the new state."""
+        forest, phase = state.forest.copy(), self.phase
+        if n_iter is not None:
+            phase = Phase(n_iter, None)
         booster, validation = self.start(state.encoder, forest)
-        most = forest.n_iter + self.phase.max_iter
-        grown = boost(booster, most, validation, self.phase.stopping, self.report)
+        most = forest.n_iter + phase.max_iter
+        grown = boost(booster, most, validation, phase.stopping, self.report)
         n_new = len(grown.train) - 1
-        if self.phase.stopping is not None:
+        if phase.stopping is not None:
             n_new = int(np.argmax(grown.validation))
-        train, held_out = (
-            before[:-1] + new[: n_new + 1]
-            for before, new in (
-                (state.history.train, grown.train), (state.history.validation, grown.validation),
-            )
-        )  # fmt: skip
+        history = History(
+            state.history.train[:-1] + grown.train[: n_new + 1],
+            state.history.validation[:-1] + grown.validation[: n_new + 1],
+        )
         forest = forest.copy(state.forest.n_iter + n_new)
-        return replace(state, forest=forest, history=History(train, held_out))
+        *earlier, latest = state.phases
+        return State(state.encoder, forest, history, (*earlier, (*latest, n_new)))
 
     def _with_feature(self, state: State) -> State | None:
         """One more feature for a label, or one for each, and the trees that say their effects."""
         booster, validation = self.start(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
-        finder = _Finder(state.encoder, booster, self.plan)
+        finder = Finder(state.encoder, booster, self.plan)
         found = finder.find(self.sizes[0], self.plan.search)
         if not found:
             return None
-        return _extended(state, found, booster)
+        return _extended(state, found, booster, ())
 
     def _sharpened(self, before: State, after: State) -> State:
         """The state after a discovery, with features found again where trees know their effects.
@@ -157,13 +146,13 @@ class Alternation:
         where it speaks for a label and where against it, which shows the pattern more clearly.
         """
         booster, _ = self.start(before.encoder, before.forest)
-        finder = _Finder(before.encoder, booster, self.plan)
+        finder = Finder(before.encoder, booster, self.plan)
         n = len(before.encoder.features)
         found = []
         for place, feature in enumerate(after.encoder.features[n:], n):
             low, high = self._at_extremes(after, place)
             found.append(finder.sharpen(feature, low, high))
-        return _extended(before, found, booster)
+        return _extended(before, found, booster, after.phases[-1])
 
     def _at_extremes(self, state: State, place: int) -> list[np.ndarray]:
         """Scores at the training positions if a feature were 0, or 1, everywhere."""
@@ -188,8 +177,8 @@ class Alternation:
         brief = replace(self.plan.search, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            found = _Finder(state.encoder, booster, self.plan).find(size, brief)
-            after = _extended(state, found, booster)
+            found = Finder(state.encoder, booster, self.plan).find(size, brief)
+            after = _extended(state, found, booster, ())
             judge = self.start(after.encoder, after.forest)
             if validation is None or self.phase.stopping is None:
                 values.append(judge[0].value())
@@ -198,95 +187,16 @@ class Alternation:
         return self.sizes[int(np.argmax(values))]
 
 
-class _Finder:
-    """Looks for features where the trees so far have come to.
+def _extended(
+    state: State,
+    found: list[tuple[BagFeature, np.ndarray]],
+    booster: Booster,
+    phases: tuple[int, ...],
+) -> State:
+    """The state with more features, and an iteration of trees on them.
 
-    Each feature that it finds changes its ``scores``, from which it goes on.
+    ``phases`` are those since the features before these.
     """
-
-    def __init__(self, encoder: FutureEncoder, booster: Booster, plan: Plan):
-        self.plan = plan
-        self.offsets = booster.encoded.offsets
-        self.codes, self.weights = booster.objective.codes, booster.position_weights
-        self.scores = booster.scores[:, :, 0].copy()
-        encoded = _without_made(booster.whole, encoder)
-        self.grower = InstanceGrower(
-            encoder.base, encoded, plan.max_leaf_nodes, plan.l2_regularization
-        )
-
-    def find(self, size: int | None, search: Search) -> list[tuple[BagFeature, np.ndarray]]:
-        """Features and their values at the training positions."""
-        bags = Bags(self.offsets, size, self.plan.direction)
-        # Of two labels, one score tells as much as both.
-        labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
-        if self.plan.multiclass == "all":
-            found = [self._feature(size, *self._best(label, bags, search)) for label in labels]
-        else:
-            of_labels = (self._best(label, bags, search) for label in labels)
-            candidate, effects = max(of_labels, key=lambda one: one[0].value)
-            found = [self._feature(size, candidate, effects)]
-        return [(feature, values) for feature, values in found if feature.gain > LEAST_GAIN]
-
-    def sharpen(
-        self, feature: BagFeature, low: np.ndarray, high: np.ndarray
-    ) -> tuple[BagFeature, np.ndarray]:
-        """A feature found again, from the scores where it is 0 and where it is 1."""
-        bags = Bags(self.offsets, feature.size, feature.direction)
-        with np.errstate(invalid="ignore"):
-            slopes = high - low
-        response = Sloped(low, slopes, self.codes, self.weights)
-        found = discover(response, bags, self.grower, self.plan.search, 1)
-        return self._feature(feature.size, found, feature.effects)
-
-    def _feature(
-        self, size: int | None, found: Candidate, effects: np.ndarray
-    ) -> tuple[BagFeature, np.ndarray]:
-        """A feature with the effects that are best now, from others on."""
-        trees = Forest(1, 0)
-        for tree in found.trees:
-            trees.append(tree.grown, self.grower.meanings)
-        before = self._value()
-        effects = self._take(effects, found.feature)
-        gain = self._value() - before
-        start = self.plan.search.initial_score
-        feature = BagFeature(size, self.plan.direction, start, trees, effects, gain)
-        return feature, found.feature
-
-    def _take(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Add a feature to the scores of its label or labels; return its effects."""
-        is_shared = self.plan.multiclass == "shared" and len(self.scores) > 2
-        labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
-        effects, before = np.zeros_like(effects), self.scores.copy()
-        for label in (*labels, *labels) if is_shared else labels:
-            self.scores[label] = before[label]
-            response = OneLabel(self.scores, self.codes, label, self.weights)
-            effects[:, label] = response.fit(effects[:, label], feature)
-            self.scores[label] += effects[0, label] + effects[1, label] * feature
-        return effects
-
-    def _value(self) -> float:
-        log_p = self.scores - logsumexp(self.scores, axis=0)
-        of_true = log_p[self.codes, np.arange(len(self.codes))]
-        return float((self.weights * of_true).sum()) / len(of_true)
-
-    def _best(self, label: int, bags: Bags, search: Search) -> tuple[Candidate, np.ndarray]:
-        """The better one of two signs, and its effects."""
-        response = OneLabel(self.scores, self.codes, label, self.weights)
-        both = [discover(response, bags, self.grower, search, sign) for sign in (1, -1)]
-        best = max(both, key=lambda candidate: candidate.value)
-        return best, response.on_labels(best.effect)
-
-
-def _without_made(encoded: EncodedSequences, encoder: FutureEncoder) -> EncodedSequences:
-    """What the encoder's base has encoded."""
-    n = len(encoder.base.plan.n_codes)
-    codes = np.ascontiguousarray(encoded.codes[:, :n])
-    has_missing = encoded.has_missing[: len(encoder.base.columns)]
-    return replace(encoded, codes=codes, has_missing=has_missing)
-
-
-def _extended(state: State, found: list[tuple[BagFeature, np.ndarray]], booster: Booster) -> State:
-    """The state with more features, and an iteration of trees on them."""
     n_columns, forest = len(state.encoder.columns), state.forest.copy()
     history = History([*state.history.train, 0.0], [*state.history.validation, 0.0])
     n_bins = state.encoder.n_bins
@@ -301,4 +211,5 @@ def _extended(state: State, found: list[tuple[BagFeature, np.ndarray]], booster:
             by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
     forest.trees += by_label
     features = state.encoder.features + tuple(feature for feature, _ in found)
-    return State(FutureEncoder(state.encoder.base, features, n_bins), forest, history)
+    encoder = FutureEncoder(state.encoder.base, features, n_bins)
+    return State(encoder, forest, history, (*state.phases, phases))

@@ -32,7 +32,7 @@ from treecrf.forest import Forest
 from treecrf.labels import Given, encode_labels, find_classes
 from treecrf.lattice import Lattice, split
 from treecrf.progress import Progress
-from treecrf.sequences import Sequences, Trained, reversed_places
+from treecrf.sequences import Sequences, Trained, joined, reversed_places
 from treecrf.threads import Threads
 from treecrf.weights import label_weights
 
@@ -57,6 +57,15 @@ class Labeled:
         places = np.concatenate([pieces[i] for i in chosen])
         allowed = None if self.allowed is None else self.allowed[places]
         return Labeled(self.sequences.take(chosen), self.codes[places], allowed)
+
+    def joined(self, other: Labeled) -> Labeled:
+        """These sequences and others, which are free where nothing is said of them."""
+        allowed, more = self.allowed, other.allowed
+        if allowed is not None:
+            more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
+            allowed = np.concatenate([allowed, more])
+        codes = np.concatenate([self.codes, other.codes])
+        return Labeled(joined(self.sequences, other.sequences), codes, allowed)
 
     def reversed(self) -> Labeled:
         """The same, each sequence from its end to its start."""
@@ -355,7 +364,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
     ) -> dict:
         """Fitted attributes, after an early stop those of the best iteration."""
         n_new = len(history.train) - 1
-        if self.early_stopping:
+        if self.early_stopping and history.validation:
             n_new = int(np.argmax(history.validation))
         n_iter = forest.n_iter - (len(history.train) - 1) + n_new
         forest = forest.copy(n_iter)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf import future_state
-from treecrf.alternation import Alternation, Phase, Plan
+from treecrf.alternation import Alternation, Phase
 from treecrf.bags import DIRECTIONS
 from treecrf.base import Labeled, report_to
 from treecrf.boosting import Booster, History, Validation
 from treecrf.discovery import Search
 from treecrf.encoding import Encoder
+from treecrf.finder import Plan
 from treecrf.forest import Forest
 from treecrf.future_encoding import FutureEncoder
 from treecrf.future_features import FutureFeature, readable
@@ -128,6 +130,10 @@ class FutureFeatureMEMM(LocalClassifier):
         Patience of early stopping.
     tol : float, default=1e-4
         Least rise of the mean log-likelihood of a position that counts.
+    refit : bool, default=False
+        Whether the held-out sequences are learned from in the end: with the same numbers of
+        iterations and rounds, and the same size of bags, another model is trained on all. There is
+        no ``validation_score_`` then.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. A position weighs in the trees as its true label does; likelihoods
         are reported without weights.
@@ -199,6 +205,7 @@ class FutureFeatureMEMM(LocalClassifier):
         "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "instance_l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "refit": ["boolean"],
         "multiclass": [StrOptions({"all", "best", "shared"})],
     }  # fmt: skip
 
@@ -240,6 +247,7 @@ class FutureFeatureMEMM(LocalClassifier):
         validation_fraction=0.1,
         n_iter_no_change=5,
         tol=1e-4,
+        refit=False,
         class_weight=None,
         n_jobs=None,
         random_state=None,
@@ -277,6 +285,7 @@ class FutureFeatureMEMM(LocalClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.refit = refit
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -297,17 +306,34 @@ class FutureFeatureMEMM(LocalClassifier):
             Progress(self.verbose, 0, most, type(self).__name__) as progress,
         ):
 
-            def start(encoder: FutureEncoder, forest: Forest) -> tuple[Booster, Validation | None]:
-                return (
-                    self._booster(encoder, forest, classes, training, seed, threads),
-                    self._validation(encoder, classes, held_out, threads),
-                )
+            def alternation(plan: Plan, training: Labeled, held_out: Labeled | None) -> Alternation:
+                def start(
+                    encoder: FutureEncoder, forest: Forest
+                ) -> tuple[Booster, Validation | None]:
+                    return (
+                        self._booster(encoder, forest, classes, training, seed, threads),
+                        self._validation(encoder, classes, held_out, threads),
+                    )
 
-            phase = Phase(self.max_iter, self._stopping())
-            alternation = Alternation(self._plan(), phase, start, report_to(progress))
-            state = alternation.run(encoder, forest)
+                phase = Phase(self.max_iter, self._stopping())
+                return Alternation(plan, phase, start, report_to(progress))
+
+            state = alternation(self._plan(), training, held_out).run(encoder, forest)
+            if self.refit and held_out is not None:
+                plan = self._plan_as_in(state.encoder)
+                every = training.joined(held_out)
+                encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
+                encoder.fit(every.sequences, np.random.default_rng(seed))
+                again = alternation(plan, every, None)
+                state = again.replay(encoder, Forest(len(classes), self.order), state.phases)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
+
+    def _plan_as_in(self, encoder: FutureEncoder) -> Plan:
+        """The plan, with the size of bags that an earlier run has chosen."""
+        plan = self._plan()
+        sizes = tuple({feature.size: None for feature in encoder.features}) or plan.sizes[:1]
+        return replace(plan, sizes=sizes)
 
     @property
     def future_features_(self) -> list[FutureFeature]:

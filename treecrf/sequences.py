@@ -376,6 +376,21 @@ class RecodedSequences(Sequences):
         return replace(self, base=self.base.reversed())
 
 
+def joined(first: Sequences, second: Sequences) -> Sequences:
+    """Sequences and others like them, as one list; the latter's categories are the former's."""
+    second = second.for_model(first.like)
+    items = [part.rows(i, i + 1) for part in (first, second) for i in range(part.n_sequences)]
+    if first.form == "sparse":
+        items = [sparse.csr_array(item) for item in items]
+    elif first.form == "dense":
+        items = [item.toarray() if sparse.issparse(item) else item for item in items]
+    lengths = [np.diff(part.offsets) for part in (first, second)]
+    description = _description(first, first.categories)
+    description["offsets"] = offsets_of(np.concatenate(lengths))
+    description["dtype"] = np.result_type(first.dtype, second.dtype)
+    return ListedSequences(**description, items=items)
+
+
 def offsets_of(lengths: Any) -> np.ndarray:
     """Starts of sequences of the given lengths, and the end of the last."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
