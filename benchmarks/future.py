@@ -1,0 +1,137 @@
+"""Future features beside models without: tables 5.3 to 5.5 of Hao's dissertation.
+
+``bags`` are the synthetic problems: 400 sequences to train on, 200 to follow, 100 to test. The
+pattern of the bags is known there, so that instances and bags are judged, too. ``nettalk`` are the
+stresses of words, two or five, of which the learners see the letter itself alone; beside each model
+stands the control, an ordinary window that reaches as far to the right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from measure import markdown
+from papers_data import folder
+
+from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.bags import Bags
+from treecrf.datasets import make_future_bags
+
+N_TRAIN, N_VALIDATION, N_TEST = 400, 200, 100
+ORDERS = (1, 2, 3, 4)
+STOPPING = {"early_stopping": True, "n_iter_no_change": 5, "max_iter": 500, "max_leaf_nodes": 20}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", choices=("bags", "nettalk"), default=["bags"])
+    parser.add_argument("--kinds", nargs="+", default=["xor", "or", "extra"])
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--others", action="store_true", help="learners without discoveries, too")
+    parser.add_argument("--labels", type=int, choices=(2, 5), default=2)
+    parser.add_argument("--orders", nargs="+", type=int, default=list(ORDERS))
+    arguments = parser.parse_args()
+    if "bags" in arguments.data:
+        header = ("problem", "seed", "test %", "instances %", "bags %", "features", "size", "s")
+        rows = [found for kind in arguments.kinds for found in discoveries(kind, arguments.seeds)]
+        print(markdown(header, rows))
+        if arguments.others:
+            print(markdown(("problem", *others()), [without(kind) for kind in arguments.kinds]))
+    if "nettalk" in arguments.data:
+        header = ("order", "bag", "marginal %", "viterbi %", "greedy %", "features", "s")
+        header = (*header, "control: marginal %", "viterbi %", "greedy %", "plain: marginal %")
+        print(markdown(header, list(stresses(arguments.labels, arguments.orders))))
+
+
+def bags(kind: str, seed: int) -> tuple[tuple, tuple]:
+    """Sequences and labels to train on and to follow, and those to test."""
+    X, y = make_future_bags(kind, n_sequences=N_TRAIN + N_VALIDATION + N_TEST, random_state=seed)
+    first, last = N_TRAIN, N_TRAIN + N_VALIDATION
+    return (X[:first], y[:first], X[first:last], y[first:last]), (X[last:], y[last:])
+
+
+def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
+    """Rows of the table: accuracies of labels, and of what was discovered."""
+    for seed in range(n_seeds):
+        training, (X, y) = bags(kind, seed)
+        start = time.process_time()
+        model = FutureFeatureMEMM(order=0, random_state=seed).fit(*training)
+        seconds = time.process_time() - start
+        instances, in_bags = judged(model, X)
+        features = model.future_features_
+        sizes = {feature.bag_size for feature in features}
+        yield [
+            kind, str(seed), percent(model.score(X, y)), percent(instances), percent(in_bags),
+            str(len(features)), " ".join(map(str, sizes)), f"{seconds:.1f}",
+        ]  # fmt: skip
+
+
+def judged(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
+    """Share of the instances, and of the bags, that any feature tells rightly."""
+    encoder, encoded = model._encoder, model._encoder.base.encode(model._read(X)[0])
+    positive = np.concatenate(X)[:, :6].sum(axis=1) <= 1
+    in_bags = Bags(encoded.offsets, 6).sum_of(positive.astype(float)) > 0
+    scores = [feature.scores(encoder.base, encoded) > 0 for feature in encoder.features]
+    values = [feature.values(encoder.base, encoded) > 0.5 for feature in encoder.features]
+    return (
+        float((np.any(scores, axis=0) == positive).mean()),
+        float((np.any(values, axis=0) == in_bags).mean()),
+    )
+
+
+def others() -> dict:
+    """Learners without discoveries, by the names of table 5.4."""
+    return {
+        "SW": SlidingWindowClassifier(**STOPPING),
+        "MEMM-1": TreeMEMM(**STOPPING),
+        **{f"CRF-{order}": TreeCRF(order=order, **STOPPING) for order in ORDERS},
+    }
+
+
+def without(kind: str) -> list[str]:
+    """A row of their accuracies, for the first seed."""
+    training, test = bags(kind, 0)
+    return [kind, *(percent(model.fit(*training).score(*test)) for model in others().values())]
+
+
+def stresses(n_labels: int, orders: list[int]) -> Iterator[list[str]]:
+    """Rows of accuracies on the letters of NETtalk."""
+    training, test = (words(part, n_labels) for part in ("train", "test"))
+    for order in orders:
+        plain = TreeMEMM(order=order, random_state=0, **STOPPING).fit(*training)
+        for size in (2, 4):
+            start = time.process_time()
+            model = FutureFeatureMEMM(order=order, bag_size=size, random_state=0).fit(*training)
+            seconds = time.process_time() - start
+            control = TreeMEMM(order=order, window=(0, size), random_state=0, **STOPPING)
+            yield [
+                str(order), str(size), *by_decoding(model, test),
+                str(len(model.future_features_)), f"{seconds:.1f}",
+                *by_decoding(control.fit(*training), test), percent(plain.score(*test)),
+            ]  # fmt: skip
+
+
+def words(part: str, n_labels: int) -> tuple[list[str], list[str]]:
+    """Words and their stresses; of two kinds those on a vowel with stress, and the rest."""
+    lines = (folder() / "nettalk" / f"stress.{part}.txt").read_text().split()
+    X, y = lines[::2], lines[1::2]
+    if n_labels == 2:
+        y = ["".join("01"[mark in "12"] for mark in marks) for marks in y]
+    return X, y
+
+
+def by_decoding(model: TreeMEMM | FutureFeatureMEMM, test: tuple) -> list[str]:
+    """Accuracies of a model by the ways to decode."""
+    decodings = ("marginal", "viterbi", "greedy")
+    return [percent(model.set_params(decoding=way).score(*test)) for way in decodings]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+if __name__ == "__main__":
+    main()
