@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf import future_state
@@ -14,12 +15,14 @@ from treecrf.alternation import Alternation, Phase
 from treecrf.bags import DIRECTIONS
 from treecrf.base import Labeled, report_to
 from treecrf.boosting import Booster, History, Validation
-from treecrf.discovery import Search
+from treecrf.cuts import Cut
+from treecrf.discovery import Search, shown
 from treecrf.encoding import Encoder
 from treecrf.finder import Plan
 from treecrf.forest import Forest
 from treecrf.future_encoding import FutureEncoder
 from treecrf.future_features import FutureFeature, readable
+from treecrf.lattice import split
 from treecrf.memm import LocalClassifier
 from treecrf.progress import Progress
 from treecrf.threads import Threads
@@ -339,6 +342,46 @@ class FutureFeatureMEMM(LocalClassifier):
     def future_features_(self) -> list[FutureFeature]:
         """The discovered features, in the order of their discovery."""
         return readable(self._encoder, self._forest, self.classes_)
+
+    def future_values(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+        """Compute the discovered features of sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of float arrays (n_positions, n_future_features, 2)
+            For each feature the probability that a position is a positive instance, and that its
+            bag has one. For a long table one array.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            As `predict`.
+
+        Examples
+        --------
+        >>> from treecrf import FutureFeatureMEMM
+        >>> memm = FutureFeatureMEMM(order=0).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> [values.ndim for values in memm.future_values(["aab", "b"])]
+        [3, 3]
+        """
+        cut = Cut(lengths, groups)
+        sequences, _ = self._read(X, cut=cut)
+        encoder = self._encoder
+        encoded = encoder.base.encode(sequences)
+        values = np.empty((encoded.n_positions, len(encoder.features), 2))
+        for k, feature in enumerate(encoder.features):
+            score = feature.scores(encoder.base, encoded)
+            values[:, k, 0] = expit(score)
+            values[:, k, 1] = shown(feature.bags(encoded), score)
+        return cut.join(split(values, encoded.offsets))
 
     def _plan(self) -> Plan:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))

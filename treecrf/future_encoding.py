@@ -48,8 +48,11 @@ class BagFeature:
 
     def values(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
         """The probability that the bag of each position shows the pattern."""
-        bags = Bags(encoded.offsets, self.size, self.direction)
-        return shown(bags, self.scores(encoder, encoded))
+        return shown(self.bags(encoded), self.scores(encoder, encoded))
+
+    def bags(self, encoded: EncodedSequences) -> Bags:
+        """The bags of encoded positions."""
+        return Bags(encoded.offsets, self.size, self.direction)
 
 
 class FutureEncoder(Encoder):

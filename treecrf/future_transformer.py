@@ -13,8 +13,6 @@ from treecrf.cuts import Cut
 from treecrf.dicts import are_dicts
 from treecrf.frames import is_frame
 from treecrf.future import FutureFeatureMEMM
-from treecrf.inputs import as_sequences
-from treecrf.lattice import split
 
 
 class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
@@ -134,12 +132,8 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         check_is_fitted(self)
         cut = Cut(lengths, groups)
         X = X if cut.is_long else list(X)
-        encoder = self.estimator_._encoder
-        encoded = encoder.base.encode(as_sequences(X, encoder.trained_on, cut))
-        values = np.empty((encoded.n_positions, len(encoder.features)))
-        for k, feature in enumerate(encoder.features):
-            values[:, k] = feature.values(encoder.base, encoded)
-        joined = cut.join(split(values, encoded.offsets))
+        joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
+        joined = joined[..., 1] if cut.is_long else [values[..., 1] for values in joined]
         if not self.append:
             return joined
         names = self._names()
