@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from treecrf.bags import Bags
 from treecrf.boosting import Booster
@@ -14,7 +13,7 @@ from treecrf.encoding import EncodedSequences
 from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
 from treecrf.instances import InstanceGrower
-from treecrf.responses import OneLabel, Sloped
+from treecrf.responses import OneLabel, Sloped, log_total
 
 # A feature must add this to the mean log-likelihood of a training position by itself.
 LEAST_GAIN = 1e-5
@@ -117,7 +116,7 @@ class Finder:
         return effects
 
     def _value(self) -> float:
-        log_p = self.scores - logsumexp(self.scores, axis=0)
+        log_p = self.scores - log_total(self.scores)
         of_true = log_p[self.codes, np.arange(len(self.codes))]
         return float((self.weights * of_true).sum()) / len(of_true)
 

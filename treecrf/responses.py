@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit
 
 # A feature that tells everything would have an infinite effect.
 MOST_EFFECT = 40.0
@@ -49,7 +49,7 @@ class OneLabel:
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
         others = np.delete(scores, label, axis=0)
-        of_others = logsumexp(others, axis=0)
+        of_others = log_total(others)
         self.logits = np.clip(scores[label] - of_others, -CERTAIN, CERTAIN)
         self.is_label = codes == label
         self.weights = weights
@@ -132,10 +132,9 @@ class Sloped:
         self.scores = scores
         # Of a forbidden label there is nothing to say.
         self.slopes = slopes = np.where(np.isfinite(scores), slopes, 0.0)
-        self.codes, self.weights = codes, weights
-        self.every = np.arange(len(codes))
-        # The slope of the score of the true label.
-        self.of_true = slopes[codes, self.every]
+        self.weights = weights
+        every = np.arange(len(codes))
+        self.true_scores, self.of_true = scores[codes, every], slopes[codes, every]
 
     def start(self, slope: float) -> np.ndarray:
         """The given factor."""
@@ -143,12 +142,15 @@ class Sloped:
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
         """Mean log-likelihood of a position."""
-        log_p = self._log_p(effect, feature)
-        return float((self.weights * log_p[self.codes, self.every]).sum()) / len(self.codes)
+        changed = effect[0] * feature
+        log_p = self.true_scores + changed * self.of_true
+        log_p -= log_total(self.scores + changed * self.slopes)
+        return float((self.weights * log_p).sum()) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Derivative of the log-likelihood by the feature, at each position."""
-        p = np.exp(self._log_p(effect, feature))
+        scores = self.scores + (effect[0] * feature) * self.slopes
+        p = np.exp(scores - log_total(scores))
         return effect[0] * self.weights * (self.of_true - (p * self.slopes).sum(axis=0))
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
@@ -162,6 +164,11 @@ class Sloped:
         better = np.array([found.x])
         return better if -found.fun > self.value(effect, feature) else effect
 
-    def _log_p(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        scores = self.scores + (effect[0] * feature) * self.slopes
-        return scores - logsumexp(scores, axis=0)
+
+def log_total(scores: np.ndarray) -> np.ndarray:
+    """Logarithm of the sum of exponentials of the scores at each position."""
+    largest = scores.max(axis=0)
+    # Where all labels are forbidden nothing is subtracted.
+    largest[np.isneginf(largest)] = 0.0
+    with np.errstate(divide="ignore"):
+        return largest + np.log(np.exp(scores - largest).sum(axis=0))
