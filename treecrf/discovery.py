@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from treecrf.bags import Bags
 from treecrf.instances import InstanceGrower, InstanceTree
@@ -63,7 +63,7 @@ class Candidate:
 def shown(bags: Bags, score: np.ndarray) -> np.ndarray:
     """Probability that a bag shows the pattern, from the scores of the instances."""
     score = np.clip(score, -MOST_SCORE, MOST_SCORE)
-    return -np.expm1(bags.sum_of(log_expit(-score)))
+    return -np.expm1(bags.sum_of(-np.log1p(np.exp(score))))
 
 
 def score_gradient(

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 # A feature that tells everything would have an infinite effect.
 MOST_EFFECT = 40.0
@@ -14,8 +14,8 @@ RIDGE = 1e-4
 MOST_NEWTON_STEPS = 10
 ENOUGH = 1e-8
 FACTOR_TOLERANCE = 1e-3
-# Stands for infinity where a label is forbidden, or all others are.
-CERTAIN = 700.0
+# Stands for infinity where a label is forbidden, or all others are; its exponential is finite.
+CERTAIN = 600.0
 
 
 class Response(Protocol):
@@ -52,6 +52,7 @@ class OneLabel:
         of_others = log_total(others)
         self.logits = np.clip(scores[label] - of_others, -CERTAIN, CERTAIN)
         self.is_label = codes == label
+        self.against = np.where(self.is_label, -1.0, 1.0)
         self.weights = weights
         self.n_labels = len(scores)
         self.label = label
@@ -66,7 +67,7 @@ class OneLabel:
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
         """Mean log-likelihood of a position."""
         logits = self._logits(effect, feature)
-        log_p = log_expit(np.where(self.is_label, logits, -logits))
+        log_p = -np.log1p(np.exp(self.against * logits))
         return float((self.weights * log_p).sum() + self.rest) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
