@@ -8,7 +8,7 @@ from cases import random_sequences
 from scipy import sparse
 from sklearn.base import clone
 
-from treecrf import FutureFeatureMEMM, TreeMEMM, load
+from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, io, load
 from treecrf.bags import Bags
 from treecrf.datasets import make_future_bags
 from treecrf.made_columns import bins_of, constant_tree, thresholds_of, tree_of_bins
@@ -144,6 +144,32 @@ def test_a_saved_model_has_its_features(bags, tmp_path):
     ours, theirs = model.future_features_[0], again.future_features_[0]
     assert ours.describe() == theirs.describe()
     assert ours.effects == theirs.effects
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda v, a: v["encoder"].update(n_future_bins=1), "bins"),
+        (lambda v, a: v["encoder"].update(n_future_bins=300), "bins"),
+        (lambda v, a: v["encoder"]["features"][0].update(size=0), "bags"),
+        (lambda v, a: v["encoder"]["features"][0].update(size=2.5), "numbers"),
+        (lambda v, a: v["encoder"]["features"][0].update(direction="up"), "bags"),
+        (lambda v, a: v["encoder"]["features"][0].update(gain=None), "features"),
+        (lambda v, a: a.update({"future.0.effects": np.zeros((2, 3))}), "features"),
+        (lambda v, a: a.update({"future.0.effects": np.full((2, 2), np.nan)}), "features"),
+        (lambda v, a: a["future.0.trees.column"].__iadd__(50), "tests"),
+        (lambda v, a: a["forest.column"].__iadd__(9), "tests"),
+        (lambda v, a: v["encoder"].update(features=[]), "tests"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(change, what, bags, tmp_path):
+    path = tmp_path / "model.treecrf"
+    bags[2].save(path)
+    values, arrays = io.read(path)
+    change(values, arrays)
+    io.write(path, values, arrays)
+    with pytest.raises(ModelFileError, match=f"its {what} are not those of a model"):
+        load(path)
 
 
 def test_the_columns_of_the_instances_are_important(bags):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from treecrf import (
+    FutureFeatureMEMM,
     HMMClassifier,
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
@@ -22,6 +23,7 @@ LEARNERS: dict[str, type[SequenceClassifier]] = {
     "memm": TreeMEMM,
     "window": SlidingWindowClassifier,
     "recurrent": RecurrentSlidingWindowClassifier,
+    "future": FutureFeatureMEMM,
     "hmm": HMMClassifier,
 }
 # These have options of their own, or no meaning here.
