@@ -13,6 +13,7 @@ from treecrf.bags import Bags
 from treecrf.datasets import make_future_bags
 from treecrf.made_columns import bins_of, constant_tree, thresholds_of, tree_of_bins
 from treecrf.sequences import offsets_of
+from treecrf.window_tests import number_tests
 
 
 def small(**parameters) -> FutureFeatureMEMM:
@@ -230,6 +231,20 @@ def test_bins_are_even():
     values = np.array([0, 0.05, 0.051, 0.5, 0.951, 1])
     assert bins_of(values, 20).tolist() == [0, 0, 1, 9, 19, 19]
     assert (bins_of(values, 2) == (values > thresholds_of(2)[0])).all()
+
+
+def test_made_columns_have_tests_at_the_position_alone():
+    X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    model = FutureFeatureMEMM(order=0, window=(2, 1), bag_size=6, max_iter=15, random_state=0)
+    model.fit(X, y)
+    table = number_tests(model._encoder)
+    made = table.columns == 8
+    assert made.sum() == 19
+    assert (table.offsets[made] == 0).all()
+    assert table.values[made].tolist() == list(range(19))
+    packed = model._forest.pack()
+    assert (packed["offset"][packed["column"] == 8] == 0).all()
+    assert (packed["column"] == 8).any()
 
 
 # Parameters
