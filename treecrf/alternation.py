@@ -14,6 +14,8 @@ from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
 from treecrf.made_columns import bins_of, constant_tree, tree_of_bins
 
+Start = Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]]
+
 # A feature must add this to the mean log-likelihood that is judged, with the trees that follow it.
 LEAST_RISE = 1e-3
 # So many trees of a feature tell whether a size of bags is right.
@@ -59,7 +61,7 @@ class Alternation:
         self,
         plan: Plan,
         phase: Phase,
-        start: Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]],
+        start: Start,
         report: Callable[[int, History], None],
     ):
         self.plan = plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf import future_state
-from treecrf.alternation import Alternation, Phase
+from treecrf.alternation import Alternation, Phase, Start
 from treecrf.bags import DIRECTIONS
 from treecrf.base import Labeled, report_to
 from treecrf.boosting import Booster, History, Validation
@@ -308,29 +309,38 @@ class FutureFeatureMEMM(LocalClassifier):
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, 0, most, type(self).__name__) as progress,
         ):
-
-            def alternation(plan: Plan, training: Labeled, held_out: Labeled | None) -> Alternation:
-                def start(
-                    encoder: FutureEncoder, forest: Forest
-                ) -> tuple[Booster, Validation | None]:
-                    return (
-                        self._booster(encoder, forest, classes, training, seed, threads),
-                        self._validation(encoder, classes, held_out, threads),
-                    )
-
-                phase = Phase(self.max_iter, self._stopping())
-                return Alternation(plan, phase, start, report_to(progress))
-
-            state = alternation(self._plan(), training, held_out).run(encoder, forest)
+            report = report_to(progress)
+            starter = partial(self._starter, classes, seed, threads)
+            phase = Phase(self.max_iter, self._stopping())
+            first = Alternation(self._plan(), phase, starter(training, held_out), report)
+            state = first.run(encoder, forest)
             if self.refit and held_out is not None:
-                plan = self._plan_as_in(state.encoder)
-                every = training.joined(held_out)
+                plan, every = self._plan_as_in(state.encoder), training.joined(held_out)
                 encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
                 encoder.fit(every.sequences, np.random.default_rng(seed))
-                again = alternation(plan, every, None)
-                state = again.replay(encoder, Forest(len(classes), self.order), state.phases)
+                second = Alternation(plan, phase, starter(every, None), report)
+                empty = Forest(len(classes), self.order)
+                state = second.replay(encoder, empty, state.phases)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
+
+    def _starter(
+        self,
+        classes: np.ndarray,
+        seed: int,
+        threads: Threads,
+        training: Labeled,
+        held_out: Labeled | None,
+    ) -> Start:
+        """What begins a phase of boosting on some data."""
+
+        def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
+            return (
+                self._booster(encoder, forest, classes, training, seed, threads),
+                self._validation(encoder, classes, held_out, threads),
+            )
+
+        return start
 
     def _plan_as_in(self, encoder: FutureEncoder) -> Plan:
         """The plan, with the size of bags that an earlier run has chosen."""
