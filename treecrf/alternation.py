@@ -34,8 +34,8 @@ class Phase:
 class State:
     """A model on its way: features, trees, and likelihoods after each iteration.
 
-    ``phases`` holds the number of iterations before the first discovery and after each: after a
-    first one, and where the feature was found again, after the second.
+    ``phases`` holds numbers of iterations: those before any discovery, and of each round those
+    after a feature was found and, if it was kept so, those after it was found again.
     """
 
     encoder: FutureEncoder
