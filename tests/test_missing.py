@@ -12,7 +12,7 @@ from test_tree import LENGTHS, WINDOWS, Planes, Positions, Setting
 import treecrf.encoding
 from treecrf import TreeCRF, _beam, io, load
 from treecrf._context_scores import ArrayScores
-from treecrf.boosting import Booster, Growth, _leave_room
+from treecrf.boosting import Booster, Growth, leave_room
 from treecrf.columns import BOOLEAN
 from treecrf.context_scores import Remembered
 from treecrf.forest import LABEL, Forest
@@ -298,7 +298,7 @@ def test_room_for_parts():
     for size in (10, 10**5):
         values = rng.normal(size=size) * 3
         rounded = values.copy()
-        _leave_room(rounded)
+        leave_room(rounded)
         unit = 2.0**-32 if size == 10 else 2.0**-17
         np.testing.assert_allclose(rounded, values, atol=unit / 2)
         parts = rng.integers(1, 2**16, size)

@@ -47,7 +47,8 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     >>> from treecrf import FutureFeatureMEMM, FutureFeatures, TreeCRF
     >>> from treecrf.datasets import make_future_bags
     >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    >>> discovery = FutureFeatures(FutureFeatureMEMM(order=0, bag_size=6), append=True)
+    >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+    >>> discovery = FutureFeatures(model, append=True)
     >>> ahead = discovery.fit_transform(X, y)
     >>> ahead[0].shape
     (30, 9)
@@ -163,7 +164,8 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         >>> from treecrf import FutureFeatureMEMM, FutureFeatures
         >>> from treecrf.datasets import make_future_bags
         >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-        >>> discovery = FutureFeatures(FutureFeatureMEMM(order=0, bag_size=6)).fit(X, y)
+        >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+        >>> discovery = FutureFeatures(model).fit(X, y)
         >>> discovery.get_feature_names_out().tolist()
         ['future0']
         """
