@@ -27,11 +27,12 @@ from treecrf.metrics import span_f1_score, token_accuracy_score
 
 SETTINGS = {
     "window": 2,
-    "max_iter": 120,
+    "max_iter": 170,
     "second_order": True,
-    "learning_rate": 1.0,
+    "learning_rate": 0.5,
     "max_leaf_nodes": 64,
     "l2_regularization": 10.0,
+    "decoding": "viterbi",
     "random_state": 0,
 }
 # Features that training has seen less often are left out.
@@ -90,8 +91,11 @@ def common_only(token: dict[str, str], common: set[tuple[str, str]]) -> dict[str
 
 def plain(word: str, tag: str) -> dict[str, str]:
     """Features of one word, without its neighbors."""
-    known = {"word": word, "tag": tag, "small": word.lower(), "shape": shape(word)}
-    return known | {f"first {n}": word[:n] for n in SIZES} | {f"last {n}": word[-n:] for n in SIZES}
+    small, outline = word.lower(), shape(word)
+    known = {"word": word, "tag": tag, "small": small, "shape": outline}
+    known["outline"] = re.sub(r"(.)\1", r"\1", outline)
+    affixes = {f"first {n}": small[:n] for n in SIZES} | {f"last {n}": small[-n:] for n in SIZES}
+    return known | affixes
 
 
 def shape(word: str) -> str:
