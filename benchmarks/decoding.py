@@ -15,7 +15,6 @@ from measure import Spread, markdown, seconds_repeated
 
 from treecrf import _decode, _inference
 
-LENGTH = 50
 N_POSITIONS = 50_000
 HEADER = ("labels", "decoding", "TreeCRF, 1000 positions/s", "hmmlearn, 1000 positions/s",
           "TreeCRF / hmmlearn")  # fmt: skip
@@ -24,13 +23,13 @@ HEADER = ("labels", "decoding", "TreeCRF, 1000 positions/s", "hmmlearn, 1000 pos
 class Chains:
     """Sequences of one hidden Markov model, in the forms that both libraries want."""
 
-    def __init__(self, n_labels: int, n_positions: int):
+    def __init__(self, n_labels: int, n_positions: int, length: int):
         rng = np.random.default_rng(0)
         self.start = rng.dirichlet(np.ones(n_labels))
         self.transitions = rng.dirichlet(np.ones(n_labels), n_labels)
         self.emissions = rng.uniform(0.01, 1.0, (n_positions, n_labels))
         self.logs = np.log(self.emissions)
-        self.offsets = np.arange(0, n_positions + 1, LENGTH)
+        self.offsets = np.arange(0, n_positions + 1, length)
         scores = np.log(self.transitions.T)[:, None, :] + self.logs.T[:, :, None]
         first = self.offsets[:-1]
         scores[:, first, 0] = np.log(self.start)[:, None] + self.logs[first].T
@@ -48,7 +47,7 @@ class Chains:
         return out
 
     def pieces(self, values: np.ndarray) -> np.ndarray:
-        return values.reshape(-1, LENGTH, values.shape[1])
+        return values.reshape(len(self.offsets) - 1, -1, values.shape[1])
 
     def hmmlearn_viterbi(self) -> np.ndarray:
         found = [_hmmc.viterbi(self.start, self.transitions, piece)[1]
@@ -67,11 +66,12 @@ class Chains:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--labels", type=int, nargs="+", default=[2, 3, 5, 10, 20, 50])
+    parser.add_argument("--length", type=int, default=50, help=f"a divisor of {N_POSITIONS}")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
     rows = []
     for n_labels in arguments.labels:
-        chains = Chains(n_labels, N_POSITIONS)
+        chains = Chains(n_labels, N_POSITIONS, arguments.length)
         np.testing.assert_allclose(chains.marginal(), chains.hmmlearn_marginal(), atol=1e-9)
         np.testing.assert_array_equal(chains.viterbi(), chains.hmmlearn_viterbi())
         rows += [row(chains, decoding, arguments.repeats) for decoding in ("viterbi", "marginal")]

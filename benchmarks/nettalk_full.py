@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from measure import markdown, peak_memory
-from papers_data import folder
 
 import treecrf
+from treecrf.datasets import fetch_nettalk
 
 SETTINGS = {
     "window": 7,
@@ -72,8 +72,8 @@ def main() -> None:
 
 def judge(variant: str, n_jobs: int, held_out: bool) -> list[str]:
     """Train on the training words; the cells of the table after the first."""
-    X, y = read("train")
-    X_test, y_test = read("test")
+    X, y = fetch_nettalk(task="full", return_X_y=True)
+    X_test, y_test = fetch_nettalk(task="full", subset="test", return_X_y=True)
     if held_out:
         (X_test, y_test), (X, y) = (X[::4], y[::4]), without_fourths(X, y)
     model = make(variant).set_params(n_jobs=n_jobs)
@@ -94,18 +94,6 @@ def judge(variant: str, n_jobs: int, held_out: bool) -> list[str]:
 def make(variant: str) -> Any:
     settings = {"learner": "TreeCRF", "decoding": "marginal"} | SETTINGS | VARIANTS[variant]
     return getattr(treecrf, settings.pop("learner"))(**settings)
-
-
-def read(part: str) -> Words:
-    """Words and the phoneme and stress of each letter."""
-    phonemes = {}
-    for line in (folder() / "nettalk" / "nettalk.data").read_text().splitlines():
-        word, sounds, stresses, *_ = [*line.split("\t"), "", ""]
-        phonemes.setdefault((word, stresses), sounds)
-    lines = (folder() / "nettalk" / f"stress.{part}.txt").read_text().splitlines()
-    keys = [key for key in (tuple(line.split("\t")) for line in lines) if key in phonemes]
-    labels = [list(map("".join, zip(phonemes[key], key[1], strict=True))) for key in keys]
-    return [word for word, _ in keys], labels
 
 
 def without_fourths(X: list[str], y: list[list[str]]) -> Words:

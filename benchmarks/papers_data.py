@@ -23,9 +23,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from treecrf.datasets import fetch_nettalk
+from treecrf.datasets.protein import AMINO_ACIDS
+from treecrf.datasets.windows import read_windows
+
 NAMES = ("protein", "nettalk", "hyphen")
 CHOICES = (*NAMES, "hyphen-rows")
-AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 @dataclass
@@ -142,8 +145,7 @@ def folder() -> Path:
 
 
 def _protein(part: str) -> Split:
-    path = folder() / "protein" / f"sparse.protein.11.{part}"
-    return _from_windows(path, (5, 5), AMINO_ACIDS)
+    return _from_windows(folder() / "protein" / f"sparse.protein.11.{part}", (5, 5), AMINO_ACIDS)
 
 
 def _hyphen(part: str) -> Split:
@@ -152,29 +154,12 @@ def _hyphen(part: str) -> Split:
 
 
 def _nettalk(part: str) -> Split:
-    lines = (folder() / "nettalk" / f"stress.{part}.txt").read_text().splitlines()
-    words, stresses = zip(*(line.split("\t") for line in lines), strict=True)
-    return Split(list(words), list(stresses), (6, 6), string.ascii_lowercase)
+    words, stresses = fetch_nettalk(subset=part, data_home=folder(), return_X_y=True)
+    return Split(words, stresses, (6, 6), string.ascii_lowercase)
 
 
 def _from_windows(path: Path, window: tuple[int, int], alphabet: str) -> Split:
-    """Undo the windows: the center of every row, then the letters to the last row's right."""
-    left, _ = window
-    sequences, columns, labels = read_windows(path)
-    codes = columns % (len(alphabet) + 1)
-    letters, marks = [], []
-    for rows in row_slices(np.unique(sequences, return_counts=True)[1]):
-        tail = [code for code in codes[rows.stop - 1, left + 1 :] if code < len(alphabet)]
-        center = codes[rows, left]
-        letters.append("".join(alphabet[code] for code in [*center, *tail]))
-        marks.append("".join(map(str, labels[rows])))
-    return Split(letters, marks, window, alphabet)
-
-
-def read_windows(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sequence number, indicator columns and label of every row of a published file."""
-    table = np.loadtxt(path, dtype=np.int32, skiprows=1)
-    return table[:, 0], table[:, 3:-1], table[:, -1]
+    return Split(*read_windows(path, alphabet, window[0]), window, alphabet)
 
 
 def check_against_files() -> None:
@@ -183,9 +168,9 @@ def check_against_files() -> None:
     for name, stem in files.items():
         task = load(name)
         for part, split in (("train", task.train), ("test", task.test)):
-            _, columns, labels = read_windows(folder() / f"{stem}.{part}")
-            same_windows = np.array_equal(split.windowed.indices, columns.ravel())
-            same_labels = "".join(split.labels) == "".join(map(str, labels))
+            table = np.loadtxt(folder() / f"{stem}.{part}", dtype=np.int32, skiprows=1)
+            same_windows = np.array_equal(split.windowed.indices, table[:, 3:-1].ravel())
+            same_labels = "".join(split.labels) == "".join(map(str, table[:, -1]))
             print(f"{name} {part}: {'same' if same_windows and same_labels else 'DIFFERENT'}")
 
 

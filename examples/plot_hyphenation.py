@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from treecrf import TreeCRF
+from treecrf.datasets import fetch_hyphenation
 from treecrf.metrics import sequence_accuracy_score, token_accuracy_score
 
 COMMON_WORDS = """
@@ -50,25 +51,17 @@ won-der-ful work-er world writ-er yel-low
 # %%
 # The words
 # ---------
-# The files of the papers hold windows instead of words. A line has the number of the word, that of
-# the letter, how many columns are 1, which (for two letters before, the letter and three after it,
-# each of 26 letters and a sign for "beyond the end"), and the label. The last letter of a word,
-# which no hyphen can follow, has no line of its own; it is the next letter of the line before.
-
-ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+# `treecrf.datasets.fetch_hyphenation` reads the papers' files: words, and for each letter 1 if a
+# hyphen may follow it, else 0.
 
 
-def read_words(path: Path) -> list[str]:
-    """Read the words back from their windows, with hyphens where they may be divided."""
-    words: dict[int, str] = {}
-    following = {}
-    with open(path) as rows:
-        next(rows)
-        for row in rows:
-            word, _, _, _, _, letter, after, _, _, label = map(int, row.split())
-            words[word] = words.get(word, "") + ALPHABET[letter - 2 * 27] + "-" * label
-            following[word] = ALPHABET[after - 3 * 27]
-    return [words[word] + following[word] for word in words]
+def divided_words(subset: str) -> list[str]:
+    """The words, with hyphens where they may be divided."""
+    pairs = zip(*fetch_hyphenation(subset=subset, return_X_y=True), strict=True)
+    return [
+        "".join(letter + "-" * int(label) for letter, label in zip(word, labels, strict=True))
+        for word, labels in pairs
+    ]
 
 
 def split(word: str) -> tuple[str, str]:
@@ -82,10 +75,8 @@ def join(letters: str, labels: np.ndarray) -> str:
     return "".join(letter + label.strip(".") for letter, label in zip(letters, labels, strict=True))
 
 
-folder = Path(os.environ.get("TREECRF_DATA", "")) / "hyphen"
-if folder.is_dir():
-    train = read_words(folder / "sparse.hyphen.6.train")
-    test = read_words(folder / "sparse.hyphen.6.test")
+if (Path(os.environ.get("TREECRF_DATA", "")) / "hyphen").is_dir():
+    train, test = divided_words("train"), divided_words("test")
 else:
     common = COMMON_WORDS.split()
     test = common[::4]

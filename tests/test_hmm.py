@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import context_at
 from test_io import sealed
-from test_real_data import read_proteins, read_stresses
 
 import treecrf
 from treecrf import HMMClassifier, ModelFileError, io
+from treecrf.datasets import fetch_nettalk, fetch_protein
 from treecrf.threads import Threads
 
 
@@ -286,14 +286,14 @@ def test_an_order_without_its_tables_is_refused(order, tmp_path):
 
 
 def test_protein_structure(data_folder):
-    folder = data_folder / "protein"
-    hmm = HMMClassifier().fit(*read_proteins(folder / "sparse.protein.11.train"))
-    right = hmm.score(*read_proteins(folder / "sparse.protein.11.test"))
+    source = {"data_home": data_folder, "return_X_y": True}
+    hmm = HMMClassifier().fit(*fetch_protein(**source))
+    right = hmm.score(*fetch_protein(subset="test", **source))
     assert right == pytest.approx(0.597, abs=0.01)
 
 
 def test_stress_of_words(data_folder):
-    folder = data_folder / "nettalk"
-    hmm = HMMClassifier().fit(*read_stresses(folder / "stress.train.txt"))
-    right = hmm.score(*read_stresses(folder / "stress.test.txt"))
+    source = {"data_home": data_folder, "return_X_y": True}
+    hmm = HMMClassifier().fit(*fetch_nettalk(**source))
+    right = hmm.score(*fetch_nettalk(subset="test", **source))
     assert right == pytest.approx(0.727, abs=0.01)

@@ -276,6 +276,7 @@ BAD = {
     "no lengths": ({"lengths": []}, ValueError, "lengths add up to 0, X has 10 positions"),
     "huge lengths": ({"lengths": [2**62] * 4}, ValueError, "lengths add up to 1844674407370955161"),
     "floats": ({"lengths": [3.0, 7.0]}, TypeError, "lengths=[3.0, 7.0]; expected a list of inte"),
+    "no strings": ({"lengths": np.array([], dtype=str)}, TypeError, "expected a list of integers"),
     "one number": ({"lengths": 10}, TypeError, "lengths=10; expected a list of integers"),
     "strings": ({"lengths": ["3", "7"]}, TypeError, "lengths=['3', '7']; expected a list of integ"),
     "ragged": ({"lengths": [[3], [1, 6]]}, TypeError, "lengths=[[3], [1, 6]]; expected a list of"),

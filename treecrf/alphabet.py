@@ -30,3 +30,8 @@ class Alphabet:
             return np.zeros(len(values), dtype=np.intp)
         places = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[places] == values, places, len(self.symbols))
+
+    def column(self, values: np.ndarray) -> np.ndarray:
+        """A table of one category: places from 1, NaN for symbols that are not in the alphabet."""
+        codes = self.codes(values)
+        return np.where(codes < len(self.symbols), codes + 1.0, np.nan)[:, np.newaxis]

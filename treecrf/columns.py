@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.alphabet import Alphabet
-from treecrf.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences
+from treecrf.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences, runs
 
 MOST_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
@@ -213,7 +213,7 @@ def _learn_thresholds(
         sizes = np.full(sampled.shape[1], len(sampled))
     learned = [
         _thresholds(*_sorted_values(sampled, first, last), last - first, max_bins)
-        for first, last in _runs(np.append(0, np.cumsum(sizes)))
+        for first, last in runs(np.append(0, np.cumsum(sizes)), RUN_VALUES)
     ]
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
@@ -233,16 +233,6 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
     if sequences.form == "sparse":
         return sparse.vstack(parts, format="csr")
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _runs(starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First column and the one after the last of runs with about `RUN_VALUES` values."""
-    first = 0
-    while first < len(starts) - 1:
-        reach = np.searchsorted(starts, starts[first] + RUN_VALUES, side="right")
-        last = max(first + 1, int(reach) - 1)
-        yield first, last
-        first = last
 
 
 def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,7 @@ def offsets_of_items(lengths: list[int]) -> np.ndarray:
 def _by_lengths(lengths: Any, n: int) -> np.ndarray:
     array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
     kinds = set(map(type, array.ravel().tolist()))
-    if array.ndim != 1 or kinds - {int}:
+    if array.ndim != 1 or array.dtype.kind not in "iuO" or kinds - {int}:
         raise TypeError(
             f"lengths={shown(lengths)}; expected a list of integers, the number of positions of "
             "each sequence"

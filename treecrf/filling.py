@@ -43,7 +43,7 @@ class Filling:
     def fill(self, piece: Any) -> Any:
         """A table without missing values."""
         if piece.ndim == 1:
-            piece = _as_places(piece, self.symbols)
+            piece = Alphabet(self.symbols).column(piece)
         if piece.dtype.kind != "f" and not len(self.told):
             return piece
         fill = self._fill_sparse if sparse.issparse(piece) else self._fill_dense
@@ -133,7 +133,7 @@ def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
     counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
     sums, n_present = np.zeros((2, trained.n_features))
     for _, _, piece in sequences.pieces():
-        table = _as_places(piece, trained.categories[0]) if piece.ndim == 1 else piece
+        table = Alphabet(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
         sums += np.asarray(_zero_gaps(table).sum(axis=0)).ravel()
         n_present += table.shape[0] - _count_gaps(table)
         for j, of_column in counts.items():
@@ -143,12 +143,6 @@ def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
     for j, of_column in counts.items():
         values[j] = of_column.argmax()
     return values
-
-
-def _as_places(symbols: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """A column of the places of symbols, counted from 1; NaN for those that are not known."""
-    places = Alphabet(known).codes(symbols)
-    return np.where(places < len(known), places + 1.0, np.nan)[:, np.newaxis]
 
 
 def _zero_gaps(table: Any) -> Any:

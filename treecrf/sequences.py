@@ -163,13 +163,8 @@ class Sequences:
     def pieces(self) -> Iterator[tuple[int, int, Any]]:
         """Runs of whole sequences: first position, position after the last, values together."""
         row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
-        first = 0
-        while first < self.n_sequences:
-            reach = self.offsets[first] + max(1, PIECE_BYTES // row_bytes)
-            last = max(first + 1, int(np.searchsorted(self.offsets, reach, side="right")) - 1)
-            last = min(last, self.n_sequences)
+        for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
-            first = last
 
     def with_used_categories(self) -> Sequences:
         """The same without the categories that do not occur."""
@@ -396,6 +391,24 @@ def offsets_of(lengths: Any) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole parts of about so many elements: the first part, and the one after the last.
+
+    Parameters
+    ----------
+    starts : int array (n_parts + 1,)
+        Where each part starts, and where the last one ends.
+    size : int
+        Most elements of a run, unless a single part has more.
+    """
+    first = 0
+    while first < len(starts) - 1:
+        reach = np.searchsorted(starts, starts[first] + size, side="right")
+        last = max(first + 1, int(reach) - 1)
+        yield first, last
+        first = last
 
 
 def reversed_places(offsets: np.ndarray) -> np.ndarray:

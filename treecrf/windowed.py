@@ -57,8 +57,7 @@ class WindowTable:
     def _values(self, piece: Any) -> sparse.csr_array:
         columns = self.encoder.columns
         if piece.ndim == 1:
-            places = Alphabet(columns[0].values).codes(piece) + 1.0
-            piece = np.where(places > len(columns[0].values), np.nan, places)[:, np.newaxis]
+            piece = Alphabet(columns[0].values).column(piece)
         if not columns.is_category.any():
             # Of float32 only what it can tell apart.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))

@@ -15,7 +15,7 @@ import treecrf
 from treecrf.classifier import SequenceClassifier
 from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
 from treecrf.files import FileData, read_file
-from treecrf.sequences import Sequences
+from treecrf.sequences import Sequences, runs
 
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table the output is CSV with a row "
@@ -64,12 +64,8 @@ def predictions(
 
 def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
     """Runs of sequences with about so many positions each."""
-    first, offsets = 0, sequences.offsets
-    while first < sequences.n_sequences:
-        last = int(np.searchsorted(offsets, offsets[first] + n_positions, side="right")) - 1
-        last = min(max(first + 1, last), sequences.n_sequences)
+    for first, last in runs(sequences.offsets, n_positions):
         yield sequences.take(np.arange(first, last))
-        first = last
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.conll import read_conll
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import checked, labeled, locate
 
 NAMES = ("word", "tag")
 FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.testb"}
@@ -16,14 +16,7 @@ FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.test
 Sentences = list[list[dict[str, str]]]
 
 
-@validate_params(
-    {
-        "subset": [StrOptions({"train", "test"})],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(subset=[StrOptions({"train", "test"})])
 def fetch_conll2000(
     *,
     subset: str = "train",
@@ -85,14 +78,7 @@ def fetch_conll2000(
     return _fetch(f"conll2000/{subset}.txt", data_home, return_X_y)
 
 
-@validate_params(
-    {
-        "subset": [StrOptions(set(FILES_2002))],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(subset=[StrOptions(set(FILES_2002))])
 def fetch_conll2002(
     *,
     subset: str = "train",

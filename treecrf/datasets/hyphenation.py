@@ -6,20 +6,13 @@ import os
 import string
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import checked, labeled, locate
 from treecrf.datasets.windows import read_windows
 
 
-@validate_params(
-    {
-        "subset": [StrOptions({"train", "test"})],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(subset=[StrOptions({"train", "test"})])
 def fetch_hyphenation(
     *,
     subset: str = "train",

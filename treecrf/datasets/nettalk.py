@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines, TextSource
-from treecrf.datasets.sources import data_folder, labeled, locate
+from treecrf.datasets.sources import checked, data_folder, labeled, locate
 
 N_WORDS = 1000
 # The dictionary of the UCI archive gives one word a single stress mark for nine letters.
@@ -80,15 +80,7 @@ def _without_notice(lines: Lines) -> Iterator[str]:
             yield line
 
 
-@validate_params(
-    {
-        "task": [StrOptions({"stress", "phoneme", "full"})],
-        "subset": [StrOptions({"train", "test"})],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(task=[StrOptions({"stress", "phoneme", "full"})], subset=[StrOptions({"train", "test"})])
 def fetch_nettalk(
     *,
     task: str = "stress",

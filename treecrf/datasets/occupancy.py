@@ -10,25 +10,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import checked, labeled, locate
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 COLUMNS = ("date", *FEATURES, "Occupancy")
 FILES = {"train": ["datatraining.txt"], "test": ["datatest.txt", "datatest2.txt"]}
 
 
-@validate_params(
-    {
-        "subset": [StrOptions(set(FILES))],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-        "as_frame": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(subset=[StrOptions(set(FILES))], as_frame=["boolean"])
 def fetch_occupancy(
     *,
     subset: str = "train",

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines, TextSource
-from treecrf.datasets.sources import labeled, locate
+from treecrf.datasets.sources import checked, labeled, locate
 from treecrf.datasets.windows import read_windows
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -69,14 +69,7 @@ def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
         yield tuple(map("".join, zip(*protein, strict=True)))
 
 
-@validate_params(
-    {
-        "subset": [StrOptions({"train", "test"})],
-        "data_home": [str, os.PathLike, None],
-        "return_X_y": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@checked(subset=[StrOptions({"train", "test"})])
 def fetch_protein(
     *,
     subset: str = "train",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import validate_params
 
 FOLDER_VARIABLE = "TREECRF_DATA"
 
@@ -82,6 +84,12 @@ DOWNLOADS = {
         "aa5d559fb07cbe93377943a4fcc3fd1b2bebd61aa78bc550318735f4dff6bb55",
     ),
 }
+
+
+def checked(**constraints: list) -> Callable:
+    """Check the parameters of a function that fetches: those that all have, and its own."""
+    shared = {"data_home": [str, os.PathLike, None], "return_X_y": ["boolean"]}
+    return validate_params(shared | constraints, prefer_skip_nested_validation=True)
 
 
 def data_folder(data_home: str | os.PathLike | None) -> Path | None:
