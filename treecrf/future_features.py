@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from treecrf.encoding import BOUNDARY, Encoder
+from treecrf.encoding import Encoder
 from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
 from treecrf.made_columns import thresholds_of
+from treecrf.wording import conjunction
 
 
 @dataclass(frozen=True)
@@ -118,33 +119,4 @@ def rules_of(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
             paths[child] = (*paths[node], (test, True))
             paths[tree["false_child"][node]] = (*paths[node], (test, False))
     ranked = sorted(total.items(), key=lambda rule: -abs(rule[1]))
-    return [(value, _told(tests, encoder)) for tests, value in ranked]
-
-
-def _told(tests: frozenset, encoder: Encoder) -> str:
-    told = [_negated(name_of_test(encoder, *test), holds) for test, holds in sorted(tests)]
-    return " and ".join(told) or "anything"
-
-
-def _negated(told: str, holds: bool) -> str:
-    if holds:
-        return told
-    return f"not ({told})" if " " in told else f"not {told}"
-
-
-def name_of_test(encoder: Encoder, column: int, offset: int, value: int) -> str:
-    """What a test asks, with the names of the input where it has any."""
-    at = f"[{offset:+d}]" if offset else ""
-    if column == BOUNDARY:
-        return f"the end{at}"
-    learned = encoder.columns[column]
-    source = column if encoder.filling is None else int(encoder.filling.sources[column])
-    name = f"x{source}" if encoder.names is None else encoder.names[source]
-    if encoder.form == "symbols":
-        name = "symbol"
-    told = "" if column == source or column < encoder.n_features else " is missing"
-    if learned.kind == "category":
-        return f"{name}{at}{told} is {learned.values[value].item()!r}"
-    if learned.kind == "number":
-        return f"{name}{at}{told} > {learned.values[value]:.6g}"
-    return f"{name}{at}{told}"
+    return [(value, conjunction(encoder, tests)) for tests, value in ranked]
