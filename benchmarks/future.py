@@ -3,7 +3,8 @@
 ``bags`` are the synthetic problems: 400 sequences to train on, 200 to follow, 100 to test. The
 pattern of the bags is known there, so that instances and bags are judged, too. ``nettalk`` are the
 stresses of words, two or five, of which the learners see the letter itself alone; beside each model
-stands the control, an ordinary window that reaches as far to the right.
+stands the control, an ordinary window that reaches as far to the right. ``scaling`` is the time of
+one discovery over numbers of positions and sizes of bags.
 """
 
 from __future__ import annotations
@@ -20,17 +21,21 @@ from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEM
 from treecrf.bags import Bags
 from treecrf.datasets import make_future_bags
 
+DATA = ("bags", "nettalk", "scaling")
 N_TRAIN, N_VALIDATION, N_TEST = 400, 200, 100
 ORDERS = (1, 2, 3, 4)
+N_SEQUENCES, BAG_SIZES = (250, 500, 1000, 2000, 4000), (1, 2, 4, 8, 16, "to_end")
 STOPPING = {"early_stopping": True, "n_iter_no_change": 5, "max_iter": 500, "max_leaf_nodes": 20}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", choices=("bags", "nettalk"), default=["bags"])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=["bags"])
     parser.add_argument("--kinds", nargs="+", default=["xor", "or", "extra"])
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--others", action="store_true", help="learners without discoveries, too")
+    parser.add_argument(
+        "--others", action="store_true", help="learners without discoveries beside it"
+    )
     parser.add_argument("--labels", type=int, choices=(2, 5), default=2)
     parser.add_argument("--orders", nargs="+", type=int, default=list(ORDERS))
     arguments = parser.parse_args()
@@ -44,6 +49,8 @@ def main() -> None:
         header = ("order", "bag", "marginal %", "viterbi %", "greedy %", "features", "s")
         header = (*header, "control: marginal %", "viterbi %", "greedy %", "plain: marginal %")
         print(markdown(header, list(stresses(arguments.labels, arguments.orders))))
+    if "scaling" in arguments.data:
+        print(markdown(("positions", "bag", "s", "ns a position"), list(discovery_times())))
 
 
 def bags(kind: str, seed: int) -> tuple[tuple, tuple]:
@@ -83,8 +90,9 @@ def judged(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
 
 
 def others() -> dict:
-    """Learners without discoveries, by the names of table 5.4."""
+    """Learners by the names of table 5.4."""
     return {
+        "FF-MEMM": FutureFeatureMEMM(order=0, random_state=0),
         "SW": SlidingWindowClassifier(**STOPPING),
         "MEMM-1": TreeMEMM(**STOPPING),
         **{f"CRF-{order}": TreeCRF(order=order, **STOPPING) for order in ORDERS},
@@ -95,6 +103,28 @@ def without(kind: str) -> list[str]:
     """A row of their accuracies, for the first seed."""
     training, test = bags(kind, 0)
     return [kind, *(percent(model.fit(*training).score(*test)) for model in others().values())]
+
+
+def discovery_times() -> Iterator[list[str]]:
+    """Rows of the time to discover one feature."""
+    X, y = make_future_bags("xor", n_sequences=N_SEQUENCES[-1], random_state=0)
+    middle = N_SEQUENCES[len(N_SEQUENCES) // 2]
+    for n, size in [(n, 6) for n in N_SEQUENCES] + [(middle, size) for size in BAG_SIZES]:
+        taken = float(np.median([discovery_time(X[:n], y[:n], size) for _ in range(3)]))
+        n_positions = sum(map(len, X[:n]))
+        yield [str(n_positions), str(size), f"{taken:.2f}", f"{1e9 * taken / n_positions:.0f}"]
+
+
+def discovery_time(X: list, y: list, size: int | str) -> float:
+    """Seconds that a fit with one round of discovery takes longer than one without."""
+    fixed = {"order": 0, "bag_size": size, "max_iter": 1, "early_stopping": False, "n_jobs": 1}
+    seconds = []
+    for n_rounds in (0, 1):
+        model = FutureFeatureMEMM(max_future_features=n_rounds, random_state=0, **fixed)
+        start = time.process_time()
+        model.fit(X, y)
+        seconds.append(time.process_time() - start)
+    return seconds[1] - seconds[0]
 
 
 def stresses(n_labels: int, orders: list[int]) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ cdef class Features:
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
     cdef Py_ssize_t left, width
+    cdef const int64_t[:, ::1] stretches    # codes of the window that have bins
     cdef const int64_t[::1] code_bins       # first bin of each code column at each offset
     cdef const int64_t[::1] bit_bins        # first bin of each byte at each offset
     cdef const int64_t[::1] list_bins       # first bin of the lists at each offset

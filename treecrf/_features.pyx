@@ -6,7 +6,7 @@ that a window is a run of neighbouring rows and needs no check.
 
 import numpy as np
 
-from treecrf.window_tests import pair_codes
+from treecrf.window_tests import code_stretches, pair_codes
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -61,6 +61,7 @@ cdef class Features:
         self.list_bins = tests.list_bins
         self.posting_starts, self.postings = encoded.postings()
         self.marks = np.zeros(self._column_size(tests), dtype=np.uint8)
+        self.stretches = code_stretches(tests)
         self.pair_places, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
         self.joint = np.zeros(2 * self.pair_bins[self.pair_places.shape[0]])
         self.test_kinds = tests.kinds
@@ -97,19 +98,22 @@ cdef class Features:
     cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil:
         cdef const int64_t *first = &self.code_bins[0]
-        cdef Py_ssize_t n_columns = self.codes.shape[1], n_codes = self.width * n_columns
+        cdef Py_ssize_t n_columns = self.codes.shape[1]
         cdef const uint8_t *window
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i, j, s, start, end
         if stride == 2 and n * self.pair_places.shape[0] > 2 * self.joint.shape[0]:
             self._add_code_pairs(rows, n, values, bins)
             return
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
-            if stride == 2:
-                add_window(bins, first, window, n_codes, values[2 * i], values[2 * i + 1])
-            else:
-                for j in range(n_codes):
-                    bins[first[j] + window[j]] += values[2 * i]
+            for s in range(self.stretches.shape[0]):
+                start, end = self.stretches[s, 0], self.stretches[s, 1]
+                if stride == 2:
+                    add_window(bins, first + start, window + start, end - start, values[2 * i],
+                               values[2 * i + 1])
+                else:
+                    for j in range(start, end):
+                        bins[first[j] + window[j]] += values[2 * i]
 
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil:

@@ -52,9 +52,9 @@ class FutureFeatureMEMM(LocalClassifier):
     window : int or (int, int), default=0
         Number of positions to the left and to the right that the trees may look at.
     bag_size : int, "to_end" or "auto", default="auto"
-        Most positions in a bag. No setting matters more: ``"auto"`` tries twelve sizes from 1 on,
-        and the whole rest of the sequence, for the first feature, and keeps what the held-out
-        sequences find best.
+        Most positions in a bag. No setting matters more: ``"auto"`` tries eleven sizes from 1
+        to 16, and the whole rest of the sequence, for the first feature, and keeps what the
+        held-out sequences find best.
     bag_direction : {"future", "past", "both"}, default="future"
         Which neighbors of a position its bag holds.
     max_future_features : int, default=10

@@ -20,13 +20,13 @@ MOST_JOINT_BINS = 8192
 class TestTable:
     """The window tests, numbered by the bin of the histogram that judges them.
 
-    The bins of all code columns at all offsets come first (offsets outermost), then those of the
-    bits, then those of the lists. ``columns``, ``offsets`` and ``values`` say what a test means;
-    ``kinds``, ``slots``, ``lows`` and ``highs`` where to look, and ``missing`` which code, or
-    listed id where they do not look at codes, says that the value is missing; -1 where training
-    data miss none. Runs are stretches of bins whose tests follow from the bins in the same way;
-    ``run_missing`` is the bin of the rows that miss the run's value, -1 where none do. Bins outside
-    the runs belong to no test.
+    The bins of all code columns at all offsets come first (offsets outermost; made columns have
+    bins at offset 0 alone), then those of the bits, then those of the lists. ``columns``,
+    ``offsets`` and ``values`` say what a test means; ``kinds``, ``slots``, ``lows`` and ``highs``
+    where to look, and ``missing`` which code, or listed id where they do not look at codes, says
+    that the value is missing; -1 where training data miss none. Runs are stretches of bins whose
+    tests follow from the bins in the same way; ``run_missing`` is the bin of the rows that miss the
+    run's value, -1 where none do. Bins outside the runs belong to no test.
     """
 
     __test__ = False  # not a test case, whatever pytest makes of the name
@@ -93,21 +93,34 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     unpaired : int64 array
         The other codes.
     """
-    end = table.bit_bins[0] if len(table.bit_bins) else table.list_bins[0]
-    sizes = np.diff(table.code_bins, append=end).tolist()
+    sizes = _code_sizes(table).tolist()
     places, unpaired, bins = [], [], [0]
     j = 0
     while j < len(sizes):
-        joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else MOST_PAIR_BINS + 1
-        if joint <= MOST_PAIR_BINS and bins[-1] + joint <= MOST_JOINT_BINS:
+        joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else 0
+        if 0 < joint <= MOST_PAIR_BINS and bins[-1] + joint <= MOST_JOINT_BINS:
             places.append(j)
             bins.append(bins[-1] + joint)
             j += 2
         else:
-            unpaired.append(j)
+            if sizes[j]:
+                unpaired.append(j)
             j += 1
     widths = [sizes[j + 1] for j in places]
     return tuple(np.array(part, dtype=np.int64) for part in (places, widths, bins, unpaired))
+
+
+def code_stretches(table: TestTable) -> np.ndarray:
+    """Codes of the window that have bins, as stretches of neighbors; int64 array (n, 2)."""
+    has_bins = (_code_sizes(table) > 0).astype(np.int8)
+    changes = np.flatnonzero(np.diff(has_bins, prepend=0, append=0))
+    return changes.reshape(-1, 2).astype(np.int64)
+
+
+def _code_sizes(table: TestTable) -> np.ndarray:
+    """Number of bins of each code of the window."""
+    end = table.bit_bins[0] if len(table.bit_bins) else table.list_bins[0]
+    return np.diff(table.code_bins, append=end)
 
 
 class _TableBuilder:
@@ -125,6 +138,7 @@ class _TableBuilder:
 
     def build(self) -> TestTable:
         code_bins = [self._add_codes(offset) for offset in self.offsets]
+        self.n_code_bins = self.n_bins
         bit_bins = [self._add_bits(offset) for offset in self.offsets]
         list_bins = [self._add_lists(offset) for offset in self.offsets]
         bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
@@ -194,20 +208,22 @@ class _TableBuilder:
         self.runs.append(runs[:, runs[0] < runs[1]])
 
     def _add_codes(self, offset: int) -> np.ndarray:
-        n_codes = self.plan.n_codes
+        columns = self._stored(CODES)
+        n_codes = self.plan.n_codes.copy()
+        if offset != 0 and self.encoder.n_made:
+            is_made = columns >= len(self.encoder.columns) - self.encoder.n_made
+            n_codes[self.plan.slots[columns[is_made]]] = 0
+            columns = columns[~is_made]
         starts = self.n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
             self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
             self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH], [-1]]))
-        columns = self._stored(CODES)
-        if offset != 0:
-            columns = columns[columns < len(self.encoder.columns) - self.encoder.n_made]
         slots, first_codes = self.plan.slots[columns], self.plan.first_codes[columns]
         firsts = starts[slots] + first_codes
         self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots])
         # Of the columns that share a code, the first feature begins with the code's bins.
         later = firsts[1:][slots[1:] == slots[:-1]]
-        self.feature_starts.append(np.sort(np.append(starts, later)))
+        self.feature_starts.append(np.sort(np.append(starts[n_codes > 0], later)))
         self.n_bins += int(n_codes.sum())
         return starts
 
@@ -237,8 +253,8 @@ class _TableBuilder:
 
     def _list_bin(self, offset: int) -> int:
         """The first bin of the lists at an offset."""
-        n_before = int(self.plan.n_codes.sum()) + 8 * -(-self.plan.n_bits // 8)
-        return n_before * len(self.offsets) + self._n_ids() * (offset + self.left)
+        n_before = self.n_code_bins + 8 * -(-self.plan.n_bits // 8) * len(self.offsets)
+        return n_before + self._n_ids() * (offset + self.left)
 
 
 def _merged(runs: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treecrf import TreeCRF
+from treecrf import FutureFeatureMEMM, TreeCRF
 from treecrf.io import VERSION
 
 FOLDER = Path(__file__).parent
@@ -36,8 +36,19 @@ def table() -> tuple[TreeCRF, list, list]:
     return crf, [t.tolist() for t in X], [labels.tolist() for labels in y]
 
 
+def discovered() -> tuple[FutureFeatureMEMM, list, list]:
+    """Labels that tell of a d among the next two letters."""
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("aaabbcd"), 9)) for _ in range(12)]
+    y = ["".join("xyz"[("d" in x[t + 1 : t + 3]) + (x[t] == "b")] for t in range(9)) for x in X]
+    memm = FutureFeatureMEMM(bag_size=2, max_iter=3, max_leaf_nodes=6, l2_regularization=1.0,
+                             instance_max_iter=4, instance_l2_regularization=1.0,
+                             early_stopping=False, max_future_features=1, random_state=0)  # fmt: skip
+    return memm, X, y
+
+
 def main() -> None:
-    for make in (symbols, table):
+    for make in (symbols, table, discovered):
         crf, X, y = make()
         name = f"format{VERSION}-{make.__name__}"
         crf.fit(X, y).save(FOLDER / f"{name}.treecrf")
