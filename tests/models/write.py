@@ -43,7 +43,8 @@ def discovered() -> tuple[FutureFeatureMEMM, list, list]:
     y = ["".join("xyz"[("d" in x[t + 1 : t + 3]) + (x[t] == "b")] for t in range(9)) for x in X]
     memm = FutureFeatureMEMM(bag_size=2, max_iter=3, max_leaf_nodes=6, l2_regularization=1.0,
                              instance_max_iter=4, instance_l2_regularization=1.0,
-                             early_stopping=False, max_future_features=1, random_state=0)  # fmt: skip
+                             early_stopping=False, max_future_features=1,
+                             random_state=0)  # fmt: skip
     return memm, X, y
 
 
