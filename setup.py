@@ -20,6 +20,7 @@ FLAGS = {
 MODULES = (
     "_chain",
     "_inference",
+    "_objectives",
     "_decode",
     "_local",
     "_features",

@@ -32,6 +32,9 @@ BOOSTED = {
     "CRF of order 0": TreeCRF(order=0, **TREES),
     "CRF of order 1": TreeCRF(**TREES),
     "CRF of order 2": TreeCRF(order=2, second_order=True, **TREES),
+    "CRF of an exponential objective": TreeCRF(objective="exponential", **TREES),
+    "CRF of single labels": TreeCRF(objective="hamming_log", **TREES),
+    "CRF of single labels, exponential": TreeCRF(objective="hamming_exponential", **TREES),
     "CRF in a beam of all contexts": TreeCRF(beam_width=10**6, **TREES),
     "MEMM of order 0": TreeMEMM(order=0, **TREES),
     "MEMM of order 1": TreeMEMM(**TREES),
@@ -87,6 +90,24 @@ def assert_equal_arrays(ours, theirs) -> None:
 def variant(model, **parameters):
     """A copy, trained if the model is, with other parameters."""
     return copy.copy(model).set_params(**parameters)
+
+
+def value_of(model, X, y) -> float:
+    """The objective of a model that has been trained, for a position, from what it predicts."""
+    log_p = model.predict_log_likelihood(X, y)
+    codes = [np.searchsorted(model.classes_, list(labels)) for labels in y]
+    q = [p[np.arange(len(p)), c] for p, c in zip(model.predict_proba(X), codes, strict=True)]
+    return objective_of(model, log_p, np.log(np.concatenate(q)))
+
+
+def objective_of(model, log_p: np.ndarray, log_q: np.ndarray) -> float:
+    """What a model maximizes, by the log-probabilities of sequences and of labels."""
+    return {
+        "log": log_p.sum() / len(log_q),
+        "exponential": -np.log(np.exp(-log_p).mean()) * len(log_p) / len(log_q),
+        "hamming_log": log_q.mean(),
+        "hamming_exponential": -np.log(np.exp(-log_q).mean()),
+    }[getattr(model, "objective", "log")]
 
 
 class Enumeration:

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 import treecrf
 from treecrf import TreeCRF
-from treecrf.crf import ChainObjective
 from treecrf.inputs import as_sequences
+from treecrf.objectives import LogLikelihood
 from treecrf.progress import Progress
 
 
@@ -613,6 +613,7 @@ BAD_PARAMETERS = {
     "max_leaf_nodes": [1, 2.5, None],
     "l2_regularization": [-1, np.nan, np.inf, "1", None],
     "learning_rate": [0, -1, np.nan, np.inf, "1"],
+    "objective": ["hinge", None],
     "second_order": [1, "yes", None],
     "min_gain": [-1, np.nan],
     "min_samples_leaf": [0, 1.5],
@@ -725,7 +726,7 @@ def test_an_interrupted_fit_leaves_the_model(
     before = state_of(crf, X)
     crf.set_params(max_iter=20)
     owner, name = {
-        "report": (Progress, "update"), "inference": (ChainObjective, "_follow_likelihood")
+        "report": (Progress, "update"), "inference": (LogLikelihood, "_follow_likelihood")
     }[place]  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, Interrupting(getattr(owner, name), error))

@@ -30,6 +30,7 @@ class RandomObjective:
     """Asks the trees to follow noise."""
 
     given = None
+    counts = None
 
     def __init__(self, shape, seed):
         self.shape, self.rng = shape, np.random.default_rng(seed)

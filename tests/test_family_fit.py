@@ -17,6 +17,8 @@ from family import (
     GROWN,
     assert_equal_arrays,
     every,
+    objective_of,
+    value_of,
     variant,
 )
 from fuzz import check_call, garbage, labels_for, sequences
@@ -429,14 +431,12 @@ def test_early_stopping_keeps_the_best_iteration(name):
         log_p = np.log(proba[np.arange(100), np.concatenate(y[20:])]).mean()
         assert model.validation_score_[-1] == pytest.approx(log_p)
         return
-    assert model.validation_score_[-1] == pytest.approx(model_mean(model, X[20:], y[20:]))
+    assert model.validation_score_[-1] == pytest.approx(value_of(model, X[20:], y[20:]))
+    if "exponential" in getattr(model, "objective", ""):
+        return  # a logarithm of a mean is no mean of logarithms
     held = clone(model).set_params(validation_fraction=0.2).fit(X, y)
-    log_p = model_mean(held, X, y)
-    assert log_p == pytest.approx(0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1])
-
-
-def model_mean(model, X, y) -> float:
-    return model.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+    both = 0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1]
+    assert value_of(held, X, y) == pytest.approx(both)
 
 
 @every(BOOSTED)
@@ -472,7 +472,8 @@ def test_allowed_labels_hold_in_training(name, letters):
     codes = [np.array(["xyz".index(v) for v in labels]) for labels in y]
     allowed = [np.eye(3, dtype=bool)[c] | (np.arange(len(c)) % 2 == 0)[:, None] for c in codes]
     model = clone(FAMILY[name]).fit(X, y, allowed=allowed)
-    free = -np.log(3) * sum(mask.all(axis=1).sum() for mask in allowed) / sum(map(len, X))
+    log_q = [-np.log(3) * mask.all(axis=1) for mask in allowed]
+    free = objective_of(model, np.array([logs.sum() for logs in log_q]), np.concatenate(log_q))
     assert model.train_score_[0] == pytest.approx(free)
     assert model.train_score_[-1] > free
     masks = [None, *allowed[1:]]

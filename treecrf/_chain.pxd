@@ -98,6 +98,9 @@ cdef void place(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1]
                 Py_ssize_t i) noexcept nogil
 cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
+cdef void log_forward(Chain *chain) noexcept nogil
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil
 cdef void occupancy(const Chain *chain, Py_ssize_t t, const double *backward,
                     double *out) noexcept nogil
+cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil
+cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil

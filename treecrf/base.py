@@ -107,6 +107,9 @@ class BoostedSequenceClassifier(SequenceClassifier):
     # What to do where the contexts are too many.
     _instead: ClassVar[str]
 
+    # What the objective is called while it is followed.
+    _value_name = "log-likelihood"
+
     # What fit sets beside the attributes that end with an underscore.
     _fitted: ClassVar[tuple[str, ...]] = ("_encoder", "_forest", "_seed")
 
@@ -138,7 +141,8 @@ class BoostedSequenceClassifier(SequenceClassifier):
             The labels of each sequence: strings (a string counts as its characters), integers or
             booleans.
         X_val, y_val : optional
-            Held-out sequences and labels, whose likelihood is followed in ``validation_score_``.
+            Held-out sequences and labels, whose likelihood, or what else is maximized, is followed
+            in ``validation_score_``.
             With ``early_stopping`` they take the place of a share of the training data.
         allowed : list of bool arrays (n_positions, n_classes) or None, optional
             Which labels are possible at each training position, columns in the order of the sorted
@@ -297,7 +301,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         ):
             booster = self._booster(encoder, forest, classes, training, seed, threads)
             validation = self._validation(encoder, classes, held_out, threads)
-            report = report_to(progress)
+            report = report_to(progress, self._value_name)
             return encoder, boost(booster, self.max_iter, validation, self._stopping(), report)
 
     def _booster(
@@ -323,7 +327,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
     def _validation(
         self, encoder: Encoder, classes: np.ndarray, held_out: Labeled | None, threads: Threads
     ) -> Validation | None:
-        """What follows the likelihood of held-out sequences."""
+        """What follows the objective on held-out sequences."""
         if held_out is None:
             return None
         objective = self._objective_of(held_out, classes, threads)
@@ -547,11 +551,11 @@ class BoostedSequenceClassifier(SequenceClassifier):
         return self
 
 
-def report_to(progress: Progress) -> Callable[[int, History], None]:
-    """What `boost` calls to show the latest likelihoods."""
+def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
+    """What `boost` calls to show the latest values of the objective, under its name."""
 
     def report(n_iter: int, history: History) -> None:
-        values = {"log-likelihood": history.train[-1]}
+        values = {name: history.train[-1]}
         if history.validation:
             values["validation"] = history.validation[-1]
         progress.update(n_iter, values)

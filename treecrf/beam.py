@@ -64,7 +64,7 @@ class Beam:
 class BeamObjective:
     """Log-likelihood of label sequences within a beam, and its functional gradient.
 
-    It takes the place of ``treecrf.crf.ChainObjective``; its scores are `Remembered`.
+    It takes the place of ``treecrf.objectives.LogLikelihood``; its scores are `Remembered`.
 
     Parameters
     ----------
@@ -79,6 +79,7 @@ class BeamObjective:
     """
 
     given = None
+    counts = None
 
     def __init__(
         self,

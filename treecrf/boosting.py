@@ -27,9 +27,14 @@ class Objective(Protocol):
 
     Scores are those of all contexts, or where ``given`` says the label at each lag before each
     position (uint8 array (order, n_positions)), those of this context alone.
+
+    Where residuals are not between -1 and 1, ``counts`` says as how many examples trees shall take
+    each position (float64 array (n_positions,) of multiples of 2**-32; None: as one). They are
+    those of the latest `examples`; that there are any is known from the start.
     """
 
     given: np.ndarray | None
+    counts: np.ndarray | None
 
     def constrain(self, scores: np.ndarray) -> None:
         """Set the scores of impossible labels to minus infinity, in place."""
@@ -37,13 +42,13 @@ class Objective(Protocol):
     def examples(
         self, scores: np.ndarray, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Functional gradient, curvature (or None) and mean value at the scores.
+        """Functional gradient, curvature (or None) and value at the scores.
 
         Arrays are (n_labels, n_positions, n_contexts) of multiples of 2**-32.
         """
 
     def value(self, scores: np.ndarray) -> float:
-        """Mean log-likelihood of a position at the scores."""
+        """Value at the scores, for a position."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Booster:
         self.scores = self._start(encoder, encoded, plan)
         self.weighted = bool((position_weights != 1).any())
         if self.in_parts and self.weighted:
-            leave_room(self.position_weights, self.scores[0].size // encoded.n_positions + 1)
+            leave_room(self.position_weights, self._n_contexts() + 1)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
         self._grow = self._grow_product if objective.given is None else self._grow_given
@@ -117,7 +122,8 @@ class Booster:
         depth = self.encoded.depth_of(forest.order)
         curved = np.isfinite(growth.max_leaf_value)
         # Weights count examples unless something else is in them.
-        uncounted = curved or self.weighted or growth.subsample < 1
+        counts = self.objective.counts
+        uncounted = curved or self.weighted or growth.subsample < 1 or counts is not None
         # An example, or where values are missing a part of one, is on each side anyway.
         fewest = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
         n_examples = max(2, self.scores[0].size)
@@ -155,13 +161,14 @@ class Booster:
         grower.place(labels, exists)
 
     def step(self) -> float:
-        """Add one iteration of trees; return the mean log-likelihood before it."""
+        """Add one iteration of trees; return the value of the objective before it."""
         iteration = self.forest.n_iter
         residuals, curvature, value = self._examples(iteration)
         weights = self._weights_of(iteration)
         if weights is not None:
             residuals = _weigh(residuals, weights)
             curvature = None if curvature is None else _weigh(curvature, weights)
+        weights = self._counts_of(weights)
         if self.in_parts:
             self._round(residuals)
             if curvature is not None:
@@ -181,7 +188,7 @@ class Booster:
         return value
 
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood, which an iteration starts from."""
+        """Residuals, curvature and value, which an iteration starts from."""
         return self.objective.examples(self.scores, iteration)
 
     def _round(self, values: np.ndarray) -> None:
@@ -193,8 +200,22 @@ class Booster:
         for of_class in values:
             leave_room(of_class)
 
+    def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """As how many examples trees take each position: by its objective, times its weight."""
+        counts = self.objective.counts
+        if counts is None:
+            return weights
+        counts = counts.copy() if weights is None else np.ceil(counts * weights * ROUND) / ROUND
+        if self.in_parts:
+            leave_room(counts, self._n_contexts() + 1, np.ceil)
+        return counts
+
+    def _n_contexts(self) -> int:
+        """Number of examples that a position has at most."""
+        return self.scores[0].size // self.encoded.n_positions
+
     def value(self) -> float:
-        """Mean log-likelihood of a position under the trees there are."""
+        """Value of the objective under the trees there are."""
         return self.objective.value(self.scores)
 
     @staticmethod
@@ -251,11 +272,11 @@ def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
 
 
-def leave_room(values: np.ndarray, times: int = 1) -> None:
+def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
     """Round values in place, so that so many times their sum has room for parts of them."""
     _, exponent = math.frexp(times * np.abs(values).sum())
     unit = 2.0 ** -min(32, MOST_BITS - exponent)
-    np.rint(values / unit, out=values)
+    rounding(values / unit, out=values)
     values *= unit
 
 
@@ -285,7 +306,7 @@ class Validation:
     n_iter: int = 0
 
     def value(self, forest: Forest, threads: Threads) -> float:
-        """Mean log-likelihood of a position under the forest; only new trees are evaluated."""
+        """Value of the objective under the forest; only new trees are evaluated."""
         is_first, iterations = self.scores is None, (self.n_iter, forest.n_iter)
         self.scores = forest.scores(
             self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given
@@ -298,7 +319,7 @@ class Validation:
 
 @dataclass
 class History:
-    """Mean log-likelihoods of a position; the first entry is from before any iteration."""
+    """Values of the objective; the first entry is from before any iteration."""
 
     train: list[float]
     validation: list[float]

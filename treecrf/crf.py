@@ -4,120 +4,24 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from treecrf import _inference, _local
 from treecrf.base import BoostedSequenceClassifier
 from treecrf.beam import Beam, BeamBooster, BeamLattice, BeamObjective, BeamValidation
 from treecrf.boosting import Booster, Validation
 from treecrf.constraints import Constraints
 from treecrf.contexts import check_label_codes, check_lags
-from treecrf.lattice import Lattice, chains_of
+from treecrf.labels import Given
+from treecrf.lattice import Lattice
+from treecrf.objectives import OBJECTIVES, ChainObjective, make_objective
 from treecrf.sequences import Sequences
 from treecrf.threads import Threads
 
 # Iterations that start from the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
-
-
-class ChainObjective:
-    """Log-likelihood of label sequences, and its functional gradient.
-
-    Parameters
-    ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    n_labels, order : int
-    second_order : bool
-        Whether curvature is wanted beside the gradient.
-    n_pseudo : int
-        Number of iterations that follow the pseudo-likelihood.
-    constraints : Constraints
-    threads : Threads
-    """
-
-    given = None  # the scores of all contexts count
-
-    def __init__(
-        self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        second_order: bool,
-        n_pseudo: int,
-        constraints: Constraints,
-        threads: Threads,
-    ):
-        self.offsets = offsets
-        self.constraints = constraints
-        self.chains = chains_of(offsets, order)
-        self.codes = codes
-        self.order = order
-        self.n_pseudo = n_pseudo
-        self.threads = threads
-        self.parts = threads.parts(self.chains)
-        self.likelihoods = np.zeros(len(self.chains) - 1)
-        self.second_order = second_order
-        self._shape = (n_labels, len(codes), n_labels**order)
-        self._residuals: np.ndarray | None = None
-        self._curvature: np.ndarray | None = None
-
-    def constrain(self, scores: np.ndarray) -> None:
-        """Forbid labels where they cannot be, in place."""
-        self.constraints.forbid(scores, self.offsets)
-
-    def examples(
-        self, scores: np.ndarray, iteration: int
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood at the scores."""
-        if self._residuals is None:
-            self._residuals = np.empty(self._shape)
-            self._curvature = np.empty(self._shape) if self.second_order else None
-        if iteration < self.n_pseudo:
-            self.threads.map(lambda part: self._follow_pseudo_likelihood(scores, *part), self.parts)
-            return self._residuals, self._curvature, self.value(scores)
-        self.threads.map(lambda part: self._follow_likelihood(scores, *part), self.parts)
-        return self._residuals, self._curvature, self._mean()
-
-    def value(self, scores: np.ndarray) -> float:
-        """Mean log-likelihood of a position."""
-        self.threads.map(
-            lambda part: _inference.log_likelihood(
-                scores, self.chains, self.codes, *part, self.likelihoods
-            ),
-            self.parts,
-        )
-        return self._mean()
-
-    def _mean(self) -> float:
-        return float(self.likelihoods.sum() / len(self.codes))
-
-    def _follow_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
-        _inference.residuals(
-            scores,
-            self.chains,
-            self.codes,
-            first,
-            last,
-            self._residuals,
-            self._curvature,
-            self.likelihoods,
-        )
-
-    def _follow_pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
-        _local.pseudo_residuals(
-            scores,
-            self.chains,
-            self.codes,
-            first,
-            last,
-            self._residuals,
-            self._curvature,
-        )
 
 
 class TreeCRF(BoostedSequenceClassifier):
@@ -142,9 +46,15 @@ class TreeCRF(BoostedSequenceClassifier):
         ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
     learning_rate : float, default=1.0
         Factor on the trees.
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+        What training maximizes, with P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P; minus the sum of 1/P, which learns most from the
+        sequences that are labeled worst; the sum of log q, which counts each label and not whole
+        sequences; or minus the sum of 1/q. The last three take first-order steps without a beam.
     second_order : bool, default=False
         Newton boosting: leaves are divided by the curvature of the likelihood instead of the
-        number of examples. The curvature is a bound for which steps of length 1 are safe.
+        number of examples. The curvature is a bound for which steps of length 1 are safe. Only for
+        ``objective="log"``.
     min_gain : float, default=0.0
         A split must reduce the squared error by more than this.
     min_samples_leaf : int, default=1
@@ -165,7 +75,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Which columns of tables are categories: those that hold strings or are of a categorical
         type; or those named, or at the indices given, or True in a mask; or none.
     init : {"zero", "pseudo_likelihood"}, default="zero"
-        ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations.
+        ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations,
+        whatever the objective.
     beam_width : int or None, default=None
         Number of contexts, tuples of the previous ``order`` labels, that inference keeps at each
         position, in training and in prediction; for many labels or high orders. None keeps all.
@@ -184,18 +95,18 @@ class TreeCRF(BoostedSequenceClassifier):
         row for each previous label, in the order of ``classes_``. One more row, if given, says
         which labels may come first.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
+        Whether to stop when the objective on held-out sequences has not risen by ``tol`` for
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
         Share of the sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Patience of early stopping.
     tol : float, default=1e-4
-        Least rise of the mean log-likelihood of a position that counts.
+        Least rise of the objective, in the units of ``validation_score_``, that counts.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        Weights of the labels. A position weighs in the trees as its true label does; objectives
         are reported without weights. Labels that a dict does not name weigh 1. Labels that do not
         occur may be named beside all that do.
     n_jobs : int, default=None
@@ -212,10 +123,12 @@ class TreeCRF(BoostedSequenceClassifier):
     n_iter_ : int
         Number of boosting iterations of the model.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration.
+        Objective on the training data before the first and after each iteration, for a position:
+        the mean of log P over that of the lengths; minus the logarithm of the mean of 1/P, over the
+        mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
         The same for held-out sequences; empty without them. With a beam, in which likelihoods of
-        sequences come out too high, the mean of log P(label) over the held-out positions.
+        sequences come out too high, the mean of log q over the held-out positions.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Share of the splits' total gain that each feature has, at all offsets together.
     n_features_in_ : int
@@ -233,7 +146,11 @@ class TreeCRF(BoostedSequenceClassifier):
        gradient tree boosting", ICML 2004.
     .. [2] T. G. Dietterich, G. Hao, A. Ashenfelter, "Gradient tree boosting for training
        conditional random fields", JMLR 9, 2008.
-    .. [3] T. Chen, S. Singh, B. Taskar, C. Guestrin, "Efficient second-order gradient boosting
+    .. [3] Y. Altun, T. Hofmann, M. Johnson, "Discriminative learning for label sequences via
+       boosting", NIPS 2002. The exponential and the Hamming objectives.
+    .. [4] S. Kakade, Y. W. Teh, S. Roweis, "An alternate objective function for Markovian fields",
+       ICML 2002. The Hamming objective and its gradient.
+    .. [5] T. Chen, S. Singh, B. Taskar, C. Guestrin, "Efficient second-order gradient boosting
        for conditional random fields", AISTATS 2015.
 
     Examples
@@ -246,9 +163,11 @@ class TreeCRF(BoostedSequenceClassifier):
     'cvcvc'
     """
 
+    _fitted: ClassVar[tuple[str, ...]] = (*BoostedSequenceClassifier._fitted, "_followed")
     _instead: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
+        "objective": [StrOptions(set(OBJECTIVES))],
         "init": [StrOptions({"zero", "pseudo_likelihood"})],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
@@ -263,6 +182,7 @@ class TreeCRF(BoostedSequenceClassifier):
         max_leaf_nodes=100,
         l2_regularization=40.0,
         learning_rate=1.0,
+        objective="log",
         second_order=False,
         min_gain=0.0,
         min_samples_leaf=1,
@@ -293,6 +213,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.l2_regularization = l2_regularization
         self.learning_rate = learning_rate
+        self.objective = objective
         self.second_order = second_order
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
@@ -316,6 +237,45 @@ class TreeCRF(BoostedSequenceClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        self._check_objective()
+        return super()._train(given, validation, allowed) | {"_followed": self.objective}
+
+    def _check_objective(self) -> None:
+        """Refuse what objectives other than the log-likelihood cannot be combined with."""
+        if self.second_order and not OBJECTIVES[self.objective].has_curvature:
+            raise ValueError(
+                f"second_order=True needs the curvature of objective='log'; that of "
+                f"{self.objective!r} has no bound"
+            )
+        if self.beam_width is not None and self.objective != "log":
+            raise ValueError(
+                f"objective={self.objective!r} follows all contexts; a beam needs objective='log'"
+            )
+
+    def _fitted_before(self) -> dict:
+        earlier = super()._fitted_before()
+        if earlier and self._followed != self.objective:
+            raise ValueError(
+                f"warm start: the model has objective={self._followed!r}, which cannot change to "
+                f"{self.objective!r}"
+            )
+        return earlier
+
+    @property
+    def _value_name(self) -> str:
+        return "log-likelihood" if self.objective == "log" else "objective"
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        return values | {"objective": self._followed}, arrays
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
+        self._followed = values["objective"]
+        if self._followed not in OBJECTIVES:
+            raise ValueError(f"its objective is {self._followed!r}")
+        return super()._restore(values, arrays)
 
     def _booster_class(self) -> type[Booster]:
         return Booster if self.beam_width is None else BeamBooster
@@ -356,8 +316,16 @@ class TreeCRF(BoostedSequenceClassifier):
                 threads,
             )
         n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0
-        return ChainObjective(
-            offsets, codes, n_labels, self.order, self.second_order, n_pseudo, constraints, threads
+        return make_objective(
+            self.objective,
+            offsets,
+            codes,
+            n_labels,
+            self.order,
+            self.second_order,
+            n_pseudo,
+            constraints,
+            threads,
         )
 
     def _lattice_of(

@@ -25,7 +25,7 @@ from treecrf.filling import Filling
 from treecrf.forest import TEST
 
 MAGIC = b"treecrf model\n"
-VERSION = 2
+VERSION = 3
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 COLUMN_ARRAYS = ("kinds", "sizes", "thresholds")
 PLAN_ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
@@ -79,6 +79,8 @@ def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
         values = json.loads(arrays.pop("json").tobytes())
         if version < 2 and "encoder" in values:
             _add_missing(values["encoder"], arrays)
+        if version < 3:
+            values["objective"] = "log"  # there was no other
         return values, arrays
 
 

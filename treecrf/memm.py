@@ -34,6 +34,8 @@ class LocalObjective:
     threads : Threads
     """
 
+    counts = None
+
     def __init__(
         self,
         offsets: np.ndarray,
