@@ -131,7 +131,7 @@ class _OrthantWise:
             moved = weights + size * direction
             moved[moved * orthant <= 0] = 0.0
             promised = float(descent @ (moved - weights))
-            if promised > 0.0:
+            if promised > np.finfo(float).eps * abs(value):  # a gain that would show
                 new_value, gradient = self._value(moved)
                 if new_value <= value - SUFFICIENT_GAIN * promised:
                     return moved, new_value, gradient
