@@ -1,6 +1,7 @@
 """The compiled modules and their compiler flags; everything else is in pyproject.toml."""
 
 import os
+from glob import glob
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -30,6 +31,8 @@ MODULES = (
     "_evaluate",
     "_context_scores",
     "_beam",
+    "_linear",
+    "_linear_chain",
 )
 HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h"]
 
@@ -49,7 +52,11 @@ class BuildExt(build_ext):
 setup(
     ext_modules=cythonize(
         [
-            Extension(f"treecrf.{name}", [f"treecrf/{name}.pyx"], depends=HEADERS)
+            Extension(
+                f"treecrf.{name}",
+                [f"treecrf/{name}.pyx"],
+                depends=[*HEADERS, *glob(f"treecrf/{name}.h")],
+            )
             for name in MODULES
         ],
         compiler_directives={

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from treecrf import (
     FutureFeatureMEMM,
     HMMClassifier,
+    LinearCRF,
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
     TreeCRF,
@@ -65,10 +66,16 @@ COUNTED = {
     "HMM of order 1": HMMClassifier(),
     "HMM of order 2": HMMClassifier(order=2),
 }
+LINEAR = {
+    "linear CRF": LinearCRF(window=(1, 0), l2_regularization=0.1),
+    "linear CRF with transition features": LinearCRF(
+        window=1, transition_features=True, l2_regularization=0.1
+    ),
+}
 GROWN = BOOSTED | DISCOVERING
-FAMILY = GROWN | ESTIMATED | COUNTED
+FAMILY = GROWN | LINEAR | ESTIMATED | COUNTED
 # The others ask an estimator, whose arithmetic may depend on the number of rows.
-EXACT = GROWN | COUNTED
+EXACT = GROWN | LINEAR | COUNTED
 # Those whose labels depend on others; and those that can walk along their own labels.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
 WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")

@@ -15,6 +15,7 @@ from family import (
     ESTIMATED,
     FAMILY,
     GROWN,
+    LINEAR,
     assert_equal_arrays,
     every,
     objective_of,
@@ -39,8 +40,8 @@ import treecrf
 from treecrf import ModelFileError, RecurrentSlidingWindowClassifier
 from treecrf.io import read
 
-TABULAR = BOOSTED | ESTIMATED
-SAVED = BOOSTED | COUNTED
+TABULAR = BOOSTED | LINEAR | ESTIMATED
+SAVED = BOOSTED | LINEAR | COUNTED
 METHODS = ("predict", "predict_proba", "predict_pairwise_proba", "decode")
 
 

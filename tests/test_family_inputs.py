@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from family import COUNTED, ESTIMATED, EXACT, FAMILY, GROWN, assert_equal_arrays, every
+from family import COUNTED, ESTIMATED, EXACT, FAMILY, GROWN, LINEAR, assert_equal_arrays, every
 from sklearn.base import clone
 
-TABULAR = GROWN | ESTIMATED
+TABULAR = GROWN | LINEAR | ESTIMATED
 RNG = np.random.default_rng(5)
 LENGTHS = RNG.integers(1, 12, 15)
 N = int(LENGTHS.sum())
@@ -83,7 +83,7 @@ def test_dicts_make_the_same_model_as_frames(name):
         assert_close(name, other.predict_proba(X), model.predict_proba(frames))
 
 
-@every(GROWN)
+@every(GROWN | LINEAR)
 def test_gaps_of_all_forms_make_the_same_model(name):
     pytest.importorskip("narwhals")
     columns = {n: gapped(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
@@ -153,7 +153,7 @@ def test_missing_symbols_have_many_forms(name):
         assert_equal_arrays(model.predict_proba(cut(same)), expected)
 
 
-@every(GROWN)
+@every(GROWN | LINEAR)
 def test_an_unseen_symbol_is_a_missing_one(name):
     words = gapped(ROOM, 0)
     for trained_on in (ROOM.tolist(), words):

@@ -7,6 +7,7 @@ from treecrf.future_features import FutureFeature
 from treecrf.future_transformer import FutureFeatures
 from treecrf.hmm import HMMClassifier
 from treecrf.io import ModelFileError
+from treecrf.linear import LinearCRF
 from treecrf.memm import TreeMEMM
 from treecrf.models import load
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
@@ -16,6 +17,7 @@ __all__ = [
     "FutureFeatureMEMM",
     "FutureFeatures",
     "HMMClassifier",
+    "LinearCRF",
     "ModelFileError",
     "RecurrentSlidingWindowClassifier",
     "SlidingWindowClassifier",

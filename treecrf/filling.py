@@ -131,18 +131,25 @@ def learn_filling(sequences: Sequences, method: str) -> tuple[Filling, Filled]:
 def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
     """The mean of each number, and the most common value of each other column."""
     counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
-    sums, n_present = np.zeros((2, trained.n_features))
-    for _, _, piece in sequences.pieces():
+    for _, _, piece in sequences.pieces() if counts else ():
         table = Alphabet(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
-        sums += np.asarray(_zero_gaps(table).sum(axis=0)).ravel()
-        n_present += table.shape[0] - _count_gaps(table)
         for j, of_column in counts.items():
             of_column += _count_places(table[:, [j]], len(of_column))
-    means = sums / np.maximum(n_present, 1)
+    means = means_of(sequences)
     values = np.where(trained.kinds == BOOLEAN, means > 0.5, means)
     for j, of_column in counts.items():
         values[j] = of_column.argmax()
     return values
+
+
+def means_of(sequences: Sequences) -> np.ndarray:
+    """Mean of each column over the positions that have it; 0 where none has, and of symbols."""
+    sums, n_present = np.zeros((2, sequences.n_features))
+    for _, _, piece in sequences.pieces():
+        if piece.ndim == 2:
+            sums += np.asarray(_zero_gaps(piece).sum(axis=0)).ravel()
+            n_present += piece.shape[0] - _count_gaps(piece)
+    return sums / np.maximum(n_present, 1)
 
 
 def _zero_gaps(table: Any) -> Any:

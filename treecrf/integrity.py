@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf.columns import BOOLEAN, KINDS, Columns
+from treecrf.columns import BOOLEAN, CATEGORY, KINDS, Columns
 from treecrf.encoding import BITS, BOUNDARY, CODES, LISTS, METHODS, NOWHERE, Encoder
-from treecrf.filling import FILLED
+from treecrf.filling import FILLED, Filling
 from treecrf.forest import FIELDS, LABEL, SURROGATE_FIELDS, TEST
+from treecrf.sequences import Trained
 
 
 def check_classes(classes: np.ndarray) -> None:
@@ -30,6 +31,13 @@ def check_history(n_iter: int, training: np.ndarray, validation: np.ndarray) -> 
     require(training.dtype.kind == validation.dtype.kind == "f", "scores")
     require(training.shape == (n_iter + 1,), "scores")
     require(validation.shape in ((0,), training.shape), "scores")
+
+
+def check_result(value: object) -> None:
+    """Raise ValueError unless this is a finite number, or a row of numbers, none infinite."""
+    array = np.asarray(value)
+    require(array.ndim <= 1 and array.dtype.kind in "if", "results")
+    require(not np.isinf(array).any() and (array.ndim > 0 or not np.isnan(array)), "results")
 
 
 def check_encoder(encoder: Encoder) -> None:
@@ -55,12 +63,36 @@ def _check_filling(encoder: Encoder) -> None:
     filling = encoder.filling
     require((filling is not None) == (encoder.missing in FILLED), "missing values")
     if filling is not None:
-        values, told = filling.values, filling.told
-        require(values.ndim == 1 and values.dtype == np.float64, "missing values")
-        require(told.ndim == 1 and told.dtype.kind == "i", "missing values")
-        require(((told >= 0) & (told < len(values))).all(), "missing values")
-        require(np.isfinite(values).all(), "missing values")
+        check_filling(filling, len(filling.values))
         require(len(filling.sources) == len(encoder.columns), "missing values")
+
+
+def check_filling(filling: Filling, n_features: int) -> None:
+    """Raise ValueError unless there is a number for each feature."""
+    values = filling.values
+    require(values.shape == (n_features,) and values.dtype == np.float64, "missing values")
+    require(np.isfinite(values).all(), "missing values")
+    check_places(filling.told, n_features, "missing values")
+
+
+def check_places(places: np.ndarray, n: int, what: str) -> None:
+    """Raise ValueError unless these are places among n things."""
+    require(places.ndim == 1 and places.dtype.kind == "i", what)
+    require(((places >= 0) & (places < n)).all(), what)
+
+
+def check_trained(trained: Trained) -> None:
+    """Raise ValueError unless these are possible columns."""
+    n, kinds = trained.n_features, trained.kinds
+    require(trained.form in ("symbols", "table"), "form")
+    check_counts(n)
+    require(n > 0 and (trained.form == "table" or n == 1), "columns")
+    require(trained.names is None or _are_names(trained.names, n), "names")
+    require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
+    require((kinds < len(KINDS)).all(), "columns")
+    require(trained.form == "table" or kinds[0] == CATEGORY, "columns")
+    for values in trained.categories.values():
+        require(_is_ascending(values) and values.dtype.kind in "iU", "categories")
 
 
 def _check_columns(columns: Columns, form: str) -> None:

@@ -9,6 +9,7 @@ from treecrf.classifier import SequenceClassifier
 from treecrf.crf import TreeCRF
 from treecrf.future import FutureFeatureMEMM
 from treecrf.hmm import HMMClassifier
+from treecrf.linear import LinearCRF
 from treecrf.memm import TreeMEMM
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
@@ -17,6 +18,7 @@ CLASSES: dict[str, type[SequenceClassifier]] = {
     for kind in (
         FutureFeatureMEMM,
         HMMClassifier,
+        LinearCRF,
         RecurrentSlidingWindowClassifier,
         SlidingWindowClassifier,
         TreeCRF,

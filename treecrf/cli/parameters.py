@@ -11,6 +11,7 @@ from typing import Any
 from treecrf import (
     FutureFeatureMEMM,
     HMMClassifier,
+    LinearCRF,
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
     TreeCRF,
@@ -25,9 +26,10 @@ LEARNERS: dict[str, type[SequenceClassifier]] = {
     "recurrent": RecurrentSlidingWindowClassifier,
     "future": FutureFeatureMEMM,
     "hmm": HMMClassifier,
+    "linear": LinearCRF,
 }
 # These have options of their own, or no meaning here.
-OTHERS = ("estimator", "n_jobs", "verbose", "warm_start")
+OTHERS = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
 CONSTANTS = {"true": True, "false": False, "none": None}
 
 
