@@ -156,7 +156,8 @@ def likelihood_curve(
         validation : float array (n_iter + 1,) or None
             ``validation_score_``, if there was validation data.
         given : float array (n_iter + 1,) or None
-            Of the further data; the first entry is NaN, as nothing is known yet.
+            Of the further data, as ``predict_log_likelihood`` says it; the first entry is NaN, as
+            nothing is known yet.
 
     Raises
     ------
