@@ -22,8 +22,9 @@ MOST_BYTES = 1 << 26
 def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> Bunch:
     """Mean score of each label after each previous label, over the positions of some data.
 
-    Scores are what inference works with: of a conditional random field the sums of its trees, of
-    all others log-probabilities. They depend on the input, and this is their mean.
+    Scores are what inference works with: of a conditional random field the sums of its trees, of a
+    hidden Markov model log-probabilities of a label and its symbol, of all others those of a label.
+    They depend on the input, and this is their mean.
 
     Parameters
     ----------
@@ -57,9 +58,10 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
 
     Notes
     -----
-    Differences within ``scores`` are not all of the same meaning in a conditional random field: a
-    number added to what follows label u, and taken from what leads to u, changes no probability.
-    ``scores - scores.mean(0) - scores.mean(1)[:, None] + scores.mean()`` is free of this.
+    A conditional random field says the same if a number is added to all scores after label u, and
+    taken from all scores of u at the position before. ``scores - scores.mean(0) -
+    scores.mean(1)[:, None] + scores.mean()`` is free of such numbers: it tells which labels attract
+    each other.
 
     Examples
     --------
