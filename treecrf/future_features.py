@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +10,7 @@ from treecrf.encoding import Encoder
 from treecrf.forest import Forest
 from treecrf.future_encoding import BagFeature, FutureEncoder
 from treecrf.made_columns import thresholds_of
+from treecrf.rules import leaf_values
 from treecrf.wording import conjunction
 
 
@@ -108,15 +108,6 @@ def _readable(
 
 def rules_of(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
     """Leaves as rules; those with the same tests are one, the largest come first."""
-    total: defaultdict[frozenset, float] = defaultdict(float)
-    for tree in trees.trees:
-        paths: list[tuple] = [()] * len(tree["leaf"])
-        for node, child in enumerate(tree["true_child"]):
-            if child < 0:
-                total[frozenset(paths[node])] += float(tree["leaf"][node])
-                continue
-            test = tuple(int(tree[name][node]) for name in ("column", "offset", "value"))
-            paths[child] = (*paths[node], (test, True))
-            paths[tree["false_child"][node]] = (*paths[node], (test, False))
-    ranked = sorted(total.items(), key=lambda rule: -abs(rule[1]))
-    return [(value, conjunction(encoder, tests)) for tests, value in ranked]
+    values = leaf_values(trees, encoder)
+    ranked = sorted(values.items(), key=lambda rule: -abs(rule[1]))
+    return [(value, conjunction(encoder, condition.window)) for (_, condition), value in ranked]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from treecrf.encoding import BOUNDARY, Encoder
+import numpy as np
+
+from treecrf.encoding import BOUNDARY, LISTS, Encoder
+from treecrf.sequences import Trained
 
 Test = tuple[int, int, int]
 
 
-def conjunction(encoder: Encoder, tests: Iterable[tuple[Test, bool]]) -> str:
+def conjunction(
+    encoder: Encoder, tests: Iterable[tuple[Test, bool]], *, backward: bool = False
+) -> str:
     """Tests of a window that must hold, or must not, as one condition.
 
     Parameters
@@ -18,35 +23,110 @@ def conjunction(encoder: Encoder, tests: Iterable[tuple[Test, bool]]) -> str:
         Knows what the columns mean.
     tests : iterable of ((int, int, int), bool)
         Column, offset and value of each test, and whether it must hold.
+    backward : bool, default=False
+        Whether the sequences were read from their end, so that offsets count from there.
 
     Returns
     -------
     str
         Such as ``aa[-2] is 'P' and not aa[0] is 'G'``. The brackets count positions from the one
-        that is labeled; a window of one position has none. ``outside[-2]`` says that there is no
-        such position.
+        that is labeled, to the right; a window of one position has none. ``outside[-2]`` says that
+        there is no such position.
     """
     told = (
-        ("" if holds else "not ") + name_of_test(encoder, *test) for test, holds in sorted(tests)
+        ("" if holds else "not ") + name_of_test(encoder, *test, backward=backward)
+        for test, holds in sorted(tests)
     )
     return " and ".join(told) or "anything"
 
 
-def name_of_test(encoder: Encoder, column: int, offset: int, value: int) -> str:
+def name_of_test(
+    encoder: Encoder, column: int, offset: int, value: int, *, backward: bool = False
+) -> str:
     """What a test asks, with the names of the input where it has any."""
-    at = f"[{offset:+d}]" if offset else "[0]" * any(encoder.window)
+    at = place(-offset if backward else offset) if offset else "[0]" * any(encoder.window)
     if column == BOUNDARY:
         return f"outside{at}"
     learned, made = encoder.columns[column], column - len(encoder.columns) + encoder.n_made
     if made >= 0:
         return f"future{made}{at} > {learned.values[value]:.6g}"
     source = column if encoder.filling is None else int(encoder.filling.sources[column])
-    name = f"x{source}" if encoder.names is None else encoder.names[source]
-    if encoder.form == "symbols":
-        name = "symbol"
+    name = feature_name(encoder.trained_on, source)
     told = "" if column == source or column < encoder.n_features else " is missing"
     if learned.kind == "category":
         return f"{name}{at}{told} is {learned.values[value].item()!r}"
     if learned.kind == "number":
-        return f"{name}{at}{told} > {learned.values[value]:.6g}"
+        sign = "<=" if points_down(encoder, column, value) else ">"
+        return f"{name}{at}{told} {sign} {learned.values[value]:.6g}"
     return f"{name}{at}{told}"
+
+
+def place(offset: int) -> str:
+    """An offset in brackets."""
+    return f"[{offset:+d}]" if offset else "[0]"
+
+
+def points_down(encoder: Encoder, column: int, value: int) -> bool:
+    """Whether a test of a number holds below its threshold: in lists, if this is below 0."""
+    plan = encoder.plan
+    return bool(plan.storage[column] == LISTS and value < plan.zeros[column])
+
+
+def feature_name(trained_on: Trained, j: int) -> str:
+    """What tests and pictures call a feature."""
+    if trained_on.form == "symbols":
+        return "symbol"
+    return f"x{j}" if trained_on.names is None else trained_on.names[j]
+
+
+def feature_names(trained_on: Trained) -> np.ndarray:
+    """What tests and pictures call the features; an array of str objects."""
+    names = [feature_name(trained_on, j) for j in range(trained_on.n_features)]
+    return np.array(names, dtype=object)
+
+
+def name_of_label_test(
+    classes: np.ndarray, lag: int, symbol: int, *, backward: bool = False
+) -> str:
+    """What a test of a previous label asks; one that is not there is ``none``.
+
+    Parameters
+    ----------
+    classes : array (n_classes,)
+    lag : int
+        How many positions back.
+    symbol : int
+        The place of a label in ``classes``, or their number for none.
+    backward : bool, default=False
+        Whether back is to the right.
+    """
+    return f"label{place(lag if backward else -lag)} is {_label(classes, symbol)}"
+
+
+def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool = False) -> str:
+    """A condition on a previous label: which ones it may be, or which not if these are fewer.
+
+    Parameters
+    ----------
+    classes : array (n_classes,)
+    lag : int
+        How many positions back.
+    mask : int
+        Its bits tell which labels are meant; the bit after the last one stands for none.
+    backward : bool, default=False
+        Whether back is to the right.
+    """
+    symbols = range(len(classes) + 1)
+    within = [symbol for symbol in symbols if mask >> symbol & 1]
+    beyond = [symbol for symbol in symbols if not mask >> symbol & 1]
+    is_not = len(beyond) < len(within)
+    chosen = beyond if is_not else within
+    told = "not " * is_not
+    if len(chosen) == 1:
+        return told + name_of_label_test(classes, lag, chosen[0], backward=backward)
+    labels = ", ".join(_label(classes, symbol) for symbol in chosen)
+    return f"{told}label{place(lag if backward else -lag)} in ({labels})"
+
+
+def _label(classes: np.ndarray, symbol: int) -> str:
+    return "none" if symbol == len(classes) else repr(classes[symbol].item())

@@ -1,13 +1,13 @@
-"""Pictures of models; matplotlib is asked for when one is wanted."""
+"""Discovered features, as they fire in a sequence."""
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from treecrf.future import FutureFeatureMEMM
+from treecrf.plotting.common import axes_of, pyplot
 
 
 def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) -> Any:
@@ -36,7 +36,8 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     NotFittedError
         Before the model's `fit`.
     ValueError, TypeError
-        If the sequence is not like the training data, or nothing was discovered.
+        If the sequence is not like the training data, nothing was discovered, or ``ax`` are no
+        axes.
 
     Examples
     --------
@@ -50,12 +51,12 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     >>> plot_future_features(memm, X[0]).get_xlabel()
     'position'
     """
-    pyplot = _pyplot()
+    pyplot()
     fired = model.future_values([x])[0]
     if not fired.size:
         raise ValueError("the model has discovered no features")
     n = fired.shape[1]
-    ax = pyplot.subplots(figsize=(8, 1 + n / 2))[1] if ax is None else ax
+    ax = axes_of(ax, (8, 1 + n / 2))
     rows = np.moveaxis(fired, 0, -1).reshape(2 * n, -1)
     image = ax.imshow(rows, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
     names = [f"{what} {k}" for k in range(n) for what in ("instance", "bag")]
@@ -63,13 +64,3 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     ax.set_xlabel("position")
     ax.figure.colorbar(image, ax=ax, label="probability")
     return ax
-
-
-def _pyplot() -> ModuleType:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            'pictures are drawn with matplotlib: pip install "treecrf[plot]"'
-        ) from error
-    return pyplot

@@ -1,0 +1,100 @@
+"""How often conditions hold: trees that say 1 where they do, evaluated as all trees are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.classifier import SequenceClassifier
+from treecrf.contexts import check_label_codes, previous_labels
+from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.forest import LABEL, SURROGATE_FIELDS, Forest
+from treecrf.inspection.grown import Grown
+from treecrf.labels import Given, encode_labels
+from treecrf.rules import Condition
+from treecrf.sequences import Sequences, reversed_places
+from treecrf.threads import Threads
+
+
+def shares_of(
+    model: SequenceClassifier, grown: Grown, conditions: list[Condition], data: Given
+) -> list[float]:
+    """Share of the positions for which each condition holds.
+
+    A missing value fulfills no test, nor that it should not hold.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the data are not like those of training, or the labels too many.
+    """
+    n_labels, order = len(grown.classes), grown.forest.order
+    check_label_codes(n_labels, "counting rules")
+    sequences, codes = _with_labels(model, data)
+    if grown.backward:
+        sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
+    given = previous_labels(codes, sequences.offsets, n_labels, order)
+    forest = _paths(conditions, n_labels, order)
+    encoded = grown.encoder.encode(sequences)
+    with Threads(model.n_jobs) as threads:
+        return _means(forest, grown.encoder, encoded, given, threads)[: len(conditions)]
+
+
+def _with_labels(model: SequenceClassifier, data: Given) -> tuple[Sequences, np.ndarray]:
+    """Sequences with codes of their labels, which the model predicts if they are not given."""
+    if data.y is not None:
+        sequences, labels = model._read_labeled(data)
+    else:
+        sequences = model._sequences(data.X, data.cut)
+        labels = model.predict(sequences)
+    return sequences, encode_labels(labels, model.classes_)
+
+
+def _means(
+    forest: Forest,
+    encoder: Encoder,
+    encoded: EncodedSequences,
+    given: np.ndarray,
+    threads: Threads,
+) -> list[float]:
+    """Mean value of each tree over the positions, one iteration at a time."""
+    means = [
+        forest.scores(encoder, encoded, threads, (i, i + 1), given=given).mean(axis=(1, 2))
+        for i in range(forest.n_iter)
+    ]
+    return np.concatenate(means).tolist() if means else []
+
+
+def _paths(conditions: list[Condition], n_labels: int, order: int) -> Forest:
+    """Trees that are 1 where a condition holds, and else 0; as many as whole iterations have."""
+    forest = Forest(n_labels, order)
+    forest.trees = [_path(condition, n_labels) for condition in conditions]
+    while len(forest.trees) % n_labels:
+        forest.trees.append(_path(Condition(frozenset(), ()), n_labels))
+    return forest
+
+
+def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
+    """A tree of one test after the other: node 2i asks, 2i + 1 is where it turns out wrong."""
+    tests = sorted(condition.window)
+    for lag, mask in enumerate(condition.labels, 1):
+        symbols = range(n_labels + 1)
+        within = [symbol for symbol in symbols if mask >> symbol & 1]
+        if len(within) == 1:
+            tests.append(((LABEL, lag, within[0]), True))
+        else:
+            tests += [((LABEL, lag, s), False) for s in symbols if s not in within]
+    asks, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
+    tree = {name: np.zeros(n) for name in ("leaf", "gain", "weight", "share")}
+    tree |= {name: np.zeros(n, np.int32) for name in ("column", "offset", "value", "n_surrogates")}
+    tree |= {name: np.full(n, -1, np.int32) for name in ("true_child", "false_child")}
+    tree |= {name: np.zeros(0, np.int32) for name in SURROGATE_FIELDS}
+    tree["leaf"][-1] = 1.0
+    if tests:
+        holds = np.array([holds for _, holds in tests])
+        fields = np.array([test for test, _ in tests]).T
+        for name, field in zip(("column", "offset", "value"), fields, strict=True):
+            tree[name][asks] = field
+        tree["true_child"][asks] = np.where(holds, asks + 2, asks + 1)
+        tree["false_child"][asks] = np.where(holds, asks + 1, asks + 2)
+        tree["share"][asks] = ~holds  # who misses a value goes where it is wrong
+    return tree

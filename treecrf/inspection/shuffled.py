@@ -1,0 +1,92 @@
+"""Sequences of which one feature is somebody else's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.lattice import split
+from treecrf.sequences import Sequences, offsets_of, reversed_places
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedSequences(Sequences):
+    """Sequences with other values in one column.
+
+    Attributes
+    ----------
+    base : Sequences
+    column : int
+    values : array (n_positions,)
+        Symbols, or what the tables of ``base`` would hold.
+    """
+
+    base: Sequences
+    column: int
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, base: Sequences, column: int, values: np.ndarray) -> ReplacedSequences:
+        """The sequences with the values in place of their own."""
+        description = {field.name: getattr(base, field.name) for field in fields(Sequences)}
+        return cls(**description, base=base, column=column, values=values)
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        values = self.values[self.offsets[first] : self.offsets[last]]
+        if self.form == "symbols":
+            return values
+        piece = self.base.rows(first, last)
+        if sparse.issparse(piece):
+            return _with_sparse_column(piece, self.column, values)
+        piece = piece.astype(np.result_type(piece, values))
+        piece[:, self.column] = values
+        return piece
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        parts = split(self.values, self.offsets)
+        values = np.concatenate([parts[i] for i in indices])
+        offsets = offsets_of(np.diff(self.offsets)[indices])
+        return replace(self, base=self.base.take(indices), offsets=offsets, values=values)
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        values = self.values[reversed_places(self.offsets)]
+        return replace(self, base=self.base.reversed(), values=values)
+
+
+def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.csr_array:
+    entries = piece.tocoo()
+    kept, listed = entries.col != column, np.flatnonzero(values)
+    data = np.concatenate([entries.data[kept], values[listed]])
+    rows = np.concatenate([entries.row[kept], listed])
+    columns = np.concatenate([entries.col[kept], np.full(len(listed), column)])
+    return sparse.csr_array((data, (rows, columns)), shape=piece.shape)
+
+
+def column_of(sequences: Sequences, j: int) -> np.ndarray:
+    """The values of a column at all positions."""
+    parts = [
+        piece
+        if sequences.form == "symbols"
+        else piece[:, [j]].toarray()[:, 0]
+        if sparse.issparse(piece)
+        else piece[:, j]
+        for _, _, piece in sequences.pieces()
+    ]
+    return np.concatenate(parts)
+
+
+def shuffled_places(
+    offsets: np.ndarray, rng: np.random.Generator, within_sequences: bool
+) -> np.ndarray:
+    """All positions in random order, or those of each sequence in theirs."""
+    n = int(offsets[-1])
+    if not within_sequences:
+        return rng.permutation(n)
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.lexsort((rng.random(n), owners))

@@ -1,0 +1,183 @@
+"""Scores of label after label, and likelihoods by iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from treecrf.inspection import likelihood_curve, transition_scores
+from treecrf.plotting.common import COLORS, axes_of, plain, pyplot
+
+CELL_INCHES = 0.5
+MOST_NUMBERS = 12
+
+
+def plot_transition_scores(
+    scores: Any, X: Any = None, *, lengths: Any = None, groups: Any = None, ax: Any = None
+) -> Any:
+    """Show the mean score of each label after each previous label.
+
+    Parameters
+    ----------
+    scores : fitted classifier or Bunch
+        A model of any kind, or what `treecrf.inspection.transition_scores` gives.
+    X : sequences, if a model is given
+        The data to take the mean over.
+    lengths, groups : optional
+        As in the model's ``predict``.
+    ax : matplotlib axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+        A row for each previous label, of order 2 and above the mean over those before it, and one
+        for the start of a sequence. Labels that cannot follow are hatched.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        Before the model's `fit`.
+    ValueError, TypeError
+        As `treecrf.inspection.transition_scores`, and if ``ax`` are no axes.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import HMMClassifier
+    >>> from treecrf.plotting import plot_transition_scores
+    >>> ax = plot_transition_scores(HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"]), ["ab"])
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['start', 'x', 'y']
+    """
+    pyplot()
+    if isinstance(scores, Bunch):
+        found = scores
+    elif X is None:
+        raise ValueError("X is not given: scores depend on the input, and the mean is over X")
+    else:
+        found = transition_scores(scores, X, lengths=lengths, groups=groups)
+    names = [str(label) for label in found.labels]
+    table, rows = _rows(found, names)
+    ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
+    image = ax.imshow(np.ma.masked_invalid(table), aspect="auto", **_colors(table))
+    _hatch(ax, ~np.isfinite(table))
+    if len(names) <= MOST_NUMBERS:
+        _write(ax, table, image)
+    long = max(map(len, names)) > 3
+    ax.set_xticks(range(len(names)), map(plain, names), rotation=90 if long else 0)
+    ax.set_yticks(range(len(rows)), map(plain, rows))
+    ax.set_xlabel("label")
+    ax.set_ylabel(f"label {'after' if found.backward else 'before'} it" if len(rows) > 1 else "")
+    ax.figure.colorbar(image, ax=ax, label="mean score")
+    return ax
+
+
+def _rows(found: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """The scores as a table, and the names of its rows."""
+    if found.scores.ndim == 1:
+        return found.scores[None], ["any"]
+    table = found.scores
+    while table.ndim > 2:
+        possible = np.isfinite(table)
+        total, n = np.where(possible, table, 0.0).sum(axis=0), possible.sum(axis=0)
+        table = np.where(n > 0, total / np.maximum(n, 1), -np.inf)
+    start = "end" if found.backward else "start"
+    return np.vstack([found.start, table]), [start, *names]
+
+
+def _colors(table: np.ndarray) -> dict:
+    """Colors around 0, or of log-probabilities."""
+    finite = table[np.isfinite(table)]
+    if finite.max() <= 0:
+        return {"cmap": "cividis", "vmin": finite.min(), "vmax": finite.max()}
+    most = np.abs(finite).max()
+    return {"cmap": "PuOr_r", "vmin": -most, "vmax": most}
+
+
+def _hatch(ax: Any, impossible: np.ndarray) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(impossible):
+        look = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
+
+
+def _write(ax: Any, table: np.ndarray, image: Any) -> None:
+    """Numbers in the cells, dark on light and light on dark."""
+    for (row, column), value in np.ndenumerate(table):
+        if np.isfinite(value):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+            color = "white" if is_dark else "black"
+            ax.text(column, row, f"{value:.1f}", color=color, ha="center", va="center", fontsize=8)
+
+
+def plot_likelihood(
+    curve: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    lengths: Any = None,
+    groups: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Show the mean log-likelihood of a position over the iterations of boosting.
+
+    Parameters
+    ----------
+    curve : fitted classifier or Bunch
+        A model with boosted trees, or what `treecrf.inspection.likelihood_curve` gives.
+    X, y : sequences and their labels, optional
+        Further data to follow.
+    lengths, groups : optional
+        As in the model's ``score``.
+    ax : matplotlib axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+        The best iteration of validation data is marked.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        Before the model's `fit`.
+    ValueError, TypeError
+        As `treecrf.inspection.likelihood_curve`, and if ``ax`` are no axes.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_likelihood
+    >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
+    >>> plot_likelihood(crf).lines[0].get_ydata().shape
+    (6,)
+    """
+    pyplot()
+    if not isinstance(curve, Bunch):
+        curve = likelihood_curve(curve, X, y, lengths=lengths, groups=groups)
+    ax = axes_of(ax, (6.4, 4))
+    named = {"training": curve.train, "validation": curve.validation, "further data": curve.given}
+    styles = {"training": "-", "validation": "--", "further data": "-."}
+    for (name, values), color in zip(named.items(), COLORS, strict=False):
+        if values is not None:
+            ax.plot(curve.iterations, values, styles[name], color=color, label=name)
+    if curve.validation is not None:
+        best = int(np.nanargmax(curve.validation))
+        ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("mean log-likelihood of a position")
+    ax.legend()
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

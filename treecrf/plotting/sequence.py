@@ -1,0 +1,171 @@
+"""One sequence: its symbols, true and predicted labels, and how probable each label is."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from treecrf.cuts import Cut
+from treecrf.inspection.grown import check_model
+from treecrf.labels import Given, encode_labels
+from treecrf.plotting.common import (
+    OTHERS,
+    add_legend,
+    axes_of,
+    legend_inches,
+    look_of,
+    plain,
+    pyplot,
+    size_of,
+)
+from treecrf.values import listed
+
+# Where the strips stand above the probabilities.
+PREDICTED, TRUE, THICK = 1.05, 1.19, 0.1
+WRONG = 1.35
+# A label that is never more probable than this, nor predicted nor true, has no color of its own.
+LEAST_SHOWN = 0.02
+LEAST_FONT, MOST_FONT = 4.0, 10.0
+
+
+def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax: Any = None) -> Any:
+    """Show what a model says of one sequence.
+
+    The probabilities of the labels at each position are stacked in colors; above them stand the
+    predicted labels, the true ones if given, with a mark where the two differ, and the symbols.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Of any kind.
+    x : sequence
+        One sequence, as the model takes them.
+    y : array-like of shape (n_positions,), optional
+        Its true labels.
+    symbols : list of str, optional
+        What to write above each position, such as words. By default the input, where it is symbols.
+        Nothing is written where letters would be too small to read.
+    ax : matplotlib axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+        Labels that are nowhere true, predicted nor probable are together "others".
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        Before the model's `fit`.
+    ValueError, TypeError
+        If x is not like the training data, y or ``symbols`` do not fit x, or ``ax`` are no axes.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_sequence
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+    >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> ax = plot_sequence(crf, "nab", "cvc")
+    >>> [label.get_text() for label in ax.get_legend().get_texts()]
+    ['c', 'v']
+    """
+    pyplot()
+    check_model(model)
+    proba = model.predict_proba([x])[0]
+    n, classes = len(proba), model.classes_
+    predicted = encode_labels(model.predict([x]), classes)
+    true = None
+    if y is not None:
+        true = encode_labels(model._read_labeled(Given([x], [y], Cut()))[1], classes)
+    written = _symbols(model, x, n, symbols)
+    shown = _shown(proba, predicted, true)
+    height = max(3.6, 1.2 + legend_inches(len(shown) + 2))
+    ax = axes_of(ax, (min(18.0, 3.5 + 0.15 * n), height))
+    looks = _stack(ax, proba, shown, classes)
+    heights = {"0": 0, "0.5": 0.5, "1": 1, "predicted": PREDICTED + THICK / 2}
+    _draw_strip(ax, predicted, PREDICTED)
+    if true is not None:
+        _draw_strip(ax, true, TRUE)
+        wrong = np.flatnonzero(predicted != true)
+        ax.plot(wrong, np.full(len(wrong), WRONG), "v", markersize=4, color="black")
+        heights |= {"true": TRUE + THICK / 2, "wrong": WRONG}
+    ax.set_yticks(list(heights.values()), list(heights))
+    ax.set(xlim=(-0.5, n - 0.5), ylim=(0, TRUE if true is None else WRONG + 0.06))
+    ax.set_xlabel("position")
+    ax.set_ylabel("probability", loc="bottom")
+    ax.spines[["top", "right"]].set_visible(False)
+    add_legend(ax, looks)
+    _write_symbols(ax, written)
+    return ax
+
+
+def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
+    """What stands above each position; nothing if there are no symbols."""
+    if symbols is None:
+        items = list(x) if model._trained_on.form == "symbols" else []
+        return ["" if _is_missing(item) else str(item) for item in items]
+    items = list(symbols) if isinstance(symbols, str) else listed(symbols, "symbols", "texts")
+    if len(items) != n:
+        raise ValueError(f"x has {n} positions, symbols has {len(items)}")
+    return [str(item) for item in items]
+
+
+def _shown(proba: np.ndarray, predicted: np.ndarray, true: np.ndarray | None) -> np.ndarray:
+    """Codes of the labels that have a color."""
+    found = proba.max(axis=0) >= LEAST_SHOWN
+    found[predicted] = True
+    if true is not None:
+        found[true] = True
+    return np.flatnonzero(found)
+
+
+def _stack(ax: Any, proba: np.ndarray, shown: np.ndarray, classes: np.ndarray) -> dict[str, dict]:
+    """Areas of the labels on top of each other, as steps, one a position; how each looks."""
+    looks = {str(classes[code]): look_of(int(code)) for code in shown}
+    tops = np.cumsum(proba[:, shown], axis=1)
+    if len(shown) < len(classes):
+        looks["others"] = {"facecolor": OTHERS}
+        tops = np.column_stack([tops, np.ones(len(proba))])
+    bottom = np.zeros(len(proba))
+    for top, look in zip(tops.T, looks.values(), strict=True):
+        _fill(ax, bottom, top, look)
+        bottom = top
+    return looks
+
+
+def _fill(ax: Any, low: np.ndarray, high: np.ndarray, look: dict) -> None:
+    edges = np.arange(len(low) + 1) - 0.5
+    low, high = np.append(low, low[-1]), np.append(high, high[-1])
+    ax.fill_between(edges, low, high, step="post", linewidth=0, **look)
+
+
+def _draw_strip(ax: Any, codes: np.ndarray, bottom: float) -> None:
+    """Runs of the same label as bars."""
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    widths = np.diff(np.append(starts, len(codes)))
+    for code in np.unique(codes):
+        own = codes[starts] == code
+        runs = list(zip(starts[own] - 0.5, widths[own], strict=True))
+        ax.broken_barh(runs, (bottom, THICK), linewidth=0, **look_of(int(code)))
+
+
+def _write_symbols(ax: Any, symbols: list[str]) -> None:
+    """Symbols as ticks at the top, upright if they are short, where there is room for them."""
+    size = min(MOST_FONT, 1.25 * size_of(ax)[0] / max(len(symbols), 1))
+    if not symbols or size < LEAST_FONT:
+        return
+    top = ax.secondary_xaxis("top")
+    top.set_xticks(range(len(symbols)), map(plain, symbols), fontsize=size)
+    top.tick_params(length=0, pad=1, rotation=90 if max(map(len, symbols)) > 2 else 0)
+    top.spines["top"].set_visible(False)
+
+
+def _is_missing(item: Any) -> bool:
+    return item is None or (isinstance(item, numbers.Real) and item != item)

@@ -1,0 +1,208 @@
+"""One tree, from left to right: a row for each leaf, and the branch that passes a test above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecrf.inspection.export import title_of
+from treecrf.inspection.grown import Grown
+from treecrf.inspection.trees import Node, tree_of
+from treecrf.plotting.common import axes_of, plain, pyplot, size_of
+
+FONT_SIZE = 9.0
+# Of a font of fixed width, as parts of its size.
+CHARACTER, LINE = 0.602, 1.75
+GAP = 4  # characters between columns
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A node and its place.
+
+    Attributes
+    ----------
+    node : Node
+    text : str
+        What is written.
+    is_end : bool
+        Whether nothing is drawn below it.
+    depth : int
+    row : float
+        The middle of the rows of its leaves.
+    parent : int
+        Place of its parent among all, or -1.
+    passes : bool
+        Whether it is where the parent's test holds.
+    """
+
+    node: Node
+    text: str
+    is_end: bool
+    depth: int
+    row: float
+    parent: int
+    passes: bool
+
+
+def plot_tree(
+    model: Any,
+    iteration: int = 0,
+    label: Any = None,
+    *,
+    max_depth: int | None = None,
+    decimals: int = 3,
+    ax: Any = None,
+) -> Any:
+    """Draw one tree.
+
+    It grows from left to right. Where a test holds, the upper branch goes on, with a solid line;
+    where it does not, the lower one, with a dashed line. A leaf tells what it adds to the score of
+    the label, and the weight of the training examples that reached it, as the width of a branch
+    does.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With boosted trees.
+    iteration : int, default=0
+        Counted from 0, or from -1 backward.
+    label : str, int or bool, optional
+        Whose tree. By default that of the first label.
+    max_depth : int, optional
+        Deeper nodes are only counted. For trees of more than 30 leaves or so.
+    decimals : int, default=3
+        Of the values.
+    ax : matplotlib axes, optional
+        By default those of a new figure. The text is made as small as it must be to fit in.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        Before the model's `fit`.
+    ValueError, TypeError
+        If the model has no trees, or no such iteration or label, or ``ax`` are no axes.
+
+    See Also
+    --------
+    treecrf.inspection.export_text : Larger trees as text.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_tree
+    >>> crf = TreeCRF(max_iter=2, l2_regularization=1.0, max_leaf_nodes=2)
+    >>> ax = plot_tree(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y")
+    >>> [text.get_text() for text in ax.texts]
+    ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
+    """
+    pyplot()
+    grown = Grown.of(model)
+    label = grown.classes[0].item() if label is None else label
+    placed = _placed(tree_of(grown, iteration, label), max_depth, decimals)
+    starts, width = _columns(placed)
+    n_rows = sum(item.is_end for item in placed)
+    height = n_rows + 0.6
+    inches = FONT_SIZE * CHARACTER * width / 72 + 0.4, FONT_SIZE * LINE * height / 72 + 0.6
+    ax = axes_of(ax, inches)
+    room = size_of(ax)
+    size = min(FONT_SIZE, room[0] / width / CHARACTER, room[1] / height / LINE)
+    most = max(abs(item.node.value) for item in placed)
+    for item in placed:
+        _draw_branch(ax, item, placed, starts)
+        _draw_node(ax, item, starts[item.depth], size, most)
+    if not placed[0].is_end:
+        _tell_sides(ax, placed, starts, size)
+    ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
+    ax.set_title(plain(title_of(grown, iteration, label)), loc="left", fontsize=size + 1)
+    ax.set_axis_off()
+    return ax
+
+
+def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Placed]:
+    """The nodes that are drawn; the first is the root, and parents come before their children."""
+    rows, order = {}, []
+
+    def place(i: int, depth: int, parent: int, passes: bool) -> None:
+        is_end = nodes[i].is_leaf or depth == max_depth
+        order.append((i, depth, parent, passes, is_end))
+        if is_end:
+            rows[i] = float(sum(end for *_, end in order) - 1)
+            return
+        for child, side in ((nodes[i].passed, True), (nodes[i].failed, False)):
+            place(child, depth + 1, i, side)
+        rows[i] = (rows[nodes[i].passed] + rows[nodes[i].failed]) / 2
+
+    place(0, 0, -1, True)
+    places = {i: k for k, (i, *_) in enumerate(order)} | {-1: -1}
+    return [
+        Placed(nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], places[parent], side)
+        for i, depth, parent, side, end in order
+    ]
+
+
+def _text(node: Node, is_end: bool, decimals: int) -> str:
+    if node.is_leaf:
+        weight = np.format_float_positional(node.weight, 1, trim="-")
+        return f"{node.told_value(decimals)} ({weight})"
+    return f"... {node.n_leaves} leaves" if is_end else node.test
+
+
+def _columns(placed: list[Placed]) -> tuple[np.ndarray, float]:
+    """Where each depth begins, in characters, and where all ends.
+
+    What stands at the end of a branch has its row for itself, and needs no column so wide.
+    """
+    widths = np.zeros(max(item.depth for item in placed) + 1)
+    for item in placed:
+        if not item.is_end:
+            widths[item.depth] = max(widths[item.depth], len(item.text) + GAP)
+    starts = np.cumsum(widths) - widths
+    return starts, max(starts[item.depth] + len(item.text) for item in placed) + 1
+
+
+def _draw_branch(ax: Any, item: Placed, placed: list[Placed], starts: np.ndarray) -> None:
+    """The line from the end of the parent's text."""
+    if item.parent < 0:
+        return
+    parent, here = placed[item.parent], starts[item.depth]
+    bend = here - GAP / 2
+    share = item.node.weight / max(placed[0].node.weight, np.finfo(float).tiny)
+    ax.plot(
+        [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, here - 0.3],
+        [parent.row, parent.row, item.row, item.row],
+        color="#4D4D4D" if item.passes else "#8A8A8A",
+        linestyle="-" if item.passes else (0, (3, 2)),
+        linewidth=0.6 + 2.4 * np.sqrt(share),
+        solid_joinstyle="round",
+        zorder=1,
+    )
+
+
+def _draw_node(ax: Any, item: Placed, x: float, size: float, most: float) -> None:
+    look: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": "white"}
+    if item.node.is_leaf:
+        colors = pyplot().get_cmap("PuOr_r")
+        # The ends of the scale are too dark for black letters.
+        look["facecolor"] = colors(0.5 + 0.25 * item.node.value / max(most, 1e-300))
+    font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
+    ax.text(x, item.row, plain(item.text), bbox=look, **font)
+
+
+def _tell_sides(ax: Any, placed: list[Placed], starts: np.ndarray, size: float) -> None:
+    """Name the branches of the root."""
+    for item in placed:
+        if item.parent == 0:
+            x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
+            side = {"ha": "right", "va": "bottom" if item.passes else "top"}
+            ax.text(x, item.row, word, fontsize=0.8 * size, color="#4D4D4D", **side)
