@@ -33,6 +33,12 @@ MODULES = (
     "_beam",
     "_linear",
     "_linear_chain",
+    "_attribute_rows",
+    "_labeled_chains",
+    "_perceptron",
+    "_max_margin",
+    "_kernel_sums",
+    "_sequence_boosting",
 )
 HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h"]
 

@@ -8,8 +8,10 @@ from treecrf.future_transformer import FutureFeatures
 from treecrf.hmm import HMMClassifier
 from treecrf.io import ModelFileError
 from treecrf.linear import LinearCRF
+from treecrf.max_margin import StructuredSVM
 from treecrf.memm import TreeMEMM
 from treecrf.models import load
+from treecrf.perceptron import StructuredPerceptron
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "ModelFileError",
     "RecurrentSlidingWindowClassifier",
     "SlidingWindowClassifier",
+    "StructuredPerceptron",
+    "StructuredSVM",
     "TreeCRF",
     "TreeMEMM",
     "__version__",

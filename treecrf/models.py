@@ -10,7 +10,9 @@ from treecrf.crf import TreeCRF
 from treecrf.future import FutureFeatureMEMM
 from treecrf.hmm import HMMClassifier
 from treecrf.linear import LinearCRF
+from treecrf.max_margin import StructuredSVM
 from treecrf.memm import TreeMEMM
+from treecrf.perceptron import StructuredPerceptron
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 CLASSES: dict[str, type[SequenceClassifier]] = {
@@ -21,6 +23,8 @@ CLASSES: dict[str, type[SequenceClassifier]] = {
         LinearCRF,
         RecurrentSlidingWindowClassifier,
         SlidingWindowClassifier,
+        StructuredPerceptron,
+        StructuredSVM,
         TreeCRF,
         TreeMEMM,
     )
