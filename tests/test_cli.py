@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import treecrf
 from treecrf.cli import main
 from treecrf.cli.parameters import LEARNERS, parameters_of, parse_value
+from treecrf.inspection import strongest_rules
 
 COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
 
@@ -159,6 +160,18 @@ def test_every_learner_is_trained(learner, table, run, tmp_path):
     assert type(treecrf.load(path)) is LEARNERS[learner]
     assert run("predict", table, *columns, "--model", path)[0] == 0
     assert LEARNERS[learner].__name__ in run("info", path)[1]
+
+
+def test_info_tells_the_strongest_features_and_rules(model, run, letters, tmp_path):
+    rules = strongest_rules(treecrf.load(model), n_rules=10)
+    lines = run("info", model)[1].splitlines()
+    assert lines[-11:] == ["strongest rules", *(f"  {rule}" for rule in rules)]
+    assert lines[lines.index("importance of features") + 1].endswith("  column 'color'")
+    lines = run("info", model, "--rules", 2)[1].splitlines()
+    assert lines[-3:] == ["strongest rules", *(f"  {rule}" for rule in rules[:2])]
+    assert "rules" not in run("info", model, "--rules", 0)[1]
+    treecrf.HMMClassifier().fit(*letters).save(tmp_path / "hmm.treecrf")
+    assert "rules" not in run("info", tmp_path / "hmm.treecrf")[1]
 
 
 def test_models_of_symbols_read_the_only_column(letters, tmp_path, run):
