@@ -162,18 +162,6 @@ def test_every_learner_is_trained(learner, table, run, tmp_path):
     assert LEARNERS[learner].__name__ in run("info", path)[1]
 
 
-def test_info_tells_the_strongest_features_and_rules(model, run, letters, tmp_path):
-    rules = strongest_rules(treecrf.load(model), n_rules=10)
-    lines = run("info", model)[1].splitlines()
-    assert lines[-11:] == ["strongest rules", *(f"  {rule}" for rule in rules)]
-    assert lines[lines.index("importance of features") + 1].endswith("  column 'color'")
-    lines = run("info", model, "--rules", 2)[1].splitlines()
-    assert lines[-3:] == ["strongest rules", *(f"  {rule}" for rule in rules[:2])]
-    assert "rules" not in run("info", model, "--rules", 0)[1]
-    treecrf.HMMClassifier().fit(*letters).save(tmp_path / "hmm.treecrf")
-    assert "rules" not in run("info", tmp_path / "hmm.treecrf")[1]
-
-
 def test_models_of_symbols_read_the_only_column(letters, tmp_path, run):
     data, path = tmp_path / "data.conll", tmp_path / "model.treecrf"
     write_lines(data, letters, "{letter} {label}\n")
@@ -305,10 +293,20 @@ def test_labels_that_training_did_not_have_count_as_wrong(table, model, run):
 
 
 def test_features_are_listed_by_importance(model, run):
-    lines = run("info", model)[1].split("importance of features\n")[1].splitlines()
+    told = run("info", model)[1].split("importance of features\n")[1]
+    lines = told.split("strongest rules\n")[0].splitlines()
     assert len(lines) == 2
     assert lines[0].endswith("column 'color'")
-    assert run("info", model, "--features", "1")[1].count("column '") == 1
+    assert run("info", model, "--features", "1")[1].count("  column '") == 1
+
+
+def test_rules_are_listed_by_strength(model, run, letters, tmp_path):
+    rules = [f"  {rule}" for rule in strongest_rules(treecrf.load(model), n_rules=10)]
+    assert run("info", model)[1].splitlines()[-11:] == ["strongest rules", *rules]
+    assert run("info", model, "--rules", 2)[1].splitlines()[-3:] == ["strongest rules", *rules[:2]]
+    assert "rules" not in run("info", model, "--rules", 0)[1]
+    treecrf.HMMClassifier().fit(*letters).save(tmp_path / "hmm.treecrf")
+    assert "rules" not in run("info", tmp_path / "hmm.treecrf")[1]
 
 
 # Real data
