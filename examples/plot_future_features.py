@@ -45,7 +45,7 @@ print(model.future_features_[0].describe(7))
 # %%
 # A position fires alone, and with it the bags of the six before.
 plot_future_features(model, X_test[0])
-plt.tight_layout()
+plt.show()
 
 # %%
 # Other models can look ahead with the same features. A search from left to right is one that else

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import treecrf
 from treecrf.cli import main
 from treecrf.cli.parameters import LEARNERS, parameters_of, parse_value
+from treecrf.inspection import strongest_rules
 
 COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
 
@@ -292,10 +293,20 @@ def test_labels_that_training_did_not_have_count_as_wrong(table, model, run):
 
 
 def test_features_are_listed_by_importance(model, run):
-    lines = run("info", model)[1].split("importance of features\n")[1].splitlines()
+    told = run("info", model)[1].split("importance of features\n")[1]
+    lines = told.split("strongest rules\n")[0].splitlines()
     assert len(lines) == 2
     assert lines[0].endswith("column 'color'")
-    assert run("info", model, "--features", "1")[1].count("column '") == 1
+    assert run("info", model, "--features", "1")[1].count("  column '") == 1
+
+
+def test_rules_are_listed_by_strength(model, run, letters, tmp_path):
+    rules = [f"  {rule}" for rule in strongest_rules(treecrf.load(model), n_rules=10)]
+    assert run("info", model)[1].splitlines()[-11:] == ["strongest rules", *rules]
+    assert run("info", model, "--rules", 2)[1].splitlines()[-3:] == ["strongest rules", *rules[:2]]
+    assert "rules" not in run("info", model, "--rules", 0)[1]
+    treecrf.HMMClassifier().fit(*letters).save(tmp_path / "hmm.treecrf")
+    assert "rules" not in run("info", tmp_path / "hmm.treecrf")[1]
 
 
 # Real data

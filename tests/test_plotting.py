@@ -166,7 +166,7 @@ def test_maps_that_cannot_be_drawn(trained, letters):
     with pytest.raises(ValueError, match=r"use gain_importance\(per_label=True\)"):
         plot_importance_map(gain_importance(trained), label="x")
     shuffled = permutation_importance(trained, *letters, n_repeats=1)
-    with pytest.raises(ValueError, match="importances by permutation are those of all offsets"):
+    with pytest.raises(TypeError, match=r"a Bunch of importances_mean, .* expected a fitted"):
         plot_importance_map(shuffled)
 
 
@@ -300,6 +300,17 @@ def test_what_cannot_follow_is_hatched():
         assert places == {(1, 0), (1, 3)}  # I-X at the start and after O
         assert all(patch.get_hatch() for patch in ax.patches)
         assert ax.images[0].get_array().mask.sum() == 2
+
+
+def test_numbers_of_something_else_are_refused(trained):
+    found = gain_importance(trained)
+    for plot, name in (
+        (plot_transition_scores, "transition_scores"), (plot_likelihood, "likelihood_curve")
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"or what treecrf.inspection.{name} gives"):
+            plot(found)
+    with pytest.raises(TypeError, match=r"or what treecrf.inspection.gain_importance gives"):
+        plot_importances(likelihood_curve(trained))
 
 
 def test_data_is_needed_for_a_mean(trained):

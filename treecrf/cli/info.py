@@ -9,6 +9,8 @@ import numpy as np
 
 import treecrf
 from treecrf.classifier import SequenceClassifier
+from treecrf.inspection import strongest_rules
+from treecrf.inspection.grown import has_trees
 from treecrf.sequences import KINDS
 
 DESCRIPTION = "Tell what a model file holds."
@@ -25,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="list so many features, the most important first (default: 20)",
     )
+    parser.add_argument(
+        "--rules",
+        type=int,
+        default=10,
+        metavar="N",
+        help="list so many rules, the strongest first (default: 10)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
         changed = "" if repr(value) == repr(defaults[name]) else f"  (default {defaults[name]!r})"
         print(f"  {name} = {value!r}{changed}")
     _print_features(model, options.features)
+    _print_rules(model, options.rules)
     return 0
 
 
@@ -62,3 +72,11 @@ def _print_features(model: SequenceClassifier, n: int) -> None:
     print("importance of features")
     for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
         print(f"  {model.feature_importances_[j]:.4f}  {model._trained_on.column(j)}")
+
+
+def _print_rules(model: SequenceClassifier, n: int) -> None:
+    """What adds most to the score of a label, or takes most from it."""
+    if n > 0 and has_trees(model):
+        print("strongest rules")
+        for rule in strongest_rules(model, n_rules=n):
+            print(f"  {rule}")

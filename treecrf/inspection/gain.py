@@ -30,19 +30,19 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        importances : float array of shape (n_features, n_offsets)
-            The sum over the offsets, with ``in_bags``, is ``feature_importances_``.
-        offsets : int array (n_offsets,)
-            0 is the position that is labeled, positive offsets lie to its right.
-        in_bags : float array (n_features,)
-            Through the discovered features of a `FutureFeatureMEMM`, in whose bags an instance may
-            be anywhere; else 0.
-        outside : float array (n_offsets,)
-            Tests whether a position is beyond the end of the sequence.
-        labels_before : float array (order,)
-            Tests of the previous labels, the nearest first.
-        feature_names : array of str (n_features,)
-        labels : array (n_classes,)
+        With these attributes:
+
+        - importances : float array (n_features, n_offsets); its sum over the offsets, with
+          ``in_bags``, is ``feature_importances_``;
+        - offsets : int array (n_offsets,); 0 is the position that is labeled, positive offsets lie
+          to its right;
+        - in_bags : float array (n_features,), through the discovered features of a
+          `treecrf.FutureFeatureMEMM`, in whose bags an instance may be anywhere; else 0;
+        - outside : float array (n_offsets,), of tests whether a position is beyond the end of the
+          sequence;
+        - labels_before : float array (order,), of tests of the previous labels, the nearest first;
+        - feature_names : array of str (n_features,);
+        - labels : array (n_classes,).
 
         With ``per_label`` the arrays of floats have the labels as a first axis more. Sums over this
         axis are what they are without it.

@@ -45,7 +45,7 @@ class Grown:
             If it has none.
         """
         check_model(model)
-        if not hasattr(model, "_forest"):
+        if not has_trees(model):
             around = getattr(model, "estimator_", None)
             what = type(model).__name__ + (f" around {type(around).__name__}" if around else "")
             raise TypeError(
@@ -78,6 +78,11 @@ class Grown:
         if condition.window or not told:
             told.append(conjunction(self.encoder, condition.window, backward=self.backward))
         return " and ".join(told)
+
+
+def has_trees(model: Any) -> bool:
+    """Whether a fitted classifier is one of boosted trees."""
+    return hasattr(model, "_forest")
 
 
 def check_model(model: Any) -> None:

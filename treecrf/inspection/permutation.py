@@ -13,7 +13,7 @@ from treecrf.classifier import SequenceClassifier
 from treecrf.cuts import Cut
 from treecrf.encoding import Encoder
 from treecrf.forest import Forest
-from treecrf.inspection.grown import check_model
+from treecrf.inspection.grown import check_model, has_trees
 from treecrf.inspection.shuffled import ReplacedSequences, column_of, shuffled_places
 from treecrf.labels import Given
 from treecrf.metrics import get_scorer
@@ -68,13 +68,13 @@ def permutation_importance(
     Returns
     -------
     Bunch
-        importances : float array (n_features, n_repeats)
-            The score as it is less the score after each shuffle. A feature that no tree asks for
-            has exactly 0, without being shuffled.
-        importances_mean, importances_std : float arrays (n_features,)
-        score : float
-            Of the data as they are.
-        feature_names : array of str (n_features,)
+        With these attributes:
+
+        - importances : float array (n_features, n_repeats), the score as it is less the score after
+          each shuffle; a feature that no tree asks for has exactly 0, without being shuffled;
+        - importances_mean, importances_std : float arrays (n_features,);
+        - score : float, of the data as they are;
+        - feature_names : array of str (n_features,).
 
     Raises
     ------
@@ -176,7 +176,7 @@ def features_in_use(model: SequenceClassifier) -> np.ndarray:
     Of boosted trees those that a test asks for, or a surrogate.
     """
     n_features = model.n_features_in_
-    if not hasattr(model, "_forest"):
+    if not has_trees(model):
         return np.ones(n_features, dtype=bool)
     encoder = model._encoder
     base = getattr(encoder, "base", encoder)

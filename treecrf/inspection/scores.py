@@ -36,17 +36,17 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     Returns
     -------
     Bunch
-        scores : float array with ``order + 1`` axes of n_classes
-            ``[u, v]`` for order 1: label v after u. With order 2 ``[w, u, v]``: v after u after w,
-            and so on; with order 0 ``[v]``. The mean is over the positions that have so many
-            labels before them and where v is possible; minus infinity where it never is.
-        start : float array (n_classes,)
-            The mean at first positions, where there is no label before; NaN with order 0, which
-            knows no first positions.
-        backward : bool
-            Whether the model goes through sequences from their end: then "after" is "to the left
-            of", and first positions are the last.
-        labels : array (n_classes,)
+        With these attributes:
+
+        - scores : float array with ``order + 1`` axes of n_classes. Entry ``[u, v]`` is for label v
+          after u; with order 2 ``[w, u, v]`` for v after u after w, and so on; with order 0
+          ``[v]``. The mean is over the positions that have so many labels before them and where v
+          is possible; minus infinity where it never is;
+        - start : float array (n_classes,), the mean at first positions, where there is no label
+          before; NaN with order 0, which knows no first positions;
+        - backward : bool, whether the model goes through sequences from their end: then "after"
+          is "to the left of", and first positions are the last;
+        - labels : array (n_classes,).
 
     Raises
     ------
@@ -151,15 +151,14 @@ def likelihood_curve(
     Returns
     -------
     Bunch
-        iterations : int array (n_iter + 1,)
-            From 0, before the first.
-        train : float array (n_iter + 1,)
-            ``train_score_``.
-        validation : float array (n_iter + 1,) or None
-            ``validation_score_``, if there was validation data.
-        given : float array (n_iter + 1,) or None
-            Of the further data, as ``predict_log_likelihood`` says it; the first entry is NaN, as
-            nothing is known yet.
+        With these attributes:
+
+        - iterations : int array (n_iter + 1,), from 0, before the first;
+        - train : float array (n_iter + 1,), ``train_score_``;
+        - validation : float array (n_iter + 1,), ``validation_score_``, or None if there was no
+          validation data;
+        - given : float array (n_iter + 1,), of the further data as ``predict_log_likelihood`` says
+          it, or None; the first entry is NaN, as nothing is known yet.
 
     Raises
     ------

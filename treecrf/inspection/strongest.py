@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import nlargest
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ def _largest(grown: Grown, n: int, code: int | None) -> list[tuple[tuple[int, Co
     """The rules of a label, or of all, with the largest absolute values."""
     rules = leaf_values(grown.forest, grown.encoder).items()
     some = (rule for rule in rules if code is None or rule[0][0] == code)
-    return nsmallest(n, some, key=lambda rule: -abs(rule[1]))
+    return nlargest(n, some, key=lambda rule: abs(rule[1]))
 
 
 def _labels(classes: np.ndarray, mask: int) -> tuple | None:

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +63,22 @@ def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
             "matplotlib.pyplot.subplots()[1]"
         )
     return ax
+
+
+def is_computed(given: Any, key: str, by: str) -> bool:
+    """Whether numbers are given that a function of `treecrf.inspection` has computed.
+
+    Raises
+    ------
+    TypeError
+        If they are those of another function.
+    """
+    if isinstance(given, Bunch) and key not in given:
+        raise TypeError(
+            f"a Bunch of {', '.join(given)} is given; expected a fitted classifier or what "
+            f"treecrf.inspection.{by} gives"
+        )
+    return isinstance(given, Bunch)
 
 
 def look_of(k: int) -> dict[str, str]:

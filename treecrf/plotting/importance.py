@@ -13,6 +13,7 @@ from treecrf.plotting.common import (
     COLORS,
     add_legend,
     axes_of,
+    is_computed,
     legend_inches,
     look_of,
     plain,
@@ -61,7 +62,8 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     ['x0', 'x1']
     """
     pyplot()
-    found = importances if isinstance(importances, Bunch) else gain_importance(importances)
+    given = is_computed(importances, "importances", "gain_importance")
+    found = importances if given else gain_importance(importances)
     is_permuted = "importances_mean" in found
     table = found.importances_mean[None] if is_permuted else _by_label(found)
     total = table.sum(axis=0)
@@ -170,13 +172,8 @@ def plot_importance_map(
 
 
 def _gains(importances: Any, per_label: bool) -> Bunch:
-    if not isinstance(importances, Bunch):
+    if not is_computed(importances, "offsets", "gain_importance"):
         return gain_importance(importances, per_label=per_label)
-    if "offsets" not in importances:
-        raise ValueError(
-            "importances by permutation are those of all offsets together; a map shows gains, "
-            "as treecrf.inspection.gain_importance gives them"
-        )
     if per_label and importances.importances.ndim < 3:
         raise ValueError("the gains are those of all labels; use gain_importance(per_label=True)")
     return importances

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.inspection import likelihood_curve, transition_scores
-from treecrf.plotting.common import COLORS, axes_of, plain, pyplot
+from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
 
 CELL_INCHES = 0.5
 MOST_NUMBERS = 12
@@ -56,7 +56,7 @@ def plot_transition_scores(
     ['start', 'x', 'y']
     """
     pyplot()
-    if isinstance(scores, Bunch):
+    if is_computed(scores, "scores", "transition_scores"):
         found = scores
     elif X is None:
         raise ValueError("X is not given: scores depend on the input, and the mean is over X")
@@ -165,7 +165,7 @@ def plot_likelihood(
     (6,)
     """
     pyplot()
-    if not isinstance(curve, Bunch):
+    if not is_computed(curve, "iterations", "likelihood_curve"):
         curve = likelihood_curve(curve, X, y, lengths=lengths, groups=groups)
     ax = axes_of(ax, (6.4, 4))
     named = {"training": curve.train, "validation": curve.validation, "further data": curve.given}
