@@ -24,6 +24,8 @@ from treecrf.cuts import Cut
 from treecrf.filling import FILLED
 from treecrf.held_out import hold_out, read_validation
 from treecrf.labels import Given, encode_labels, find_classes
+from treecrf.lattice import Lattice
+from treecrf.linear_lattice import StateLattice
 from treecrf.linear_scores import LinearScores
 from treecrf.linear_table import Table
 from treecrf.linear_weights import Layout, Weights
@@ -68,7 +70,7 @@ class TrainingData:
     @property
     def is_free(self) -> bool:
         """Whether all labels are possible everywhere."""
-        return self.constraints.follows is None and self.constraints.allowed is None
+        return self.constraints.is_free
 
     def codes_of(self, i: int) -> np.ndarray:
         """True labels of a sequence."""
@@ -347,11 +349,20 @@ class LinearSequenceClassifier(SequenceClassifier):
         return self.order
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
+        return self._linear_scores(sequences, threads).scores(self._weights)
+
+    def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout
-        require_memory(layout.n_labels, self.order, sequences.n_positions)
         table = Table.of(self._attributes, sequences)
-        scores = LinearScores(table, layout.n_labels, layout.transition_features, threads)
-        return scores.scores(self._weights)
+        return LinearScores(table, layout.n_labels, layout.transition_features, threads)
+
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        if constraints.is_free and not self._weights.layout.transition_features:
+            return StateLattice(self._linear_scores(sequences, threads), self._weights)
+        return super()._lattice_of(sequences, constraints, threads)
 
     # Inspection
 
