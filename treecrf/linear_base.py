@@ -91,7 +91,7 @@ class LinearSequenceClassifier(SequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **{n: c for n, c in SequenceClassifier._parameter_constraints.items() if n != "order"},
         "window": [numbers.Integral, tuple, list],
-        "attributes": [HasMethods(["fit", "rows", "names_at"]), None],
+        "attributes": [HasMethods(["fit"]), None],
         "transition_features": ["boolean"],
         "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing": [StrOptions(set(FILLED))],
@@ -262,15 +262,22 @@ class LinearSequenceClassifier(SequenceClassifier):
                 f"window={self.window!r} is for the values of the input; the attributes that are "
                 "given have a window of their own"
             )
-        return self.attributes
+        # A model that is a source beside other things may hand out one that is nothing else.
+        hand_out = getattr(self.attributes, "_as_attributes", None)
+        return self.attributes if hand_out is None else hand_out()
 
     def _fitted_before(self) -> dict:
         """State that a warm start goes on from; empty for a fresh start."""
         if not self.warm_start or not hasattr(self, "_weights"):
             return {}
         trained, asked = self._attributes, self._source()
+        if asked.kind != trained.kind:
+            raise ValueError(
+                f"warm start: the model's attributes are of the kind {trained.kind!r}, which "
+                f"cannot change to {asked.kind!r}"
+            )
         settings = {"transition_features": self._weights.layout.transition_features}
-        if isinstance(trained, WindowAttributes) and isinstance(asked, WindowAttributes):
+        if isinstance(trained, WindowAttributes):
             settings |= {name: getattr(trained, name) for name in ("missing", "min_count")}
             settings["window"] = trained.window
         for name, value in settings.items():
