@@ -314,6 +314,22 @@ def test_attributes_may_come_from_elsewhere(transition_features, tables):
     assert crf.train_score_[0] != pytest.approx(-np.log(3))
 
 
+def test_a_model_may_hand_out_attributes(tables):
+    X, y = tables
+
+    class Model:
+        """Something else that has attributes, too."""
+
+        def fit(self, X, y=None):
+            raise AssertionError
+
+        def _as_attributes(self):
+            return Doubled()
+
+    given, same = (LinearCRF(attributes=a).fit(X, y) for a in (Model(), Doubled()))
+    np.testing.assert_array_equal(given.state_weights_, same.state_weights_)
+
+
 def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
     X, y = tables
 

@@ -424,12 +424,12 @@ class LinearSequenceClassifier(SequenceClassifier):
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
         """Weights by attribute and offset in the order of the names."""
-        by_offset = weights[:, ::-1]
-        rows = by_offset.reshape(-1, *weights.shape[2:])
-        if weights.shape[1] == 1:
+        n_attributes, n_offsets, *block = weights.shape
+        rows = weights[:, ::-1].reshape(n_attributes * n_offsets, *block)
+        if n_offsets == 1:
             return rows.copy()
         # The position itself is never outside.
-        return np.delete(rows, len(rows) - weights.shape[1] + self._attributes.window[0], axis=0)
+        return np.delete(rows, len(rows) - n_offsets + self._attributes.window[0], axis=0)
 
     # Saved models
 
