@@ -88,6 +88,7 @@ def test_names_count_from_the_position_that_is_labeled():
         "outside[-2]", "outside[-1]", "outside[+1]",
     ]  # fmt: skip
     assert crf.state_weights_.shape == (15, 2)
+    assert crf.transition_feature_weights_.shape == (15, 0, 0)
 
 
 @pytest.mark.parametrize("transition_features", [False, True])

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import treecrf
 from treecrf import LinearCRF
-from treecrf.linear import Loss
+from treecrf.linear_training import Loss
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]
@@ -172,6 +172,10 @@ def test_a_warm_start_goes_on(letters):
     again = copy.copy(parts).fit(X, y)
     assert again.n_iter_ < whole.n_iter_ / 2
     # Other sequences, with a label less and a letter more.
+    with pytest.raises(
+        ValueError, match="attributes are of the kind 'window', which cannot change"
+    ):
+        copy.copy(parts).set_params(attributes=Doubled(), window=0).fit(X, y)
     parts.fit(["abe", "ba"], ["xyx", "yx"])
     assert parts.classes_.tolist() == ["x", "y", "z"]
     for name, value in (("window", 2), ("transition_features", True), ("min_count", 3)):
@@ -308,6 +312,22 @@ def test_attributes_may_come_from_elsewhere(transition_features, tables):
         assert scores[0, 0, 0] == pytest.approx(X[0][0, 0])
         assert scores[0, 1, 2] == pytest.approx(0.0)
     assert crf.train_score_[0] != pytest.approx(-np.log(3))
+
+
+def test_a_model_may_hand_out_attributes(tables):
+    X, y = tables
+
+    class Model:
+        """Something else that has attributes, too."""
+
+        def fit(self, X, y=None):
+            raise AssertionError
+
+        def _as_attributes(self):
+            return Doubled()
+
+    given, same = (LinearCRF(attributes=a).fit(X, y) for a in (Model(), Doubled()))
+    np.testing.assert_array_equal(given.state_weights_, same.state_weights_)
 
 
 def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ class Rows:
     def __init__(self, window, rows):
         self.window = window
         self.given = rows
+        self.n_attributes = rows.shape[1]
 
     def rows(self, sequences):
         return self.given
@@ -118,6 +119,17 @@ def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
         np.testing.assert_array_equal(scores, found[0][0])
         np.testing.assert_allclose(gradient, found[0][1], rtol=0, atol=1e-10)
     np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_rows_of_another_shape_are_refused():
+    source = Rows((1, 1), sparse.csr_array(np.ones((3, 2))))
+    with pytest.raises(
+        ValueError, match=r"Rows gives rows of the shape \(3, 2\); expected \(4, 2\)"
+    ):
+        Table.of(source, Given([3, 1]))
+    source.n_attributes = 5
+    with pytest.raises(ValueError, match=r"expected \(3, 5\)"):
+        Table.of(source, Given([3]))
 
 
 # Chains with the same transitions everywhere
