@@ -98,6 +98,42 @@ def test_masks_of_training_change_the_loss():
     assert loss(vector)[0] == pytest.approx(enumerated_loss(data, vector, 1.0), rel=1e-10)
 
 
+# Other objectives
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
+def test_other_objectives_have_their_slopes(objective, pairs):
+    """The values themselves are enumerated where the objectives are tested."""
+    model = LinearCRF(
+        window=1, objective=objective, transition_features=pairs, l2_regularization=0.3
+    )
+    loss, data = loss_of(model, WORDS, TAGS)
+    vector = np.random.default_rng(1).normal(size=data.layout.size) / 2
+    value, gradient = loss(vector)
+    assert loss.mean * len(data.codes) == pytest.approx(0.3 * vector @ vector - value)
+    for k in range(len(vector)):
+        step = np.zeros(len(vector))
+        step[k] = 1e-5
+        slope = (loss(vector + step)[0] - loss(vector - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
+def test_each_objective_is_best_at_itself(objective, letters):
+    settings = {"window": 1, "l2_regularization": 0.1, "tol": 1e-9}
+    crf = LinearCRF(objective=objective, **settings).fit(*letters)
+    loss, _ = loss_of(crf, *letters)
+    assert crf.loss_ == pytest.approx(loss(crf._weights.vector)[0])
+    assert crf.loss_ < loss(LinearCRF(**settings).fit(*letters)._weights.vector)[0]
+
+
+def test_other_objectives_have_weights_of_their_own(letters):
+    crf = LinearCRF(objective="hamming_log", class_weight="balanced")
+    with pytest.raises(ValueError, match="class_weight needs objective='log'"):
+        crf.fit(*letters)
+
+
 # The optimum
 
 

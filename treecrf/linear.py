@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf import integrity
-from treecrf.boosting import Objective, Stopping
-from treecrf.crf import ChainObjective
+from treecrf.boosting import Stopping
 from treecrf.linear_base import LinearSequenceClassifier, TrainingData
 from treecrf.linear_likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.linear_solvers import minimize_smooth, minimize_sparse
 from treecrf.linear_training import Loss, Watch, scale_of
 from treecrf.linear_weights import Weights
+from treecrf.objectives import OBJECTIVES, make_objective
 from treecrf.progress import Progress
 
 
@@ -41,6 +41,12 @@ class LinearCRF(LinearSequenceClassifier):
     transition_features : bool, default=False
         Whether each attribute has weights for the pairs of previous label and label too, beside
         those for the labels.
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+        What training maximizes, with P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P; minus the sum of 1/P; the sum of log q; or minus
+        the sum of 1/q. Of sums of 1/P and 1/q it is the logarithm of their mean, times their
+        number, that regularization is added to. Only ``"log"`` has the fast way to the gradient;
+        the optimum of the Hamming objectives may be a local one.
     l2_regularization : float, default=1.0
         Factor of the sum of the squared weights, ``c2`` of CRFsuite.
     l1_regularization : float, default=0.0
@@ -82,9 +88,9 @@ class LinearCRF(LinearSequenceClassifier):
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the last fit.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A sequence weighs as the mean of its labels; likelihoods are reported
-        without weights. Labels that a dict does not name weigh 1. Labels that do not occur may be
-        named beside all that do.
+        Weights of the labels, with ``objective="log"``. A sequence weighs as the mean of its
+        labels; likelihoods are reported without weights. Labels that a dict does not name weigh 1.
+        Labels that do not occur may be named beside all that do.
     n_jobs : int, default=None
         Number of threads; -1 for all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -99,11 +105,13 @@ class LinearCRF(LinearSequenceClassifier):
     n_iter_ : int
         Number of iterations.
     loss_ : float
-        What is minimized: the sum over the training sequences of ``-weight * log P(y | X)``, plus
-        ``l2_regularization`` times the sum of the squared weights, plus ``l1_regularization`` times
-        the sum of their absolute values. All weights are penalized.
+        What is minimized: the sum over the training sequences of ``-weight * log P(y | X)``, or
+        minus what else is the objective; plus ``l2_regularization`` times the sum of the squared
+        weights, plus ``l1_regularization`` times the sum of their absolute values. All weights are
+        penalized.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration.
+        Mean log-likelihood of a training position before the first and after each iteration; of
+        another objective its value, divided by the number of positions.
     validation_score_ : float array
         The same for held-out sequences; empty without them.
     state_weights_ : float array of shape ``(n_attributes, n_classes)``
@@ -159,6 +167,7 @@ class LinearCRF(LinearSequenceClassifier):
 
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
+        "objective": [StrOptions(set(OBJECTIVES))],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -171,6 +180,7 @@ class LinearCRF(LinearSequenceClassifier):
         window=0,
         attributes=None,
         transition_features=False,
+        objective="log",
         l2_regularization=1.0,
         l1_regularization=0.0,
         max_iter=1000,
@@ -193,6 +203,7 @@ class LinearCRF(LinearSequenceClassifier):
         self.window = window
         self.attributes = attributes
         self.transition_features = transition_features
+        self.objective = objective
         self.l2_regularization = l2_regularization
         self.l1_regularization = l1_regularization
         self.max_iter = max_iter
@@ -250,13 +261,15 @@ class LinearCRF(LinearSequenceClassifier):
 
     def _likelihood(self, data: TrainingData) -> Likelihood:
         """What is maximized, by the fastest way to it."""
-        if data.is_free and not self.transition_features:
+        if self.objective == "log" and data.is_free and not self.transition_features:
             return StateLikelihood(data)
-        return ScoreLikelihood(data, self._objective(data))
-
-    def _objective(self, data: TrainingData) -> Objective:
-        """What is maximized, as a function of the scores of all pairs of labels."""
-        return ChainObjective(
+        if self.objective != "log" and self.class_weight is not None:
+            raise ValueError(
+                f"objective={self.objective!r} weighs sequences or labels by itself; class_weight "
+                "needs objective='log'"
+            )
+        objective = make_objective(
+            self.objective,
             data.offsets,
             data.codes,
             len(data.classes),
@@ -266,3 +279,4 @@ class LinearCRF(LinearSequenceClassifier):
             data.constraints,
             data.scores.threads,
         )
+        return ScoreLikelihood(data, objective)
