@@ -31,7 +31,7 @@ MODULES = (
     "_context_scores",
     "_beam",
 )
-HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h"]
+HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h", "treecrf/_slopes.h"]
 
 
 class BuildExt(build_ext):
