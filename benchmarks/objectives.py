@@ -34,7 +34,6 @@ def main() -> None:
         for objective in OBJECTIVES:
             setting = choose(task.train, name, objective, arguments)
             rows.append(row(task, objective, setting, spent))
-            print(rows[-1], flush=True)
     print(markdown(HEADER, rows))
 
 
