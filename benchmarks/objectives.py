@@ -22,7 +22,7 @@ from treecrf.objectives import OBJECTIVES
 
 HEADER = ("data, objective", "l2, iterations", "labels %, marginal", "labels %, Viterbi",
           "sequences %, marginal", "sequences %, Viterbi", "log P a label", "log q a label",
-          "CPU ms an iteration", "over log")  # fmt: skip
+          "falls in training", "CPU ms an iteration", "over log")  # fmt: skip
 N_TIMED = 30
 
 
@@ -85,6 +85,7 @@ def row(task: Task, objective: str, setting: dict, spent: dict[str, Spread]) -> 
         *(f"{share:.2f}" for share in shares),
         f"{log_p:.3f}",
         f"{np.log(q).mean():.3f}",
+        str(np.sum(np.diff(model.train_score_) < 0)),
         spent[objective].show(1e3, 1),
         spent[objective].over(spent["log"]).show(),
     ]
