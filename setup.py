@@ -40,7 +40,7 @@ MODULES = (
     "_kernel_sums",
     "_sequence_boosting",
 )
-HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h"]
+HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h", "treecrf/_slopes.h"]
 
 
 class BuildExt(build_ext):

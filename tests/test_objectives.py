@@ -15,9 +15,10 @@ from objectives_oracle import (
     log_mean_inverse,
 )
 from oracles import brute_force, finite_difference_gradient
+from test_io import sealed
 
 import treecrf
-from treecrf import TreeCRF, _objectives
+from treecrf import ModelFileError, TreeCRF, _objectives
 from treecrf.constraints import Constraints
 from treecrf.datasets import fetch_nettalk, fetch_protein
 from treecrf.objectives import OBJECTIVES, make_objective, unit_of
@@ -27,11 +28,10 @@ OTHERS = [name for name in OBJECTIVES if name != "log"]
 every = pytest.mark.parametrize("name", OBJECTIVES)
 
 
-def objective_of(name, case, n_pseudo=0, n_jobs=None):
+def objective_of(name, case):
     free = Constraints(None, None)
-    threads = Threads(n_jobs)
     return make_objective(
-        name, case.offsets, case.labels, case.n_labels, case.order, False, n_pseudo, free, threads
+        name, case.offsets, case.labels, case.n_labels, case.order, free, Threads(None)
     )
 
 
@@ -460,7 +460,7 @@ def test_early_stopping_follows_the_objective(name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_other_objectives_refuse(name, letters):
-    with pytest.raises(ValueError, match=f"second_order=True needs .*; that of {name!r} has no"):
+    with pytest.raises(ValueError, match=f"second_order=True needs .*; {name!r} has no curvature"):
         small(objective=name, second_order=True).fit(*letters)
     with pytest.raises(ValueError, match=f"objective={name!r} follows all contexts; a beam needs"):
         small(objective=name, beam_width=2).fit(*letters)
@@ -487,6 +487,21 @@ def test_the_objective_is_that_of_training(letters, tmp_path):
     loaded = treecrf.load(tmp_path / "model").set_params(max_iter=4)
     with pytest.raises(ValueError, match="the model has objective='hamming_log'"):
         loaded.fit(*letters)
+
+
+def test_a_file_of_an_unknown_objective(letters, tmp_path):
+    path = tmp_path / "model"
+    small(objective="exponential", max_iter=1).fit(*letters).save(path)
+    values, arrays = treecrf.io.read(path)
+    path.write_bytes(sealed(values | {"objective": "hinge"}, arrays))
+    with pytest.raises(ModelFileError, match="its objective is 'hinge'"):
+        treecrf.load(path)
+
+
+def test_the_objective_is_shown_by_its_name(letters, capfd):
+    pytest.importorskip("tqdm")
+    crf = small(objective="hamming_log", max_iter=3, verbose=1).fit(*letters)
+    assert f" objective={crf.train_score_[2]:.3g}" in capfd.readouterr().err
 
 
 # Real data

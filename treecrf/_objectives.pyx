@@ -39,6 +39,15 @@ cdef extern from "_recursions.h" nogil:
     void log_in_place(double *values, Py_ssize_t n)
     double largest(const double *values, Py_ssize_t n)
 
+cdef extern from "_slopes.h" nogil:
+    void means_before(const double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
+                      const double *values, double *means, double *work, Py_ssize_t n_labels)
+    void multiply(double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
+                  const double *before, const double *after, double *means, double *work,
+                  Py_ssize_t n_labels)
+    void store_slopes(const double *values, Py_ssize_t count, Py_ssize_t width, double factor,
+                      double rounding, double *target, double *size)
+
 # Above this, ratios to the probability of a label stay in range.
 cdef double LEAST_PROBABILITY = 1e-100
 
@@ -51,7 +60,7 @@ cdef struct Slope:
     double *future      # a row of contexts for each position; with logarithms, the backward pass
     double *past        # a row of contexts
     double *next        # and another
-    double *work        # and another two
+    double *work        # and another three
 
 
 def label_log_probabilities(const double[:, :, ::1] scores, const int64_t[::1] offsets,
@@ -175,7 +184,7 @@ cdef Slope open_slope(const Chain *chain, const int64_t[::1] offsets, Py_ssize_t
     slope.future = allocate(longest * n)
     slope.past = allocate(n)
     slope.next = allocate(n)
-    slope.work = allocate(2 * n)
+    slope.work = allocate(3 * n)
     if not (slope.q and slope.future and slope.past and slope.next and slope.work):
         close_slope(&slope)
         raise MemoryError(f"no memory for the derivative of a sequence of {longest} positions")
@@ -244,7 +253,9 @@ cdef bint look_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
             if out is not None:
                 say(chain, slope, t, labels[chain.start + t], future_row(chain, slope, t))
                 if t:
-                    mean_of_future(chain, slope, t, rows, stride)
+                    means_before(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t),
+                                 future_row(chain, slope, t), future_row(chain, slope, t - 1),
+                                 slope.work, chain.shape.n_labels)
         if out is not None and i >= chain.n_kept:
             keep_tile(chain, i, out)
     return True
@@ -267,27 +278,6 @@ cdef void say(const Chain *chain, const Slope *slope, Py_ssize_t t, Py_ssize_t l
         row[c] -= weight
     for low in range(n_ends_of(chain, t)):
         row[low * n_labels + label] += weight / slope.q[t]
-
-
-cdef void mean_of_future(const Chain *chain, Slope *slope, Py_ssize_t t, const double *rows,
-                         Py_ssize_t stride) noexcept nogil:
-    """What contexts before t say of the labels from t on."""
-    cdef Py_ssize_t v, h, low, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef const double *after = future_row(chain, slope, t)
-    cdef double *sums = future_row(chain, slope, t - 1)
-    cdef double *totals = slope.work
-    memset(sums, 0, n * sizeof(double))
-    memset(totals, 0, n * sizeof(double))
-    for v in range(n_labels):
-        for h in range(n_starts):
-            for low in range(n_ends):
-                c = h * n_ends + low
-                sums[c] += rows[c] * after[low * n_labels + v]
-                totals[c] += rows[c]
-        rows += stride
-    for c in range(n):
-        sums[c] = sums[c] / totals[c] if totals[c] > 0.0 else 0.0
 
 
 cdef void keep_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
@@ -317,34 +307,11 @@ cdef void look_ahead(Chain *chain, Slope *slope, const int32_t[::1] labels,
         for j in range(tile_length(chain, i)):
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
-            multiply_and_mean(chain, slope, t, rows, stride)
+            multiply(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t), slope.past,
+                     future_row(chain, slope, t), slope.next, slope.work, chain.shape.n_labels)
             say(chain, slope, t, labels[chain.start + t], slope.next)
             slope.past, slope.next = slope.next, slope.past
         store_tile(chain, slope, i, out, sizes)
-
-
-cdef void multiply_and_mean(const Chain *chain, Slope *slope, Py_ssize_t t, double *rows,
-                            Py_ssize_t stride) noexcept nogil:
-    """Turn pairs into derivatives; what contexts after t say of the labels before t."""
-    cdef Py_ssize_t v, h, low, c, n_labels = chain.shape.n_labels
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t)
-    cdef Py_ssize_t n_starts = contexts_at(&chain.shape, t) // n_ends
-    cdef const double *future = future_row(chain, slope, t)
-    cdef const double *past = slope.past
-    cdef double p, sum, total, ahead
-    for v in range(n_labels):
-        for low in range(n_ends):
-            sum = 0.0
-            total = 0.0
-            ahead = future[low * n_labels + v]
-            for h in range(n_starts):
-                c = h * n_ends + low
-                p = rows[c]
-                total += p
-                sum += p * past[c]
-                rows[c] = p * (past[c] + ahead)
-            slope.next[low * n_labels + v] = sum / total if total > 0.0 else 0.0
-        rows += stride
 
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
@@ -355,21 +322,12 @@ cdef inline double rounding_of(const Slope *slope) noexcept nogil:
 cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, double[:, :, ::1] out,
                      double[::1] sizes) noexcept nogil:
     """Derivatives of a tile, scaled or rounded."""
-    cdef Py_ssize_t v, j, c, count = tile_length(chain, i), width = chain.shape.width
+    cdef Py_ssize_t v, count = tile_length(chain, i), width = chain.shape.width
     cdef Py_ssize_t start = chain.start + i * chain.tile
-    cdef const double *row = tile_pairs(chain, i)
-    cdef double *target
-    cdef double size, rounding = rounding_of(slope)
     cdef double factor = slope.lowest if slope.exponential else 1.0
     for v in range(chain.shape.n_labels):
-        for j in range(count):
-            target = &out[v, start + j, 0]
-            size = 0.0
-            for c in range(width):
-                target[c] = (row[c] * factor + rounding) - rounding
-                size += fabs(target[c])
-            sizes[start + j] += size
-            row += width
+        store_slopes(tile_pairs(chain, i) + v * count * width, count, width, factor,
+                     rounding_of(slope), &out[v, start, 0], &sizes[start])
 
 
 # By logarithms.

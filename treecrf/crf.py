@@ -246,8 +246,8 @@ class TreeCRF(BoostedSequenceClassifier):
         """Refuse what objectives other than the log-likelihood cannot be combined with."""
         if self.second_order and not OBJECTIVES[self.objective].has_curvature:
             raise ValueError(
-                f"second_order=True needs the curvature of objective='log'; that of "
-                f"{self.objective!r} has no bound"
+                f"second_order=True needs objective='log'; {self.objective!r} has no curvature "
+                "that steps could go by"
             )
         if self.beam_width is not None and self.objective != "log":
             raise ValueError(
@@ -315,17 +315,16 @@ class TreeCRF(BoostedSequenceClassifier):
                 constraints,
                 threads,
             )
-        n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0
         return make_objective(
             self.objective,
             offsets,
             codes,
             n_labels,
             self.order,
-            self.second_order,
-            n_pseudo,
             constraints,
             threads,
+            second_order=self.second_order,
+            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
         )
 
     def _lattice_of(

@@ -19,6 +19,8 @@ weighted by the softmax of -log P, which has no such limit.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,7 @@ MOST_UNITS_LOG2 = 52
 UNIT_LOG2 = -32
 
 
-class ChainObjective:
+class ChainObjective(ABC):
     """An objective over label sequences, as a function of the scores of all contexts.
 
     Residuals are the derivatives of its value by each score, times the number of positions.
@@ -42,12 +44,12 @@ class ChainObjective:
     offsets, codes : int arrays
         Starts of the sequences and codes of their labels.
     n_labels, order : int
-    second_order : bool
-        Whether curvature is wanted beside the gradient, if the objective has it.
-    n_pseudo : int
-        Number of iterations that follow the pseudo-likelihood.
     constraints : Constraints
     threads : Threads
+    second_order : bool, default=False
+        Whether curvature is wanted beside the gradient; only if the objective ``has_curvature``.
+    n_pseudo : int, default=0
+        Number of iterations that follow the pseudo-likelihood.
     """
 
     given = None  # the scores of all contexts count
@@ -60,10 +62,10 @@ class ChainObjective:
         codes: np.ndarray,
         n_labels: int,
         order: int,
-        second_order: bool,
-        n_pseudo: int,
         constraints: Constraints,
         threads: Threads,
+        second_order: bool = False,
+        n_pseudo: int = 0,
     ):
         self.offsets = offsets
         self.constraints = constraints
@@ -96,13 +98,13 @@ class ChainObjective:
             value = self._follow(scores)
         return self._residuals, self._curvature, value
 
+    @abstractmethod
     def value(self, scores: np.ndarray) -> float:
         """Value at the scores."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _follow(self, scores: np.ndarray) -> float:
         """Value at the scores; fills the residuals, and the curvature if it is wanted."""
-        raise NotImplementedError
 
     def _follow_pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
         _local.pseudo_residuals(
@@ -129,8 +131,8 @@ class LogLikelihood(ChainObjective):
 
     has_curvature = True
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
         self.likelihoods = np.zeros(len(self.chains) - 1)
 
     def value(self, scores: np.ndarray) -> float:
@@ -171,8 +173,8 @@ class ExponentialLoss(LogLikelihood):
 
     has_curvature = False
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
         self.counts = np.ones(len(self.codes))
         self._weights = np.ones(len(self.offsets) - 1)
 
@@ -200,8 +202,8 @@ class HammingLogLikelihood(ChainObjective):
 
     exponential = False
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
         self.counts = np.ones(len(self.codes))
         self.log_q = np.zeros(len(self.codes))
         self._sizes = np.zeros(len(self.codes))
@@ -251,8 +253,8 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
     exponential = True
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
         self._weights = np.ones(len(self.codes))
 
     def _value(self) -> float:
@@ -275,9 +277,9 @@ OBJECTIVES: dict[str, type[ChainObjective]] = {
 }
 
 
-def make_objective(name: str, *arguments) -> ChainObjective:
-    """The objective of this name; the arguments are those of `ChainObjective`."""
-    return OBJECTIVES[name](*arguments)
+def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective:
+    """The objective of this name; the other arguments are those of `ChainObjective`."""
+    return OBJECTIVES[name](*arguments, **options)
 
 
 def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
