@@ -274,8 +274,6 @@ class LinearCRF(LinearSequenceClassifier):
             data.codes,
             len(data.classes),
             self.order,
-            False,  # no curvature
-            0,  # and no pseudo-likelihood
             data.constraints,
             data.scores.threads,
         )
