@@ -150,6 +150,7 @@ def right_share(text, letters, table, numbers):
     return round(float(accuracy), 4)
 
 
+@pytest.mark.filterwarnings("ignore:LinearCRF has not reached the optimum")
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_is_trained(learner, table, run, tmp_path):
     path = tmp_path / "model.treecrf"

@@ -102,6 +102,11 @@ class Constraints:
         transitions = transitions.reversed() if backward else transitions
         return cls(classes, transitions.follows, _leading_on(transitions, offsets, allowed))
 
+    @property
+    def is_free(self) -> bool:
+        """Whether all is possible."""
+        return self.follows is None and self.allowed is None
+
     def forbid(self, scores: np.ndarray, offsets: np.ndarray) -> None:
         """Set scores (n_labels, n_positions, n_contexts) of what cannot be, in place."""
         if self.follows is not None:

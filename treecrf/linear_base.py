@@ -24,6 +24,8 @@ from treecrf.cuts import Cut
 from treecrf.filling import FILLED
 from treecrf.held_out import hold_out, read_validation
 from treecrf.labels import Given, encode_labels, find_classes
+from treecrf.lattice import Lattice
+from treecrf.linear_lattice import StateLattice
 from treecrf.linear_scores import LinearScores
 from treecrf.linear_table import Table
 from treecrf.linear_weights import Layout, Weights
@@ -68,7 +70,7 @@ class TrainingData:
     @property
     def is_free(self) -> bool:
         """Whether all labels are possible everywhere."""
-        return self.constraints.follows is None and self.constraints.allowed is None
+        return self.constraints.is_free
 
     def codes_of(self, i: int) -> np.ndarray:
         """True labels of a sequence."""
@@ -89,7 +91,7 @@ class LinearSequenceClassifier(SequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **{n: c for n, c in SequenceClassifier._parameter_constraints.items() if n != "order"},
         "window": [numbers.Integral, tuple, list],
-        "attributes": [HasMethods(["fit", "rows", "names_at"]), None],
+        "attributes": [HasMethods(["fit"]), None],
         "transition_features": ["boolean"],
         "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing": [StrOptions(set(FILLED))],
@@ -260,15 +262,22 @@ class LinearSequenceClassifier(SequenceClassifier):
                 f"window={self.window!r} is for the values of the input; the attributes that are "
                 "given have a window of their own"
             )
-        return self.attributes
+        # A model that is a source beside other things may hand out one that is nothing else.
+        hand_out = getattr(self.attributes, "_as_attributes", None)
+        return self.attributes if hand_out is None else hand_out()
 
     def _fitted_before(self) -> dict:
         """State that a warm start goes on from; empty for a fresh start."""
         if not self.warm_start or not hasattr(self, "_weights"):
             return {}
         trained, asked = self._attributes, self._source()
+        if asked.kind != trained.kind:
+            raise ValueError(
+                f"warm start: the model's attributes are of the kind {trained.kind!r}, which "
+                f"cannot change to {asked.kind!r}"
+            )
         settings = {"transition_features": self._weights.layout.transition_features}
-        if isinstance(trained, WindowAttributes) and isinstance(asked, WindowAttributes):
+        if isinstance(trained, WindowAttributes):
             settings |= {name: getattr(trained, name) for name in ("missing", "min_count")}
             settings["window"] = trained.window
         for name, value in settings.items():
@@ -347,11 +356,20 @@ class LinearSequenceClassifier(SequenceClassifier):
         return self.order
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
+        return self._linear_scores(sequences, threads).scores(self._weights)
+
+    def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
         layout = self._weights.layout
-        require_memory(layout.n_labels, self.order, sequences.n_positions)
         table = Table.of(self._attributes, sequences)
-        scores = LinearScores(table, layout.n_labels, layout.transition_features, threads)
-        return scores.scores(self._weights)
+        return LinearScores(table, layout.n_labels, layout.transition_features, threads)
+
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        if constraints.is_free and not self._weights.layout.transition_features:
+            return StateLattice(self._linear_scores(sequences, threads), self._weights)
+        return super()._lattice_of(sequences, constraints, threads)
 
     # Inspection
 
@@ -406,12 +424,12 @@ class LinearSequenceClassifier(SequenceClassifier):
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
         """Weights by attribute and offset in the order of the names."""
-        by_offset = weights[:, ::-1]
-        rows = by_offset.reshape(-1, *weights.shape[2:])
-        if weights.shape[1] == 1:
+        n_attributes, n_offsets, *block = weights.shape
+        rows = weights[:, ::-1].reshape(n_attributes * n_offsets, *block)
+        if n_offsets == 1:
             return rows.copy()
         # The position itself is never outside.
-        return np.delete(rows, len(rows) - weights.shape[1] + self._attributes.window[0], axis=0)
+        return np.delete(rows, len(rows) - n_offsets + self._attributes.window[0], axis=0)
 
     # Saved models
 

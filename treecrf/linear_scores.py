@@ -69,6 +69,13 @@ class LinearScores:
         _, right = self.table.window
         self._score(weights, start, stop, out[right + start : right + stop])
 
+    def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
+        """Scores of the rows of some sequences alone, from the first position's row on."""
+        start, stop = self.table.rows_of(first, last)
+        rows = np.empty((stop - start, self.layout.width))
+        self._score(weights, start, stop, rows)
+        return rows
+
     def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
         """Derivatives in the weights.
 
@@ -101,9 +108,7 @@ class LinearScores:
 
     def rows_of(self, weights: Weights, i: int) -> np.ndarray:
         """Scores of one sequence by position, without the transitions; (n_positions, width)."""
-        out = np.empty((self.table.length(i), self.layout.width))
-        self._score(weights, *self.table.rows_of(i, i + 1), out)
-        return out
+        return self.part_rows(weights, i, i + 1)
 
     def add_path(self, weights: Weights, i: int, codes: np.ndarray, step: float) -> None:
         """Add ``step`` times the features of labels (int32 codes) of sequence i to the weights."""
@@ -117,9 +122,8 @@ class LinearScores:
 
     def _fill_scores(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
         table = self.table
-        start, stop = table.rows_of(first, last)
-        rows = np.empty((stop - start, self.layout.width))
-        self._score(weights, start, stop, rows)
+        start, _ = table.rows_of(first, last)
+        rows = self.part_rows(weights, first, last)
         _linear.chain_scores(
             rows, weights.transitions, table.offsets, first, last, table.first_rows, start, out
         )

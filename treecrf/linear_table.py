@@ -41,8 +41,20 @@ class Table:
 
     @classmethod
     def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
-        """The rows of some sequences."""
+        """The rows of some sequences.
+
+        Raises
+        ------
+        ValueError
+            If the source gives rows of another number or width than it should.
+        """
         rows, offsets = attributes.rows(sequences), sequences.offsets
+        # The kernels would read beyond what they are given.
+        if rows.shape != (offsets[-1], attributes.n_attributes):
+            raise ValueError(
+                f"{type(attributes).__name__} gives rows of the shape {rows.shape}; expected "
+                f"({offsets[-1]}, {attributes.n_attributes})"
+            )
         left, right = attributes.window
         gap = max(left, right)
         first_rows = offsets[:-1] + left + gap * np.arange(len(offsets) - 1)

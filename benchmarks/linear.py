@@ -1,0 +1,154 @@
+"""The linear CRF beside CRFsuite, and the linear rows of the TREECRF papers.
+
+``crfsuite``: the same attributes, labels and penalties, so that both minimize the same loss. Both
+take turns within each repeat, in one thread. CRFsuite is timed from when it has all items in its
+memory, LinearCRF from the strings that it is given.
+
+``papers``: accuracy on the test data, with the penalty that makes held-out thirds of the training
+data most likely.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pycrfsuite
+from compare import environment
+from measure import Spread, markdown, seconds
+from papers_data import CHOICES, NAMES, Task, load
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from treecrf import LinearCRF
+
+# When training ends: as CRFsuite does by default, and near the optimum.
+ENDS = {"default": 1e-5, "near the optimum": 1e-8}
+PENALTIES = ((0.0, 1.0), (0.0, 0.1), (1.0, 0.0))  # c1 and c2
+GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+MOST_ITERATIONS = 1000
+N_FOLDS = 3
+
+CRFSUITE_HEADER = ("data", "c1", "c2", "ends", "CRFsuite: iterations", "loss", "above best", "s",
+                   "LinearCRF: iterations", "loss", "above best", "s", "ratio of s")  # fmt: skip
+PAPERS_HEADER = ("data", "transition features", "l2", "held-out log-likelihood", "marginal %",
+                 "viterbi %", "test log-likelihood", "iterations", "fit s")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=["crfsuite", "papers"])
+    parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--splits", type=int, default=2, help="ways to part into thirds")
+    arguments = parser.parse_args()
+    print(environment())
+    with threadpool_limits(1):
+        if "crfsuite" in arguments.what:
+            for name in arguments.data:
+                rows = list(races(load(name), arguments.repeats))
+                print(f"\n{markdown(CRFSUITE_HEADER, rows)}", flush=True)
+        if "papers" in arguments.what:
+            rows = [
+                paper_row(load(name), pairs, arguments.splits)
+                for name, pairs in product(arguments.data, (False, True))
+            ]
+            print(f"\n{markdown(PAPERS_HEADER, rows)}", flush=True)
+
+
+# Beside CRFsuite
+
+
+def races(task: Task, repeats: int) -> Iterator[list[str]]:
+    """Rows of the table for a data set."""
+    for c1, c2 in PENALTIES:
+        losses, found = [], {}
+        for ends, tol in ENDS.items():
+            rounds = [race(task, c1, c2, tol) for _ in range(repeats)]
+            found[ends] = rounds
+            losses += [loss for _, loss, _ in rounds[0]]
+        for ends, rounds in found.items():
+            theirs, ours = zip(*rounds, strict=True)
+            times = [Spread(tuple(time for _, _, time in side)) for side in (theirs, ours)]
+            cells = [cell for (n, loss, _), time in zip(rounds[0], times, strict=True)
+                     for cell in (str(n), f"{loss:.3f}", f"{loss / min(losses) - 1:.0e}",
+                                  time.show())]  # fmt: skip
+            yield [task.name, f"{c1:g}", f"{c2:g}", ends, *cells, times[1].over(times[0]).show()]
+
+
+def race(task: Task, c1: float, c2: float, tol: float) -> tuple[tuple, tuple]:
+    """Iterations, loss and seconds of CRFsuite, then of LinearCRF."""
+    X, y, _, _ = task.arrays()
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    trainer.set_params({
+        "c1": c1, "c2": c2, "max_iterations": MOST_ITERATIONS, "delta": tol,
+        "epsilon": min(1e-5, tol),
+        "feature.possible_states": True, "feature.possible_transitions": True,
+    })  # fmt: skip
+    for word, labels in zip(X, y, strict=True):
+        trainer.append(items_of(word, task.window), [str(label) for label in labels])
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = seconds(lambda: trainer.train(str(Path(folder) / "model")))
+    last = trainer.logparser.last_iteration
+    crf = LinearCRF(
+        window=task.window,
+        l1_regularization=c1,
+        l2_regularization=c2,
+        tol=tol,
+        max_iter=MOST_ITERATIONS,
+    )
+    ours = seconds(lambda: crf.fit(X, y))
+    return (last["num"], last["loss"], theirs), (crf.n_iter_, crf.loss_, ours)
+
+
+def items_of(word: str, window: tuple[int, int]) -> list[list[str]]:
+    """Attributes of the letters of a word, those that LinearCRF makes by itself."""
+    left, right = window
+    padded = "|" * left + word + "|" * right
+    items = [
+        [f"{k - left}{letter}" for k, letter in enumerate(padded[t : t + left + right + 1])]
+        for t in range(len(word))
+    ]
+    items[0].append("first")  # LinearCRF has weights for the labels at first positions
+    return items
+
+
+# The papers
+
+
+def paper_row(task: Task, pairs: bool, n_splits: int) -> list[str]:
+    held_out = {l2: held_out_likelihood(task, pairs, l2, n_splits) for l2 in GRID}
+    best = max(held_out, key=held_out.get)
+    X, y, X_test, y_test = task.arrays()
+    crf = LinearCRF(window=task.window, transition_features=pairs, l2_regularization=best)
+    fit = seconds(lambda: crf.fit(X, y))
+    truth = task.codes(task.test)
+    accuracies = []
+    for decoding in ("marginal", "viterbi"):
+        labels = task.test.rows_of(crf.set_params(decoding=decoding).predict(X_test))
+        accuracies.append(f"{100 * np.mean(np.searchsorted(crf.classes_, labels) == truth):.2f}")
+    log_p = crf.predict_log_likelihood(X_test, y_test).sum() / len(truth)
+    return [task.name, "yes" if pairs else "no", f"{best:g}", f"{held_out[best]:.4f}", *accuracies,
+            f"{log_p:.4f}", str(crf.n_iter_), f"{fit:.2f}"]  # fmt: skip
+
+
+def held_out_likelihood(task: Task, pairs: bool, l2: float, n_splits: int) -> float:
+    """Mean log-likelihood of a held-out label, over all thirds of some ways to part."""
+    total = n = 0
+    for split in range(n_splits):
+        folds = KFold(N_FOLDS, shuffle=True, random_state=split).split(task.train.labels)
+        for kept, out in folds:
+            part = Task(task.name, task.train.take(kept), task.train.take(out))
+            X, y, X_out, y_out = part.arrays()
+            crf = LinearCRF(window=task.window, transition_features=pairs, l2_regularization=l2)
+            total += crf.fit(X, y).predict_log_likelihood(X_out, y_out).sum()
+            n += part.test.lengths.sum()
+    return total / n
+
+
+if __name__ == "__main__":
+    main()
