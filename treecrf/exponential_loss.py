@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,15 +119,18 @@ class SequenceLosses:
         """Mean of log P(labels) over the positions."""
         return float(-self.losses.sum() / len(self.rows))
 
-    def log_value(self, losses: np.ndarray | None = None) -> float:
+    @property
+    def log_value(self) -> float:
         """Logarithm of the weighted sum of 1 / P(labels) - 1."""
-        terms = self.log_terms(self.losses if losses is None else losses)
-        return float(np.logaddexp.reduce(terms))
+        terms = self.log_terms
+        highest = terms.max()
+        return float(highest + np.log(np.exp(terms - highest).sum()))
 
-    def log_terms(self, losses: np.ndarray) -> np.ndarray:
+    @property
+    def log_terms(self) -> np.ndarray:
         """Logarithms of the terms of that sum."""
-        with np.errstate(divide="ignore"):
-            return self.pieces.log_weights + losses + np.log(-np.expm1(-losses))
+        certainly = np.maximum(-np.expm1(-self.losses), np.finfo(float).tiny)
+        return self.pieces.log_weights + self.losses + np.log(certainly)
 
     def update(self, chosen: np.ndarray) -> None:
         """Compute the losses of some pieces anew."""
@@ -135,7 +139,8 @@ class SequenceLosses:
             lambda part: self.chains.losses(part, self.scores, self.transitions, self.losses),
         )
 
-    def _share(self, chosen: np.ndarray, work) -> None:
+    def _share(self, chosen: np.ndarray, work: Callable[[np.ndarray], None]) -> None:
+        """Do something with some pieces, in parts for all threads."""
         threads = self.data.scores.threads
         n_parts = PARTS_PER_THREAD * threads.n_threads if threads.n_threads > 1 else 1
         threads.map(work, np.array_split(chosen, min(n_parts, max(len(chosen), 1))))
@@ -206,7 +211,7 @@ class ExponentialLoss(SequenceLosses):
 
     def forget(self) -> None:
         """Take the present loss for the level; the next update is to be one of all pieces."""
-        self.level = self.log_value()
+        self.level = self.log_value
         self.losses[:] = np.inf
 
     def infer(self, chosen: np.ndarray) -> None:
@@ -222,9 +227,9 @@ class ExponentialLoss(SequenceLosses):
     @property
     def scales(self) -> np.ndarray:
         """What turns the residuals of each piece into its part of the mean, by the loss."""
-        return np.exp(self.losses + self.pieces.log_weights - self.log_value())
+        return np.exp(self.losses + self.pieces.log_weights - self.log_value)
 
     @property
     def shares(self) -> np.ndarray:
         """The part of each piece in the loss."""
-        return np.exp(self.log_terms(self.losses) - self.log_value())
+        return np.exp(self.log_terms - self.log_value)

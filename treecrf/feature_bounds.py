@@ -7,6 +7,7 @@ bounds rest on how much more often that can happen in other label sequences than
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from treecrf import _sequence_boosting as kernel
 from treecrf.exponential_loss import ExponentialLoss
 from treecrf.linear_steps import attribute_rows
+from treecrf.linear_weights import Weights
 from treecrf.sequences import runs
 
 # Entries are made of about so many positions at a time.
@@ -171,7 +173,7 @@ class UnionBound(Chooser):
         self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
 
     @staticmethod
-    def _by_cell(weights) -> np.ndarray:
+    def _by_cell(weights: Weights) -> np.ndarray:
         return weights.attributes.reshape(-1, weights.layout.width)
 
     def forget(self) -> None:
@@ -189,7 +191,7 @@ class UnionBound(Chooser):
 
     def choose(self) -> Choice:
         """The feature with the smallest bound, the first of equals."""
-        scale = np.exp(self.loss.level - self.loss.log_value())
+        scale = np.exp(self.loss.level - self.loss.log_value)
         n = len(self._steps)
         parts = [(first, min(first + PART_FEATURES, n)) for first in range(0, n, PART_FEATURES)]
         self.loss.data.scores.threads.map(
@@ -263,7 +265,7 @@ class SequenceBound(Chooser):
         best = int(np.argmin(self._bounds.vector))
         return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
 
-    def _share(self, n: int, work) -> None:
+    def _share(self, n: int, work: Callable[[tuple[int, int]], None]) -> None:
         """Do something with n things, in parts of the same size for all threads."""
         threads = self.loss.data.scores.threads
         cuts = np.linspace(0, n, 4 * threads.n_threads + 1).astype(int).tolist()
