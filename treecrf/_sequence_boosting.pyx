@@ -288,7 +288,7 @@ def entry_bounds(const int64_t[::1] starts, const int64_t[::1] entries,
                  const double[:, ::1] lows, const double[:, ::1] highs, const double[::1] scales,
                  const double[::1] shares, double most, Py_ssize_t first, Py_ssize_t last,
                  double[:, ::1] steps, double[:, ::1] out):
-    """Write the best steps of all features of the cells ``first`` to ``last - 1``, and their bounds.
+    """Write the best steps of the features of the cells ``first`` to ``last - 1``, and the bounds.
 
     Here every piece has an interval of its own. ``starts`` and ``entries`` list the entries of each
     cell, ``pieces`` says which piece each entry is of; ``residuals``, ``lows`` and ``highs`` have a

@@ -1,7 +1,8 @@
 """Which feature sequence boosting takes next: the one whose bound on the loss is smallest.
 
-A feature counts how often a label, or a pair of labels, goes with an attribute (with its value). The
-bounds rest on how much more often that can happen in other label sequences than in the true one.
+A feature counts how often a label, or a pair of labels, goes with an attribute (with its value).
+The bounds rest on how much more often that can happen in other label sequences than in the true
+one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +113,7 @@ class Entries:
 
 
 def transition_intervals(loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
-    """Lows and highs of the transitions in each piece, float64 (n_pieces, n_labels + 1, n_labels)."""
+    """Lows and highs of the transitions; float64 arrays (n_pieces, n_labels + 1, n_labels)."""
     pieces, codes, n = loss.pieces, loss.data.codes, len(loss.data.classes)
     before = np.append(n, codes[:-1])
     before[pieces.offsets[:-1]] = pieces.before
@@ -269,4 +271,4 @@ class SequenceBound(Chooser):
         """Do something with n things, in parts of the same size for all threads."""
         threads = self.loss.data.scores.threads
         cuts = np.linspace(0, n, 4 * threads.n_threads + 1).astype(int).tolist()
-        threads.map(work, list(zip(cuts[:-1], cuts[1:], strict=True)))
+        threads.map(work, pairwise(cuts))

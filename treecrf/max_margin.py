@@ -42,12 +42,13 @@ class StructuredSVM(LinearSequenceClassifier):
         Whether each attribute has weights for the pairs of previous label and label too, beside
         those for the labels. Only with ``kernel="linear"``.
     C : float, default=0.1
-        What a label counts that is wrong, or within the margin: the larger, the less regularization.
+        What a label counts that is wrong, or within the margin: the larger, the less
+        regularization.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        How alike two positions are, by the attributes in their windows: ``a @ b``,
-        ``(gamma * a @ b + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable is given
-        two CSR arrays of shape (n_a, n_columns) and (n_b, n_columns), and returns an array (n_a,
-        n_b). Transitions are linear with every kernel.
+        How alike two positions are, by the attributes in their windows: ``a @ b``, ``(gamma * a @ b
+        + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable is given two CSR arrays
+        of shape (n_a, n_columns) and (n_b, n_columns), and returns an array (n_a, n_b). Transitions
+        are linear with every kernel.
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient in ``"poly"`` and ``"rbf"``. ``"scale"`` is 1 / (number of columns * variance of
         all their values), ``"auto"`` 1 / number of columns. Each attribute at each place of the
@@ -136,13 +137,13 @@ class StructuredSVM(LinearSequenceClassifier):
     minimum.
 
     With a kernel, the score of a label at a position is a sum over training positions. They are
-    compared by distinct windows, and the kernel of every two of them is kept: 8 bytes each, which is
-    2.3 GB for 17,000 windows. A step costs as much as there are windows, times the positions of the
-    sequence; so does a prediction.
+    compared by distinct windows, and the kernel of every two of them is kept: 8 bytes each, which
+    is 2.3 GB for 17,000 windows. A step costs as much as there are windows, times the positions of
+    the sequence; so does a prediction.
 
-    Scores are trained for their order, and no probabilities are aimed at. `predict_proba` takes them
-    for logarithms: the probability of a label sequence is proportional to the exponential of its
-    score. Since the margin wants differences of 1 for each label, these probabilities are of a
+    Scores are trained for their order, and no probabilities are aimed at. `predict_proba` takes
+    them for logarithms: the probability of a label sequence is proportional to the exponential of
+    its score. Since the margin wants differences of 1 for each label, these probabilities are of a
     bearable size, but flatter or steeper than those that a `LinearCRF` has learned.
 
     References

@@ -20,9 +20,9 @@ from treecrf.progress import Progress
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
-    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it finds
-    are wrong, the features of the true labels are added to the weights, and those of the labels
-    found are subtracted. The model is the mean of the weights after each sequence. It is the
+    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it
+    finds are wrong, the features of the true labels are added to the weights, and those of the
+    labels found are subtracted. The model is the mean of the weights after each sequence. It is the
     quickest way to a linear model, which is often nearly as good as `LinearCRF`, and has no
     regularization to be chosen; but it says little about how sure it is.
 

@@ -18,8 +18,8 @@ from treecrf.linear_base import LinearSequenceClassifier, TrainingData
 from treecrf.linear_weights import Weights
 from treecrf.progress import Progress
 
-# Sums that are changed piece by piece keep the errors of the loss as it was. They are made anew when
-# it has fallen by this much, and after so many rounds.
+# Sums that are changed piece by piece keep the errors of the loss as it was. They are made anew
+# when it has fallen by this much, and after so many rounds.
 MOST_FALL = 10.0
 MOST_ROUNDS = 200
 
@@ -43,10 +43,10 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     r"""Boosting of label sequences.
 
     Scores are those of `LinearCRF`, and each round changes a single weight. What is minimized is an
-    exponential loss: the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. A bound on
-    it tells of all features at once how far a step of the weight will lower it, and the feature with
-    the smallest bound is taken. The model is as sparse as rounds are few, and can be read in the
-    order in which it came about (`get_chosen_features`).
+    exponential loss: the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. A bound
+    on it tells of all features at once how far a step of the weight will lower it, and the feature
+    with the smallest bound is taken. The model is as sparse as rounds are few, and can be read in
+    the order in which it came about (`get_chosen_features`).
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         step has no end.
     piece_length : int or None, default=None
         In training, sequences are cut in pieces of about the same length, no longer than this; the
-        label before a piece is taken for known. Windows see beyond the cuts. None leaves them whole.
+        label before a piece is taken for known. Windows see beyond the cuts. None leaves them
+        whole.
     tol : float, default=1e-7
         Training ends when no bound promises to lower the loss by more than this share of it.
     early_stopping : bool, default=False
@@ -144,17 +145,17 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
 
     Notes
     -----
-    Let :math:`u_{ik}(Y)` be by how much the feature k, summed over the positions, is larger with the
-    labels Y than with the true ones. The loss after a step :math:`\Delta` of its weight is the mean
-    of :math:`\exp(\Delta \, u_{ik}(Y))` over all wrong label sequences, weighted by their parts in
-    the loss before. The exponential is convex, so it lies below the straight line between its values
-    at the smallest and the largest :math:`u_{ik}`, and the mean below the line at the mean of
-    :math:`u_{ik}`. These means follow for all features from one forward-backward pass. Only sequences
-    with the chosen feature need another one.
+    Let :math:`u_{ik}(Y)` be by how much the feature k, summed over the positions, is larger with
+    the labels Y than with the true ones. The loss after a step :math:`\Delta` of its weight is the
+    mean of :math:`\exp(\Delta \, u_{ik}(Y))` over all wrong label sequences, weighted by their
+    parts in the loss before. The exponential is convex, so it lies below the straight line between
+    its values at the smallest and the largest :math:`u_{ik}`, and the mean below the line at the
+    mean of :math:`u_{ik}`. These means follow for all features from one forward-backward pass. Only
+    sequences with the chosen feature need another one.
 
     Intervals are those over all label sequences, the true one with :math:`u = 0` among them. That
-    widens them only for a feature whose attribute a sequence has everywhere. With attributes of both
-    signs, and pairs of labels, they may be wider than necessary.
+    widens them only for a feature whose attribute a sequence has everywhere. With attributes of
+    both signs, and pairs of labels, they may be wider than necessary.
 
     Everything is kept as logarithms: :math:`1 / P` of a sequence of 1000 positions is beyond any
     floating-point number. It also means that such a sequence is all that counts, until it is nearly
