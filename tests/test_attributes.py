@@ -65,6 +65,20 @@ def test_sparse_matrices_keep_their_zeros():
     assert rows.tolist() == table[:, :2].tolist()
 
 
+def test_numbers_beyond_what_can_be_weighed_are_refused():
+    y = [[0, 1, 1], [1, 0]]
+    X = [[[1.0], [2.0], [3.0]], [[1.0], [-1e101]]]
+    with pytest.raises(
+        ValueError, match=r"^sequence 1, position 1: -1e\+101 is too large for a lin"
+    ):
+        LinearCRF().fit(X, y)
+    crf = LinearCRF().fit([X[0], [[1e100], [-1e100]]], y)
+    assert np.isfinite(crf.loss_)
+    assert np.isfinite(np.concatenate(crf.predict_proba([[[1e100], [1e-300]]]))).all()
+    with pytest.raises(ValueError, match=r"^sequence 0, position 0: 1e\+308 is too large"):
+        crf.predict([[[1e308]]])
+
+
 def test_rare_attributes_are_left_out():
     X = ["aaab", "aac", "b"]
     attributes, rows = learned(X, min_count=2)

@@ -220,7 +220,7 @@ def test_values_of_parameters(text, value):
 def test_all_parameters_can_be_set():
     for name, learner in LEARNERS.items():
         others = set(learner().get_params()) - set(parameters_of(name))
-        assert others <= {"estimator", "n_jobs", "verbose", "warm_start"}
+        assert others <= {"estimator", "attributes", "n_jobs", "verbose", "warm_start"}
 
 
 def test_held_out_sequences_are_followed(table, run, tmp_path):

@@ -29,8 +29,10 @@ def score_rows(const int64_t[::1] starts, const int32_t[::1] attributes, const d
     """
     if first == last:
         return
+    out[:, :] = 0.0
+    if weights.shape[0] == 0:
+        return
     with nogil:
-        out[:, :] = 0.0
         add_rows(pointer(starts), pointer_32(attributes), pointer_d(values), starts.shape[0] - 1,
                  left, right, weights.shape[2], &weights[0, 0, 0], first, last, &out[0, 0])
 

@@ -15,7 +15,10 @@ from treecrf import integrity
 from treecrf.alphabet import Alphabet
 from treecrf.columns import find_missing
 from treecrf.filling import FILLED, IMPUTE, Filling, learn_filling, means_of
-from treecrf.sequences import BOOLEAN, CATEGORY, Sequences, Trained
+from treecrf.sequences import BOOLEAN, CATEGORY, Sequences, Trained, place_of
+
+# The square of a number, times a weight, is a double too.
+LARGEST_NUMBER = 1e100
 
 
 class Attributes(Protocol):
@@ -104,11 +107,19 @@ class WindowAttributes:
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """The attributes of all positions; float64 array (n_positions, n_attributes)."""
+        """The attributes of all positions; float64 array (n_positions, n_attributes).
+
+        Raises
+        ------
+        ValueError
+            If a number is so large that its products with weights might not be finite.
+        """
         pieces = [
             self._rows_of(piece) for _, _, piece in sequences.for_model(self.trained_on).pieces()
         ]
-        return pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
+        rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
+        refuse_large(rows, sequences.offsets)
+        return rows
 
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
@@ -197,6 +208,24 @@ class WindowAttributes:
 
 SOURCES: dict[str, type] = {WindowAttributes.kind: WindowAttributes}
 """The sources of attributes by name, so that a saved model finds its own."""
+
+
+def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
+    """Refuse numbers that a linear model cannot weigh.
+
+    Raises
+    ------
+    ValueError
+        Naming the first of them.
+    """
+    large = np.abs(rows.data) > LARGEST_NUMBER
+    if large.any():
+        k = int(np.argmax(large))
+        position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
+        raise ValueError(
+            f"{place_of(position, offsets)}: {rows.data[k]} is too large for a linear model; "
+            f"expected numbers up to {LARGEST_NUMBER:g}"
+        )
 
 
 def learn_attribute_filling(sequences: Sequences, missing: str) -> Filling:

@@ -115,8 +115,7 @@ def scale_of(data: TrainingData, l2: float) -> np.ndarray:
     matrix = data.scores.table.matrix
     n_attributes = data.layout.n_attributes
     counts = np.bincount(matrix.indices, minlength=n_attributes)
-    with np.errstate(over="ignore"):
-        squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_attributes)
+    squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_attributes)
     like_indicator = CURVATURE_OF_A_POSITION * counts + 2.0 * l2
     # An attribute that never occurs bends nothing.
     bend = np.where(counts > 0, CURVATURE_OF_A_POSITION * squares + 2.0 * l2, like_indicator)
