@@ -15,7 +15,10 @@ from treecrf import (
     HMMClassifier,
     LinearCRF,
     RecurrentSlidingWindowClassifier,
+    SequenceBoostingClassifier,
     SlidingWindowClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
     TreeCRF,
     TreeMEMM,
 )
@@ -70,6 +73,18 @@ LINEAR = {
     "linear CRF": LinearCRF(window=(1, 0), l2_regularization=0.1),
     "linear CRF with transition features": LinearCRF(
         window=1, transition_features=True, l2_regularization=0.1
+    ),
+    "perceptron": StructuredPerceptron(window=(1, 0), random_state=0),
+    "perceptron with transition features": StructuredPerceptron(
+        window=1, transition_features=True, average=False, random_state=0
+    ),
+    "support vector machine": StructuredSVM(window=(1, 0), tol=0.05, random_state=0),
+    "support vector machine with a kernel": StructuredSVM(
+        window=1, kernel="rbf", tol=0.05, random_state=0
+    ),
+    "boosted features": SequenceBoostingClassifier(window=(1, 0), max_iter=20),
+    "boosted transition features": SequenceBoostingClassifier(
+        transition_features=True, bound="sequence", line_search=True, max_iter=10
     ),
 }
 GROWN = BOOSTED | DISCOVERING

@@ -12,6 +12,7 @@ from treecrf.max_margin import StructuredSVM
 from treecrf.memm import TreeMEMM
 from treecrf.models import load
 from treecrf.perceptron import StructuredPerceptron
+from treecrf.sequence_boosting import SequenceBoostingClassifier
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LinearCRF",
     "ModelFileError",
     "RecurrentSlidingWindowClassifier",
+    "SequenceBoostingClassifier",
     "SlidingWindowClassifier",
     "StructuredPerceptron",
     "StructuredSVM",

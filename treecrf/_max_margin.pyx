@@ -1,15 +1,15 @@
 """Block-coordinate Frank-Wolfe for the maximum margin of label sequences.
 
-What is learned is a vector w that is small and gives true label sequences higher scores than others.
-Its dual has a distribution over the label sequences of each training sequence, a block. All that the
-scores know of a block are its marginals: how often each label is at each position, and each pair of
-labels in the sequence. They are kept as *deltas*, how much the true labels have more than the
-distribution, times the cost of the sequence. The block's part of w is the features times the deltas,
-so that attributes and kernels of inputs differ only in how scores come from deltas.
+What is learned is a vector w that is small and gives true label sequences higher scores than
+others. Its dual has a distribution over the label sequences of each training sequence, a block. All
+that the scores know of a block are its marginals: how often each label is at each position, and
+each pair of labels in the sequence. They are kept as *deltas*, how much the true labels have more
+than the distribution, times the cost of the sequence. The block's part of w is the features times
+the deltas, so that attributes and kernels of inputs differ only in how scores come from deltas.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from treecrf._attribute_rows cimport AttributeRows
 from treecrf._labeled_chains cimport LabeledChains, Scratch
@@ -156,8 +156,8 @@ cdef class Blocks:
 
     cdef void point(self, Py_ssize_t i, const int32_t *path, double *direction,
                     double *changes) noexcept nogil:
-        """The direction of a block's deltas, those of the transitions apart, to a label sequence."""
-        cdef Py_ssize_t start = self.chains.offsets[i], length = self.chains.length(i), k
+        """The direction from a block's deltas to a label sequence; of the transitions apart."""
+        cdef Py_ssize_t start = self.chains.offsets[i], length = self.chains.length(i)
         memset(direction, 0, length * self.width * sizeof(double))
         memset(changes, 0, self.pairs.shape[1] * self.pairs.shape[2] * sizeof(double))
         self.put(self.chains.truth(i), length, self.costs[i], direction, changes)

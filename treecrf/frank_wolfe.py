@@ -91,9 +91,7 @@ class Problem(ABC):
         """The objective and the duality gap, by decoding all sequences."""
         scores = self.data.scores
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
-        scores.threads.map(
-            lambda part: blocks.measure(*part, inner, hinges), scores.table.parts
-        )
+        scores.threads.map(lambda part: blocks.measure(*part, inner, hinges), scores.table.parts)
         loss, square = self.costs @ hinges, inner.sum()
         return Value(0.5 * square + loss, square + loss - dual.losses.sum())
 

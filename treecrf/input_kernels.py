@@ -129,9 +129,9 @@ def gram_of(kernel: Kernel, inputs: Inputs, most_bytes: float) -> np.ndarray:
     n_bytes = n * n * np.dtype(np.float64).itemsize
     if n_bytes > most_bytes:
         raise MemoryError(
-            f"the kernel of {n} distinct windows needs {n_bytes / 1e6:.0f} MB and cache_size allows "
-            f"{most_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower window, or "
-            'take kernel="linear"'
+            f"the kernel of {n} distinct windows needs {n_bytes / 1e6:.0f} MB and cache_size "
+            f"allows {most_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower "
+            'window, or take kernel="linear"'
         )
     gram = np.empty((n, n))
     for first, last in _tiles(n, n):

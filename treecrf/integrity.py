@@ -33,6 +33,11 @@ def check_history(n_iter: int, training: np.ndarray, validation: np.ndarray) -> 
     require(validation.shape in ((0,), training.shape), "scores")
 
 
+def check_series(array: np.ndarray, n: int, kind: str = "f") -> None:
+    """Raise ValueError unless this holds n numbers of a kind."""
+    require(array.shape == (n,) and array.dtype.kind == kind, "results")
+
+
 def check_result(value: object) -> None:
     """Raise ValueError unless this is a finite number, or a row of numbers, none infinite."""
     array = np.asarray(value)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, ClassVar
+import warnings
+from typing import ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from treecrf import _linear
+from treecrf import _linear, integrity
 from treecrf.base import require_memory
+from treecrf.constraints import Constraints
 from treecrf.frank_wolfe import KernelProblem, LinearProblem, Schedule, solve
 from treecrf.input_kernels import KERNELS, Inputs, Kernel, Support, gamma_of
+from treecrf.lattice import Lattice
 from treecrf.linear_base import LinearSequenceClassifier, TrainingData
+from treecrf.linear_lattice import StateLattice
 from treecrf.linear_table import Table
 from treecrf.linear_weights import Weights
 from treecrf.progress import Progress
@@ -21,7 +26,152 @@ from treecrf.threads import Threads
 
 
 class StructuredSVM(LinearSequenceClassifier):
-    """Support vector machine for label sequences."""
+    r"""Support vector machine for label sequences.
+
+    Scores are those of `LinearCRF`, or sums of a kernel over training positions. They are trained
+    for a margin: a label sequence with n wrong labels is to have a score lower by n, at least, than
+    the true one. It is the hidden Markov support vector machine, or max-margin Markov network.
+
+    Parameters
+    ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input: see `LinearCRF`.
+    transition_features : bool, default=False
+        Whether each attribute has weights for the pairs of previous label and label too, beside
+        those for the labels. Only with ``kernel="linear"``.
+    C : float, default=0.1
+        What a label counts that is wrong, or within the margin: the larger, the less
+        regularization.
+    kernel : {"linear", "poly", "rbf"} or callable, default="linear"
+        How alike two positions are, by the attributes in their windows: ``a @ b``, ``(gamma * a @ b
+        + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable is given two CSR arrays
+        of shape (n_a, n_columns) and (n_b, n_columns), and returns an array (n_a, n_b). Transitions
+        are linear with every kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient in ``"poly"`` and ``"rbf"``. ``"scale"`` is 1 / (number of columns * variance of
+        all their values), ``"auto"`` 1 / number of columns. Each attribute at each place of the
+        window is a column.
+    degree : float, default=3
+        Exponent of ``"poly"``.
+    coef0 : float, default=0.0
+        Constant in ``"poly"``.
+    max_iter : int, default=1000
+        Most passes over the sequences.
+    tol : float, default=1e-2
+        Training ends when the objective is at most this much above its minimum, in terms of what it
+        is before training: ``C`` times the number of positions.
+    average : bool, default=False
+        Whether the model is the mean of those after all steps, where later ones weigh more. It is
+        the better one where training ends far from the minimum.
+    cache_size : float, default=2000
+        Most megabytes for the kernel of every two distinct windows.
+    min_count : int, default=1
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
+    missing : {"indicator", "impute"}, default="indicator"
+        What happens where a value is missing: see `LinearCRF`.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: see `LinearCRF`.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
+        Whether `predict` takes the most probable label of each position, the label sequence of the
+        highest score, or the label of the least expected cost at each position. See the notes.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A sequence's ``C`` is multiplied by the mean of those of its labels.
+    n_jobs : int, default=None
+        Number of threads that predict, and measure the objective; -1 for all processors. Steps come
+        one after another. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the orders in which sequences are gone through.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of passes over the sequences.
+    objective_ : float
+        What is minimized: half the sum of the squared weights, and ``C`` times the hinge losses of
+        all sequences.
+    dual_gap_ : float
+        How far it may be above its minimum.
+    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
+        The weights, as in `LinearCRF`. With other kernels than ``"linear"`` attributes have none.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `fit` ends by ``max_iter``.
+
+    See Also
+    --------
+    LinearCRF : The same scores with probabilities, trained for these.
+    StructuredPerceptron : Without margin, and quicker.
+
+    Notes
+    -----
+    The objective is
+
+    .. math:: \frac{1}{2} |w|^2 + C \sum_i \max_Y \left[ \Delta(Y, Y_i) + F_w(X_i, Y)
+              - F_w(X_i, Y_i) \right]
+
+    where :math:`F_w` is the score of a label sequence and :math:`\Delta` the number of its wrong
+    labels. Each step finds the maximum for one sequence by Viterbi's algorithm and moves that
+    sequence's part of the weights toward it, by the best length there is (block-coordinate
+    Frank-Wolfe). The duality gap, which all maxima together give, bounds the distance from the
+    minimum.
+
+    With a kernel, the score of a label at a position is a sum over training positions. They are
+    compared by distinct windows, and the kernel of every two of them is kept: 8 bytes each, which
+    is 2.3 GB for 17,000 windows. A step costs as much as there are windows, times the positions of
+    the sequence; so does a prediction.
+
+    Scores are trained for their order, and no probabilities are aimed at. `predict_proba` takes
+    them for logarithms: the probability of a label sequence is proportional to the exponential of
+    its score. Since the margin wants differences of 1 for each label, these probabilities are of a
+    bearable size, but flatter or steeper than those that a `LinearCRF` has learned.
+
+    References
+    ----------
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann, "Hidden Markov support vector machines", ICML
+       2003.
+    .. [2] B. Taskar, C. Guestrin, D. Koller, "Max-margin Markov networks", NIPS 2003.
+    .. [3] S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher, "Block-coordinate Frank-Wolfe
+       optimization for structural SVMs", ICML 2013.
+
+    Examples
+    --------
+    >>> from treecrf import StructuredSVM
+    >>> X, y = ["abba", "aab", "ba"], ["0101", "001", "11"]
+    >>> svm = StructuredSVM(window=(1, 0), C=10, random_state=0).fit(X, y)
+    >>> svm.predict(["aba"])[0].tolist()
+    ['0', '1', '1']
+
+    Whether a letter is that before it takes both at once. Attributes cannot tell it one by one,
+    pairs of them can:
+
+    >>> X = ["aabbab", "babbaa", "abaab"]
+    >>> y = [[int(a == b) for a, b in zip("-" + word, word)] for word in X]
+    >>> svm.fit(X, y).score(X, y) < 0.9
+    True
+    >>> svm.set_params(kernel="poly", degree=2, coef0=1.0).fit(X, y).score(X, y)
+    1.0
+    """
 
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
@@ -44,12 +194,12 @@ class StructuredSVM(LinearSequenceClassifier):
         window=0,
         attributes=None,
         transition_features=False,
-        C=1.0,
+        C=0.1,
         kernel="linear",
         gamma="scale",
         degree=3,
         coef0=0.0,
-        max_iter=100,
+        max_iter=1000,
         tol=1e-2,
         average=False,
         cache_size=2000,
@@ -96,6 +246,8 @@ class StructuredSVM(LinearSequenceClassifier):
         start: Weights,
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
+        if held_out is not None:
+            raise ValueError("training ends by the duality gap; X_val and y_val have no use here")
         problem = self._problem(training)
         lengths = np.diff(training.offsets)
         # What all hinge losses cost before there are any weights.
@@ -106,7 +258,19 @@ class StructuredSVM(LinearSequenceClassifier):
                 problem, schedule, rng,
                 lambda n, gap: progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
-        results = {"n_iter_": n_iter, "objective_": value.primal, "dual_gap_": value.gap}
+        if value.gap > schedule.most_gap:
+            warnings.warn(
+                f"{type(self).__name__} has made {self.max_iter} passes and is up to "
+                f"{value.gap / at_start:.1e} above the minimum, more than tol={self.tol}; raise "
+                "max_iter or lower C",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        results = {
+            "n_iter_": n_iter,
+            "objective_": float(value.primal),
+            "dual_gap_": float(value.gap),
+        }
         if isinstance(problem, LinearProblem):
             return problem.weights(dual), results | {"_support": None}
         weights = training.layout.weights()
@@ -141,25 +305,36 @@ class StructuredSVM(LinearSequenceClassifier):
         )
         return out
 
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        if self._support is None:
+            return super()._lattice_of(sequences, constraints, threads)
+        scores = self._scores_of(sequences, threads)
+        return self._constrained(scores, sequences.offsets, constraints, threads)
+
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
         if self._support is None:
-            return values | {"kernel": None}, arrays
+            return values, arrays
         kernel, support = self._support.state()
         support = {f"support.{name}": array for name, array in support.items()}
         return values | {"kernel": kernel}, arrays | support
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredSVM:
         super()._restore(values, arrays)
+        integrity.check_counts(self.n_iter_)
+        for number in (self.objective_, self.dual_gap_):
+            integrity.require(isinstance(number, float), "results")
+        support = {
+            name.removeprefix("support."): array
+            for name, array in arrays.items()
+            if name.startswith("support.")
+        }
         self._support = None
-        if values["kernel"] is not None:
-            support = {
-                name.removeprefix("support."): array
-                for name, array in arrays.items()
-                if name.startswith("support.")
-            }
+        if support or "kernel" in values:
             layout = self._weights.layout
             n_columns = layout.n_attributes * layout.n_offsets
             self._support = Support.from_state(

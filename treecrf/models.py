@@ -13,6 +13,7 @@ from treecrf.linear import LinearCRF
 from treecrf.max_margin import StructuredSVM
 from treecrf.memm import TreeMEMM
 from treecrf.perceptron import StructuredPerceptron
+from treecrf.sequence_boosting import SequenceBoostingClassifier
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 CLASSES: dict[str, type[SequenceClassifier]] = {
@@ -22,6 +23,7 @@ CLASSES: dict[str, type[SequenceClassifier]] = {
         HMMClassifier,
         LinearCRF,
         RecurrentSlidingWindowClassifier,
+        SequenceBoostingClassifier,
         SlidingWindowClassifier,
         StructuredPerceptron,
         StructuredSVM,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from treecrf import _perceptron
+from treecrf import _perceptron, integrity
 from treecrf.lattice import Lattice
 from treecrf.linear_base import LinearSequenceClassifier, TrainingData
 from treecrf.linear_steps import attribute_rows, bursts, labeled_chains
@@ -20,20 +20,21 @@ from treecrf.progress import Progress
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
-    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it finds
-    are wrong, the features of the true labels are added to the weights, and those of the labels
-    found are subtracted. The model is the mean of the weights after each sequence. It is the
+    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it
+    finds are wrong, the features of the true labels are added to the weights, and those of the
+    labels found are subtracted. The model is the mean of the weights after each sequence. It is the
     quickest way to a linear model, which is often nearly as good as `LinearCRF`, and has no
     regularization to be chosen; but it says little about how sure it is.
 
     Parameters
     ----------
-    window : int or pair (left, right), default=0
-        How many positions on each side are seen.
-    attributes : object or None, default=None
-        Where attributes come from; None for the values of the input in the window.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input: see `LinearCRF`.
     transition_features : bool, default=False
-        Whether each attribute weighs on pairs of labels too, beside single ones.
+        Whether each attribute has weights for the pairs of previous label and label too, beside
+        those for the labels.
     max_iter : int, default=10
         Number of epochs: how often all sequences are gone through. An epoch without a mistake is
         the last.
@@ -49,11 +50,12 @@ class StructuredPerceptron(LinearSequenceClassifier):
     n_iter_no_change : int, default=5
         Number of epochs without an improvement after which it ends.
     min_count : int, default=1
-        Attributes that are not 0 at fewer training positions than this are left out.
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
     missing : {"indicator", "impute"}, default="indicator"
-        What becomes of missing values: see `LinearCRF`.
+        What happens where a value is missing: see `LinearCRF`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: see `TreeCRF`.
+        Which columns of tables are categories: see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
         Whether `predict` takes the most probable label of each position, the label sequence of the
         highest score, or the label of the least expected cost at each position. See the notes.
@@ -66,13 +68,15 @@ class StructuredPerceptron(LinearSequenceClassifier):
         row for each previous label, in the order of ``classes_``. One more row, if given, says
         which labels may come first.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A sequence's corrections count as much as its labels on average.
+        Weights of the labels. A sequence's corrections are multiplied by the mean of those of its
+        labels.
     warm_start : bool, default=False
-        Whether `fit` goes on from the weights of the last one.
+        Whether `fit` starts from the weights of the last fit.
     n_jobs : int, default=None
-        Number of threads that predict; -1 for all processors. Training is one step after another.
-    random_state : int, RandomState or None, default=None
-        Seed of the orders, and of what is held out.
+        Number of threads that predict; -1 for all processors. Corrections come one after another.
+        The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the orders, and of the choice of held-out sequences.
     verbose : int, default=0
         Whether to show progress.
 
@@ -82,17 +86,17 @@ class StructuredPerceptron(LinearSequenceClassifier):
         The labels, sorted.
     n_iter_ : int
         Number of epochs, after an early stop that of the best one.
-    train_score_ : float array (n_iter_,)
+    train_accuracy_ : float array (n_iter_,)
         Share of the training labels that were found right in each epoch, before their correction.
-    validation_score_ : float array (n_iter_,)
+    validation_accuracy_ : float array (n_iter_,)
         Share of the held-out labels that the model finds right after each epoch; empty without
-        such.
+        held-out sequences.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
-        The weights, see `LinearCRF`.
+        The weights, as in `LinearCRF`.
     n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : array of str
-        Names of the columns, if X has any.
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
 
     See Also
     --------
@@ -125,7 +129,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
     >>> perceptron = perceptron.fit(["abab", "ba"], ["xyxy", "yx"])
     >>> perceptron.predict(["ab"])[0].tolist()
     ['x', 'y']
-    >>> perceptron.n_iter_, perceptron.train_score_.tolist()
+    >>> perceptron.n_iter_, perceptron.train_accuracy_.tolist()
     (2, [0.6666666666666666, 1.0])
     """
 
@@ -135,7 +139,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
         "average": ["boolean"],
         "shuffle": ["boolean"],
     }
-    _results: ClassVar[tuple[str, ...]] = ("n_iter_", "train_score_", "validation_score_")
+    _results: ClassVar[tuple[str, ...]] = ("n_iter_", "train_accuracy_", "validation_accuracy_")
 
     def __init__(
         self,
@@ -202,6 +206,15 @@ class StructuredPerceptron(LinearSequenceClassifier):
                     break
         return record.kept, record.results(self.early_stopping)
 
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
+        """Take over the state of a saved model, if its parts fit together."""
+        super()._restore(values, arrays)
+        integrity.check_counts(self.n_iter_)
+        integrity.check_series(self.train_accuracy_, self.n_iter_)
+        watched = len(self.validation_accuracy_) > 0
+        integrity.check_series(self.validation_accuracy_, self.n_iter_ if watched else 0)
+        return self
+
     def _model(self, epochs: Epochs) -> Weights:
         return epochs.mean() if self.average else epochs.weights.copy()
 
@@ -244,7 +257,8 @@ class Epochs:
                 self._late.attributes, self._late.transitions, self._n_seen,
             )  # fmt: skip
             self._n_seen += len(some)
-        return 1 - n_wrong / len(self._data.codes)
+        n = len(self._data.codes)
+        return (n - n_wrong) / n
 
     def mean(self) -> Weights:
         """The mean of the weights after each sequence."""
@@ -291,8 +305,8 @@ class Record:
             n = int(np.argmax(self.validation)) + 1
         return {
             "n_iter_": n,
-            "train_score_": np.array(self.train[:n]),
-            "validation_score_": np.array(self.validation[:n]),
+            "train_accuracy_": np.array(self.train[:n]),
+            "validation_accuracy_": np.array(self.validation[:n]),
         }
 
 

@@ -13,7 +13,10 @@ from treecrf import (
     HMMClassifier,
     LinearCRF,
     RecurrentSlidingWindowClassifier,
+    SequenceBoostingClassifier,
     SlidingWindowClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
     TreeCRF,
     TreeMEMM,
 )
@@ -27,6 +30,9 @@ LEARNERS: dict[str, type[SequenceClassifier]] = {
     "future": FutureFeatureMEMM,
     "hmm": HMMClassifier,
     "linear": LinearCRF,
+    "perceptron": StructuredPerceptron,
+    "svm": StructuredSVM,
+    "boosting": SequenceBoostingClassifier,
 }
 # These have options of their own, or no meaning here.
 OTHERS = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")

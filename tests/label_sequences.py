@@ -1,0 +1,107 @@
+"""Features of label sequences by their definition, all label sequences enumerated."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+
+class Enumerated:
+    """All label sequences of some words, with their features as rows of numbers.
+
+    Columns are named: ``(offset, symbol or "outside", label)``, with pairs ``(offset, symbol,
+    previous, label)``, and ``(previous or None, label)``.
+
+    Parameters
+    ----------
+    X, y : list of str
+    window : (int, int)
+    pairs : bool
+        Whether symbols go with pairs of labels too.
+    may : callable, optional
+        ``may(word, labels)`` says whether a label sequence is possible.
+    """
+
+    def __init__(self, X, y, window=(0, 0), pairs=False, may=None):
+        self.labels = sorted(set("".join(y)))
+        self.sequences = [
+            [
+                path
+                for path in product(self.labels, repeat=len(word))
+                if may is None or may(word, path)
+            ]
+            for word in X
+        ]
+        found = [
+            [counts(word, path, window, pairs) for path in paths]
+            for word, paths in zip(X, self.sequences, strict=True)
+        ]
+        self.names = sorted({name for rows in found for row in rows for name in row}, key=repr)
+        place = {name: k for k, name in enumerate(self.names)}
+        self.features = []
+        for rows in found:
+            table = np.zeros((len(rows), len(place)))
+            for row, features in zip(table, rows, strict=True):
+                for name, count in features.items():
+                    row[place[name]] = count
+            self.features.append(table)
+        self.true = [
+            paths.index(tuple(labels)) for paths, labels in zip(self.sequences, y, strict=True)
+        ]
+        self.losses = [
+            np.array([sum(a != b for a, b in zip(path, labels, strict=True)) for path in paths])
+            for paths, labels in zip(self.sequences, y, strict=True)
+        ]
+
+    def scores(self, weights):
+        """Scores of all label sequences of each word; weights by name, 0 where there is none."""
+        vector = np.array([weights.get(name, 0.0) for name in self.names])
+        return [table @ vector for table in self.features]
+
+
+def counts(word, labels, window=(0, 0), pairs=False):
+    """The features of a word with its labels."""
+    found = {}
+
+    def add(name, value=1.0):
+        found[name] = found.get(name, 0.0) + value
+
+    left, right = window
+    for t, label in enumerate(labels):
+        previous = labels[t - 1] if t else None
+        add((previous, label))
+        for offset in range(-left, right + 1):
+            s = t + offset
+            symbol = word[s] if 0 <= s < len(word) else "outside"
+            add((offset, symbol, label))
+            if pairs and t:
+                add((offset, symbol, previous, label))
+    return found
+
+
+def named_weights(model):
+    """The weights of a fitted model by the names of `Enumerated`."""
+    labels = model.classes_.tolist()
+    weights = {}
+    for name, row, pairs in zip(
+        model.get_attribute_names(), model.state_weights_, model.transition_feature_weights_,
+        strict=True,
+    ):  # fmt: skip
+        place = parsed(name)
+        for v, label in enumerate(labels):
+            weights[(*place, label)] = row[v]
+            for u in range(len(pairs)):
+                weights[(*place, labels[u], label)] = pairs[u, v]
+    for v, label in enumerate(labels):
+        weights[(None, label)] = model.start_weights_[v]
+        for u, previous in enumerate(labels):
+            weights[(previous, label)] = model.transition_weights_[u, v]
+    return weights
+
+
+def parsed(name):
+    """Offset and symbol of an attribute."""
+    at = name.partition("[")[2].partition("]")[0]
+    offset = int(at) if at else 0
+    return offset, "outside" if name.startswith("outside") else name.partition(" is ")[2].strip("'")

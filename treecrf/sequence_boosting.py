@@ -1,0 +1,467 @@
+"""Boosting of label sequences, one feature a round."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf import integrity
+from treecrf.exponential_loss import ExponentialLoss, Occurrences, SequenceLosses
+from treecrf.feature_bounds import Choice, Chooser, SequenceBound, UnionBound
+from treecrf.linear_base import LinearSequenceClassifier, TrainingData
+from treecrf.linear_weights import Weights
+from treecrf.progress import Progress
+
+# Sums that are changed piece by piece keep the errors of the loss as it was. They are made anew
+# when it has fallen by this much, and after so many rounds.
+MOST_FALL = 10.0
+MOST_ROUNDS = 200
+
+# Below this logarithm of the loss nothing but rounding errors is left.
+LOWEST_LOSS = -20.0
+
+# How exactly a line search finds its step.
+STEP_TOLERANCE = 1e-2
+
+
+class ChosenFeature(NamedTuple):
+    """A feature of `SequenceBoostingClassifier`, and the step of its weight in a round."""
+
+    attribute: str | None
+    previous: str | int | bool | None
+    label: str | int | bool
+    step: float
+
+
+class SequenceBoostingClassifier(LinearSequenceClassifier):
+    r"""Boosting of label sequences.
+
+    Scores are those of `LinearCRF`, and each round changes a single weight. What is minimized is an
+    exponential loss: the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. A bound
+    on it tells of all features at once how far a step of the weight will lower it, and the feature
+    with the smallest bound is taken. The model is as sparse as rounds are few, and can be read in
+    the order in which it came about (`get_chosen_features`).
+
+    Parameters
+    ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input: see `LinearCRF`.
+    transition_features : bool, default=False
+        Whether each attribute makes features with the pairs of previous label and label too, beside
+        those with the labels.
+    max_iter : int, default=1000
+        Most rounds.
+    bound : {"union", "sequence"}, default="union"
+        How steps are bounded. ``"union"``: by how much more often a feature can occur in any wrong
+        label sequence than in the true one, and how much less, of all training sequences; this has
+        a formula. ``"sequence"``: by the same of each training sequence apart, with a line search
+        for every feature. Rounds are several times as long, and fewer are needed; memory grows with
+        the number of different attributes in each sequence.
+    line_search : bool, default=False
+        Whether the step is the one that lowers the loss most, in place of the bound. The feature is
+        chosen by the bound all the same.
+    max_step : float, default=1.0
+        Largest step of a weight in a round. Where a feature occurs with true labels alone, the best
+        step has no end.
+    piece_length : int or None, default=None
+        In training, sequences are cut in pieces of about the same length, no longer than this; the
+        label before a piece is taken for known. Windows see beyond the cuts. None leaves them
+        whole.
+    tol : float, default=1e-7
+        Training ends when no bound promises to lower the loss by more than this share of it.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of held-out sequences has not risen for
+        ``n_iter_no_change`` rounds. The model keeps the weights of the best round.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=100
+        Patience of early stopping.
+    min_count : int, default=1
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
+    missing : {"indicator", "impute"}, default="indicator"
+        What happens where a value is missing: see `LinearCRF`.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: see `LinearCRF`.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, or the label of the least expected cost at each position.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A sequence weighs as the mean of its labels.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of held-out sequences; nothing else is random.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of rounds.
+    features_ : int array (n_iter_,)
+        What was chosen in each round, as a number among all features. `get_chosen_features` tells
+        what they are.
+    steps_ : float array (n_iter_,)
+        By how much the weights were changed.
+    bounds_ : float array (n_iter_,)
+        The bounds by which they were chosen: at most the ratio of the loss after a round to that
+        before it.
+    loss_ : float array (n_iter_ + 1,)
+        Logarithm of the loss before the first and after each round.
+    train_score_ : float array (n_iter_ + 1,)
+        Mean log-likelihood of a training position before the first and after each round.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
+        The weights, as in `LinearCRF`.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    LinearCRF : The same model, all weights of which are fitted together to the likelihood.
+    TreeCRF : Boosts by trees, which make features of attributes.
+
+    Notes
+    -----
+    Let :math:`u_{ik}(Y)` be by how much the feature k, summed over the positions, is larger with
+    the labels Y than with the true ones. The loss after a step :math:`\Delta` of its weight is the
+    mean of :math:`\exp(\Delta \, u_{ik}(Y))` over all wrong label sequences, weighted by their
+    parts in the loss before. The exponential is convex, so it lies below the straight line between
+    its values at the smallest and the largest :math:`u_{ik}`, and the mean below the line at the
+    mean of :math:`u_{ik}`. These means follow for all features from one forward-backward pass. Only
+    sequences with the chosen feature need another one.
+
+    Intervals are those over all label sequences, the true one with :math:`u = 0` among them. That
+    widens them only for a feature whose attribute a sequence has everywhere. With attributes of
+    both signs, and pairs of labels, they may be wider than necessary.
+
+    Everything is kept as logarithms: :math:`1 / P` of a sequence of 1000 positions is beyond any
+    floating-point number. It also means that such a sequence is all that counts, until it is nearly
+    right; and that steps are tiny, as the bound has to hold for hundreds of changed labels at once.
+    Where lengths differ, or are large, set ``piece_length``: the authors of the method cut their
+    sentences as well. 3 to 10 are sensible.
+
+    References
+    ----------
+    .. [1] Y. Altun, T. Hofmann, M. Johnson, "Discriminative learning for label sequences via
+       boosting", NIPS 2002. The bounds are their equations 17 and 20.
+    .. [2] R. E. Schapire, Y. Singer, "Improved boosting algorithms using confidence-rated
+       predictions", Machine Learning 37, 1999.
+
+    Examples
+    --------
+    >>> from treecrf import SequenceBoostingClassifier
+    >>> boosting = SequenceBoostingClassifier(max_iter=20).fit(["abab", "ba"], ["xyxy", "yx"])
+    >>> boosting.predict(["aab"])[0].tolist()
+    ['x', 'x', 'y']
+    >>> for feature in boosting.get_chosen_features()[:2]:
+    ...     print(feature.attribute, feature.label, round(feature.step, 2))
+    symbol is 'a' x 1.0
+    symbol is 'b' x -1.0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LinearSequenceClassifier._parameter_constraints,
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "bound": [StrOptions({"union", "sequence"})],
+        "line_search": ["boolean"],
+        "max_step": [Interval(numbers.Real, 0, None, closed="neither")],
+        "piece_length": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    }
+    _results: ClassVar[tuple[str, ...]] = (
+        "n_iter_", "features_", "steps_", "bounds_", "loss_", "train_score_", "validation_score_",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        window=0,
+        attributes=None,
+        transition_features=False,
+        max_iter=1000,
+        bound="union",
+        line_search=False,
+        max_step=1.0,
+        piece_length=None,
+        tol=1e-7,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=100,
+        min_count=1,
+        missing="indicator",
+        categorical_features="from_dtype",
+        decoding="marginal",
+        cost_matrix=None,
+        transitions=None,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.window = window
+        self.attributes = attributes
+        self.transition_features = transition_features
+        self.max_iter = max_iter
+        self.bound = bound
+        self.line_search = line_search
+        self.max_step = max_step
+        self.piece_length = piece_length
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.min_count = min_count
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        rounds = Rounds(training, start, self._bound(), self.max_step, self.piece_length)
+        watched = None if held_out is None else SequenceLosses(held_out, start)
+        record = Record(rounds.loss, watched)
+        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            for choice in rounds.run(self.max_iter, self.tol, self.line_search):
+                record.add(choice)
+                progress.update(len(record.choices), record.latest())
+                if self.early_stopping and record.has_stopped(self.n_iter_no_change):
+                    break
+        n_kept = record.best() if self.early_stopping else len(record.choices)
+        for choice in record.choices[:n_kept]:
+            start.vector[choice.feature] += choice.step
+        return start, record.results(n_kept)
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
+        """Take over the state of a saved model, if its parts fit together."""
+        super()._restore(values, arrays)
+        n = self.n_iter_
+        integrity.check_counts(n)
+        integrity.check_history(n, self.train_score_, self.validation_score_)
+        integrity.check_series(self.features_, n, "i")
+        integrity.check_places(self.features_, self._weights.layout.size, "features")
+        for array, length in ((self.steps_, n), (self.bounds_, n), (self.loss_, n + 1)):
+            integrity.check_series(array, length)
+        return self
+
+    def _bound(self) -> type[Chooser]:
+        return UnionBound if self.bound == "union" else SequenceBound
+
+    def get_chosen_features(self) -> list[ChosenFeature]:
+        """The features in the order in which they were chosen.
+
+        Returns
+        -------
+        list of ChosenFeature
+            Named tuples ``(attribute, previous, label, step)``. The attribute's name is one of
+            `get_attribute_names`, None for a feature of labels alone. ``previous`` is the previous
+            label, None for features that do not ask for it; with neither, it is a feature of the
+            labels at first positions.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from treecrf import SequenceBoostingClassifier
+        >>> X, y = ["ab", "ba", "aa"], ["xy", "yx", "xx"]
+        >>> boosting = SequenceBoostingClassifier(max_iter=1).fit(X, y)
+        >>> boosting.get_chosen_features()
+        [ChosenFeature(attribute="symbol is 'a'", previous=None, label='x', step=1.0)]
+        """
+        names = self.get_attribute_names()
+        return [
+            self._described(feature, step, names)
+            for feature, step in zip(self.features_.tolist(), self.steps_.tolist(), strict=True)
+        ]
+
+    def _described(self, feature: int, step: float, names: np.ndarray) -> ChosenFeature:
+        layout, labels = self._weights.layout, [*self.classes_.tolist(), None]
+        n, of_pair = layout.n_labels, feature - layout.n_of_attributes
+        if of_pair >= 0:
+            return ChosenFeature(None, labels[of_pair // n], labels[of_pair % n], step)
+        cell, column = divmod(feature, layout.width)
+        attribute, place = divmod(cell, layout.n_offsets)
+        offset = self._attributes.window[1] - place
+        name = cell - place + layout.n_offsets - 1 - place
+        if layout.n_offsets > 1 and attribute == layout.n_attributes - 1 and offset > 0:
+            name -= 1  # the position itself is never outside
+        previous = None if column < n else labels[column // n - 1]
+        return ChosenFeature(names[name], previous, labels[column % n], step)
+
+
+class Rounds:
+    """The rounds of boosting.
+
+    Parameters
+    ----------
+    data : TrainingData
+    start : Weights
+        Weights to begin with.
+    bound : type of Chooser
+    max_step : float
+    piece_length : int or None
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        start: Weights,
+        bound: type[Chooser],
+        max_step: float,
+        piece_length: int | None,
+    ):
+        self.loss = ExponentialLoss(data, start, piece_length)
+        self.chooser = bound(self.loss, max_step)
+        self._max_step = max_step
+        self._n_since = 0
+        self._start_anew()
+
+    def run(self, max_iter: int, tol: float, line_search: bool) -> Iterator[Choice]:
+        """Take one feature a round, while a bound promises more than ``tol``."""
+        for _ in range(max_iter):
+            choice = self.chooser.choose()
+            if not 1 - choice.bound > tol or self.loss.log_value < LOWEST_LOSS:
+                return
+            where = self.loss.occurrences(choice.feature)
+            if line_search:
+                choice = choice._replace(step=self._search(choice, where))
+            self.loss.add(choice.feature, choice.step, where)
+            self._follow(where.pieces)
+            yield choice
+
+    def _follow(self, chosen: np.ndarray) -> None:
+        """Take account of changed scores."""
+        self.loss.infer(chosen)
+        self.chooser.follow(chosen)
+        self._n_since += 1
+        fall = self.loss.level - self.loss.log_value
+        if fall > MOST_FALL or self._n_since >= MOST_ROUNDS:
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        self.loss.forget()
+        self.chooser.forget()
+        self.loss.infer(self.loss.all_pieces)
+        self.chooser.follow(self.loss.all_pieces)
+        self._n_since = 0
+
+    def _search(self, choice: Choice, where: Occurrences) -> float:
+        """The step that lessens the loss most, if it is better than the choice's."""
+        loss = self.loss
+        kept = loss.losses.copy()
+        latest = 0.0
+
+        def value(step: float) -> float:
+            nonlocal latest
+            loss.add(choice.feature, step - latest, where)
+            latest = step
+            loss.update(where.pieces)
+            return loss.log_value
+
+        found = minimize_scalar(
+            value, bounds=(-self._max_step, self._max_step), method="bounded",
+            options={"xatol": STEP_TOLERANCE * self._max_step},
+        )  # fmt: skip
+        step = float(found.x) if found.fun < value(choice.step) else choice.step
+        loss.add(choice.feature, -latest, where)
+        loss.losses[:] = kept
+        return step
+
+
+@dataclass
+class Record:
+    """What the rounds have brought.
+
+    Parameters
+    ----------
+    loss : ExponentialLoss
+    watched : SequenceLosses or None
+        Held-out sequences.
+    """
+
+    loss: ExponentialLoss
+    watched: SequenceLosses | None
+    choices: list[Choice] = field(default_factory=list)
+    log_losses: list[float] = field(default_factory=list)
+    train: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+
+    def __post_init__(self):
+        self._note()
+
+    def add(self, choice: Choice) -> None:
+        """Take down a round."""
+        self.choices.append(choice)
+        if self.watched is not None:
+            where = self.watched.occurrences(choice.feature)
+            self.watched.add(choice.feature, choice.step, where)
+            self.watched.update(where.pieces)
+        self._note()
+
+    def _note(self) -> None:
+        self.log_losses.append(self.loss.log_value)
+        self.train.append(self.loss.mean_log_likelihood)
+        if self.watched is not None:
+            self.validation.append(self.watched.mean_log_likelihood)
+
+    def best(self) -> int:
+        """The number of rounds after which the held-out sequences are most probable."""
+        return int(np.argmax(self.validation))
+
+    def has_stopped(self, patience: int) -> bool:
+        """Whether they have not become more probable for long enough."""
+        return len(self.choices) - self.best() >= patience
+
+    def latest(self) -> dict[str, float]:
+        """The latest scores by name."""
+        values = {"log loss": self.log_losses[-1], "log-likelihood": self.train[-1]}
+        return values | ({"validation": self.validation[-1]} if self.validation else {})
+
+    def results(self, n: int) -> dict:
+        """Fitted attributes, those of the first n rounds."""
+        choices = self.choices[:n]
+        return {
+            "n_iter_": n,
+            "features_": np.array([choice.feature for choice in choices], dtype=np.int64),
+            "steps_": np.array([choice.step for choice in choices], dtype=np.float64),
+            "bounds_": np.array([choice.bound for choice in choices], dtype=np.float64),
+            "loss_": np.array(self.log_losses[: n + 1]),
+            "train_score_": np.array(self.train[: n + 1]),
+            "validation_score_": np.array(self.validation[: n + 1]),
+        }
