@@ -1,0 +1,142 @@
+"""Spanish named entities with three sets of features, as in Altun, Hofmann and Johnson (2002).
+
+The features of set S1 are the word and the label before; S2 adds the spelling of the word, S3 the
+words on both sides and their spelling. All learners have the same features, as dicts. The strength
+of regularization, or the number of rounds, is the one with the fewest errors on the validation
+sentences (``esp.testa``); the models are tested on ``esp.testb``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+
+from measure import markdown
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from treecrf import (
+    LinearCRF,
+    SequenceBoostingClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
+    TreeCRF,
+)
+from treecrf.datasets import fetch_conll2002
+from treecrf.metrics import span_f1_score, token_accuracy_score
+
+# Features that fewer training positions have are left out.
+FEWEST = 2
+# Of affixes.
+SIZES = (2, 3, 4)
+L2 = (0.03, 0.3)
+OBJECTIVES = ("log", "exponential", "hamming_log", "hamming_exponential")
+SETS = ("S1", "S2", "S3")
+HEADER = ("features", "learner", "setting", "errors %", "F1 %", "fit s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--learners", nargs="+", choices=list(learners()), default=list(learners()))
+    parser.add_argument("--share", type=float, default=1.0, help="of the training sentences")
+    parser.add_argument("--jobs", type=int, default=2, help="threads")
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.sets:
+        parts = data(name, arguments.share)
+        for learner in arguments.learners:
+            rows.append([name, learner, *row(learner, name, parts, arguments.jobs)])
+            print(*rows[-1], flush=True)
+    print(markdown(HEADER, rows))
+
+
+def learners() -> dict[str, list]:
+    """Learners with the settings that validation chooses among."""
+    linear = {"min_count": FEWEST, "max_iter": 200, "tol": 1e-4}
+    cut = {"piece_length": 5, "line_search": True, "max_step": 3.0}
+    grown = {"second_order": True, "learning_rate": 0.5, "max_leaf_nodes": 64}
+    ended = {"early_stopping": True, "max_iter": 200, "decoding": "viterbi", "random_state": 0}
+    return {
+        **{
+            objective: [LinearCRF(objective=objective, l2_regularization=c, **linear) for c in L2]
+            for objective in OBJECTIVES
+        },
+        "boosting": [SequenceBoostingClassifier(max_iter=3000, min_count=FEWEST, **cut)],
+        "perceptron": [StructuredPerceptron(max_iter=10, min_count=FEWEST, random_state=0)],
+        "margin": [
+            StructuredSVM(C=c, max_iter=30, min_count=FEWEST, random_state=0) for c in (0.1, 0.3)
+        ],
+        "TREECRF": [TreeCRF(l2_regularization=10.0, **grown, **ended)],
+    }
+
+
+def row(learner: str, name: str, parts: dict[str, tuple], n_jobs: int) -> Iterator[str]:
+    """The setting with the fewest errors on the validation sentences, and how it does."""
+    tried = [trained(model, name, parts, n_jobs) for model in learners()[learner]]
+    _, model, seconds = max(tried, key=lambda one: one[0])
+    X, y = parts["test"]
+    predicted = model.predict(X)
+    yield ", ".join(f"{name}={value}" for name, value in setting(model).items())
+    yield f"{100 * (1 - token_accuracy_score(y, predicted)):.2f}"
+    yield f"{100 * span_f1_score(y, predicted):.2f}"
+    yield f"{seconds:.0f}"
+
+
+def trained(model, name: str, parts: dict[str, tuple], n_jobs: int) -> tuple:
+    """Accuracy on the validation sentences, the model, and CPU seconds of its training."""
+    window = 1 if name == "S3" else 0
+    model = clone(model).set_params(window=window, n_jobs=n_jobs)
+    held_out = parts["validation"] if getattr(model, "early_stopping", False) else ()
+    start = time.process_time()
+    with warnings.catch_warnings():  # `max_iter` is meant
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*parts["train"], *held_out)
+    seconds = time.process_time() - start
+    X, y = parts["validation"]
+    return token_accuracy_score(y, model.predict(X)), model, seconds
+
+
+def setting(model) -> dict:
+    """What validation has chosen."""
+    chosen = {"l2_regularization", "C"} & set(model.get_params())
+    return {name: getattr(model, name) for name in chosen} or {"max_iter": model.max_iter}
+
+
+def data(name: str, share: float) -> dict[str, tuple]:
+    """Sentences as lists of dicts with the features of a set."""
+    parts = {}
+    for subset in ("train", "validation", "test"):
+        X, y = fetch_conll2002(subset=subset, return_X_y=True)
+        n = round(share * len(X)) if subset == "train" else len(X)
+        parts[subset] = [[features(token["word"], name) for token in x] for x in X[:n]], y[:n]
+    return parts
+
+
+def features(word: str, name: str) -> dict[str, str]:
+    """The features of one word: itself, and in S2 and S3 how it is written."""
+    if name == "S1":
+        return {"word": word}
+    affixes = {f"first {n}": word[:n] for n in SIZES} | {f"last {n}": word[-n:] for n in SIZES}
+    return {"word": word, "small": word.lower()} | affixes | spelling(word)
+
+
+def spelling(word: str) -> dict[str, bool]:
+    """Yes or no questions about the letters of a word."""
+    return {
+        "capitalized": word[:1].isupper(),
+        "all capitals": word.isupper(),
+        "inner capital": any(letter.isupper() for letter in word[1:]) and not word.isupper(),
+        "digits alone": word.isdigit(),
+        "with digit": any(letter.isdigit() for letter in word),
+        "no letter": not any(letter.isalnum() for letter in word),
+        "with hyphen": "-" in word,
+        "with period": "." in word[:-1],
+        "one letter": len(word) == 1,
+    }
+
+
+if __name__ == "__main__":
+    main()
