@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,67 +21,33 @@ from treecrf.boosting import (
     Validation,
     boost,
 )
-from treecrf.classifier import SequenceClassifier
-from treecrf.constraints import Constraints, as_allowed, as_transitions, check_allowed
+from treecrf.constraints import Constraints, as_allowed, as_transitions
 from treecrf.contexts import check_order
-from treecrf.costs import cost_table
 from treecrf.cuts import Cut
 from treecrf.encoding import METHODS, Encoder
 from treecrf.forest import Forest
-from treecrf.labels import Given, encode_labels, find_classes
-from treecrf.lattice import Lattice, split
+from treecrf.labeled import Labeled, hold_out, read_validation
+from treecrf.labels import Given, find_classes
+from treecrf.lattice import Lattice, require_memory, split
+from treecrf.learner import SequenceLearner
 from treecrf.progress import Progress
-from treecrf.sequences import Sequences, Trained, joined, reversed_places
+from treecrf.sequences import Sequences, Trained
 from treecrf.threads import Threads
 from treecrf.weights import label_weights
 
 # Codes of a window are counted for every position.
-LARGEST_WINDOW = 10_000
-
 # Second-order leaves can be far off where there is little curvature.
 MOST_NEWTON_STEP = 4.0
 
 
-@dataclass(frozen=True)
-class Labeled:
-    """Sequences, the codes of their labels one after another, and masks of possible labels."""
-
-    sequences: Sequences
-    codes: np.ndarray
-    allowed: np.ndarray | None = None
-
-    def take(self, chosen: np.ndarray) -> Labeled:
-        """Some of the sequences."""
-        pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
-        places = np.concatenate([pieces[i] for i in chosen])
-        allowed = None if self.allowed is None else self.allowed[places]
-        return Labeled(self.sequences.take(chosen), self.codes[places], allowed)
-
-    def joined(self, other: Labeled) -> Labeled:
-        """These sequences and others, which are free where nothing is said of them."""
-        allowed, more = self.allowed, other.allowed
-        if allowed is not None:
-            more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
-            allowed = np.concatenate([allowed, more])
-        codes = np.concatenate([self.codes, other.codes])
-        return Labeled(joined(self.sequences, other.sequences), codes, allowed)
-
-    def reversed(self) -> Labeled:
-        """The same, each sequence from its end to its start."""
-        places = reversed_places(self.sequences.offsets)
-        allowed = None if self.allowed is None else self.allowed[places]
-        return Labeled(self.sequences.reversed(), self.codes[places], allowed)
-
-
-class BoostedSequenceClassifier(SequenceClassifier):
+class BoostedSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are sums of regression trees.
 
     A subclass says what is maximized (`_objective`).
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **SequenceClassifier._parameter_constraints,
-        "window": [numbers.Integral, tuple, list],
+        **SequenceLearner._parameter_constraints,
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -94,14 +59,7 @@ class BoostedSequenceClassifier(SequenceClassifier):
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "random_state": ["random_state"],
     }
 
     # What to do where the contexts are too many.
@@ -115,76 +73,6 @@ class BoostedSequenceClassifier(SequenceClassifier):
 
     # Training
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        allowed: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-        lengths_val: Any = None,
-        groups_val: Any = None,
-    ) -> BoostedSequenceClassifier:
-        """Train on label sequences.
-
-        Parameters
-        ----------
-        X : list of sequences, or one long table of all
-            A sequence is a 2-D array (n_positions, n_features) of booleans, integers, floats or
-            strings, a scipy sparse matrix of that shape, a data frame, a list of dicts, a string,
-            or a 1-D array or list of symbols (strings or integers). All sequences have the same
-            form. NaN, None and masked values are missing.
-        y : list of array-likes of shape (n_positions,), or one of all positions
-            The labels of each sequence: strings (a string counts as its characters), integers or
-            booleans.
-        X_val, y_val : optional
-            Held-out sequences and labels, whose likelihood, or what else is maximized, is followed
-            in ``validation_score_``.
-            With ``early_stopping`` they take the place of a share of the training data.
-        allowed : list of bool arrays (n_positions, n_classes) or None, optional
-            Which labels are possible at each training position, columns in the order of the sorted
-            labels; None for a sequence that is free. For a long table one array of all positions.
-        lengths : array-like of shape (n_sequences,), optional
-            X is one long table of all sequences, and y one array: the number of positions of each
-            sequence.
-        groups : array-like of shape (n_positions,) or str, optional
-            X is one long table of all sequences, and y one array: what sequence each position
-            belongs to, or the column of a data frame that says so, which is no feature then. The
-            positions of a group follow each other.
-        lengths_val, groups_val : optional
-            The same for ``X_val`` and ``y_val``.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator. A fit that fails or is interrupted leaves it as it was.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter, a sequence or a label sequence is not as described; the message says
-            which and where.
-        MemoryError
-            If the scores of all labels after all contexts cannot be held in memory.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
-        >>> crf.n_iter_
-        5
-        """
-        self._validate_params()
-        training = Given(X, y, Cut(lengths, groups))
-        fitted = self._train(training, Given(X_val, y_val, Cut(lengths_val, groups_val)), allowed)
-        # What an earlier fit has left must not pass for results of this one.
-        left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
-        self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
-        return self
-
     def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
@@ -195,9 +83,10 @@ class BoostedSequenceClassifier(SequenceClassifier):
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
         training = self._labeled(sequences, labels, classes, masks)
-        held_out = self._given_validation(validation, trained_on, sequences, classes)
+        like = trained_on or sequences.like
+        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
         if held_out is None and self.early_stopping:
-            training, held_out = self._hold_out(training, seed)
+            training, held_out = hold_out(training, self.validation_fraction, seed)
         self._check_size(len(classes), self.order, training.sequences.n_positions)
         if earlier:
             encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
@@ -207,28 +96,6 @@ class BoostedSequenceClassifier(SequenceClassifier):
             forest = Forest(len(classes), self.order)
         encoder, history = self._boost(encoder, forest, classes, training, held_out, seed)
         return self._summary(encoder, forest, classes, history, earlier, seed)
-
-    def _labeled(
-        self,
-        sequences: Sequences,
-        labels: list[np.ndarray],
-        classes: np.ndarray,
-        masks: np.ndarray | None = None,
-    ) -> Labeled:
-        """Training data in the direction of the chain, if parameters and labels go together."""
-        offsets, codes = sequences.offsets, encode_labels(labels, classes)
-        cost_table(self.cost_matrix, classes)
-        transitions = as_transitions(self.transitions, classes, self.order)
-        if transitions is not None:
-            transitions.check(codes, offsets, classes)
-        if masks is not None:
-            check_allowed(masks, codes, classes, offsets)
-        labeled = Labeled(sequences, codes, masks)
-        return labeled.reversed() if self._is_backward() else labeled
-
-    def _is_backward(self) -> bool:
-        """Whether training begins at the end of the sequences."""
-        return False
 
     def _fitted_before(self) -> dict:
         """State that a warm start goes on from; empty for a fresh start."""
@@ -253,37 +120,6 @@ class BoostedSequenceClassifier(SequenceClassifier):
                 "of the model"
             )
         return self.__dict__
-
-    def _given_validation(
-        self, given: Given, trained_on: Trained | None, sequences: Sequences, classes: np.ndarray
-    ) -> Labeled | None:
-        """The validation data that a user gives, if any; they must be like those of training."""
-        if (given.X is None) != (given.y is None):
-            there, missing = ("y_val", "X_val") if given.X is None else ("X_val", "y_val")
-            raise ValueError(f"{there} is given without {missing}")
-        if given.X is None:
-            return None
-        try:
-            return self._labeled(*given.read(trained_on or sequences.like), classes)
-        except (ValueError, TypeError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"validation data: {error}") from error
-
-    def _hold_out(self, data: Labeled, seed: int) -> tuple[Labeled, Labeled]:
-        """Split the training data in two, of which the second part is for validation."""
-        n = data.sequences.n_sequences
-        n_held_out = max(1, round(self.validation_fraction * n))
-        if n_held_out >= n:
-            raise ValueError(
-                f"early stopping holds out {n_held_out} of {n} sequences and leaves none to train "
-                "on; give X_val and y_val or more sequences"
-            )
-        shuffled = np.random.default_rng([seed, 0]).permutation(n)
-        held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-        training = data.take(kept)
-        # What only the others hold has not been seen in training.
-        sequences = training.sequences.with_used_categories()
-        return replace(training, sequences=sequences), data.take(held_out)
 
     def _boost(
         self,
@@ -398,18 +234,6 @@ class BoostedSequenceClassifier(SequenceClassifier):
             return np.zeros(0)
         scores = earlier["validation_score_"][:-1]
         return scores if len(scores) else np.full(len(train_before), np.nan)
-
-    def _window(self) -> tuple[int, int]:
-        window = self.window
-        sides = (window, window) if isinstance(window, numbers.Integral) else tuple(window)
-        if len(sides) != 2 or not all(
-            isinstance(w, numbers.Integral) and 0 <= w <= LARGEST_WINDOW for w in sides
-        ):
-            raise ValueError(
-                f"window={self.window!r}; expected an integer or a pair (left, right) of integers "
-                f"from 0 to {LARGEST_WINDOW}"
-            )
-        return int(sides[0]), int(sides[1])
 
     def _booster_class(self) -> type[Booster]:
         return Booster
@@ -561,21 +385,3 @@ def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int
         progress.update(n_iter, values)
 
     return report
-
-
-def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
-    """Ask the system for the memory of scores, and residuals like them, before any work on them.
-
-    Raises
-    ------
-    MemoryError
-        If it refuses.
-    """
-    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
-    try:
-        np.empty(n_bytes, dtype=np.uint8)
-    except MemoryError:
-        raise MemoryError(
-            f"order={order} with {n_labels} labels and {n_positions} positions needs "
-            f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
-        ) from None

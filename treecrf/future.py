@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from treecrf import future_state
 from treecrf.alternation import Alternation, Phase, Start
 from treecrf.bags import DIRECTIONS
-from treecrf.base import Labeled, report_to
+from treecrf.base import report_to
 from treecrf.boosting import Booster, History, Validation
 from treecrf.cuts import Cut
 from treecrf.discovery import Search, shown
@@ -23,6 +23,7 @@ from treecrf.finder import Plan
 from treecrf.forest import Forest
 from treecrf.future_encoding import FutureEncoder
 from treecrf.future_features import FutureFeature, readable
+from treecrf.labeled import Labeled
 from treecrf.lattice import split
 from treecrf.memm import LocalClassifier
 from treecrf.progress import Progress

@@ -118,3 +118,21 @@ class Lattice:
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Sums over the chains of each sequence."""
         return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+
+
+def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
+    """Ask the system for the memory of scores, and residuals like them, before any work on them.
+
+    Raises
+    ------
+    MemoryError
+        If it refuses.
+    """
+    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
+    try:
+        np.empty(n_bytes, dtype=np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"order={order} with {n_labels} labels and {n_positions} positions needs "
+            f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
+        ) from None

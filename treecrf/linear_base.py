@@ -15,16 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf import integrity
 from treecrf.attributes import SOURCES, Attributes, WindowAttributes
-from treecrf.base import LARGEST_WINDOW, Labeled, require_memory
-from treecrf.classifier import SequenceClassifier
-from treecrf.constraints import Constraints, as_allowed, as_transitions, check_allowed
+from treecrf.constraints import Constraints, as_allowed, as_transitions
 from treecrf.contexts import check_order
-from treecrf.costs import cost_table
-from treecrf.cuts import Cut
 from treecrf.filling import FILLED
-from treecrf.held_out import hold_out, read_validation
-from treecrf.labels import Given, encode_labels, find_classes
-from treecrf.lattice import Lattice
+from treecrf.labeled import Labeled, hold_out, read_validation
+from treecrf.labels import Given, find_classes
+from treecrf.lattice import Lattice, require_memory
+from treecrf.learner import SequenceLearner
 from treecrf.linear_lattice import StateLattice
 from treecrf.linear_scores import LinearScores
 from treecrf.linear_table import Table
@@ -77,7 +74,7 @@ class TrainingData:
         return self.codes[self.offsets[i] : self.offsets[i + 1]]
 
 
-class LinearSequenceClassifier(SequenceClassifier):
+class LinearSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are weighted sums of attributes.
 
     The score of label v at a position after label u is the sum over the attributes in the window,
@@ -89,19 +86,11 @@ class LinearSequenceClassifier(SequenceClassifier):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **{n: c for n, c in SequenceClassifier._parameter_constraints.items() if n != "order"},
-        "window": [numbers.Integral, tuple, list],
+        **{n: c for n, c in SequenceLearner._parameter_constraints.items() if n != "order"},
         "attributes": [HasMethods(["fit"]), None],
         "transition_features": ["boolean"],
         "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing": [StrOptions(set(FILLED))],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(numbers.Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
     }
 
     # Every label depends on the one before it.
@@ -151,75 +140,6 @@ class LinearSequenceClassifier(SequenceClassifier):
 
     # Training
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        allowed: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-        lengths_val: Any = None,
-        groups_val: Any = None,
-    ) -> LinearSequenceClassifier:
-        """Train on label sequences.
-
-        Parameters
-        ----------
-        X : list of sequences, or one long table of all
-            A sequence is a 2-D array (n_positions, n_features) of booleans, integers, floats or
-            strings, a scipy sparse matrix of that shape, a data frame, a list of dicts, a string,
-            or a 1-D array or list of symbols (strings or integers). All sequences have the same
-            form. NaN, None and masked values are missing.
-        y : list of array-likes of shape (n_positions,), or one of all positions
-            The labels of each sequence: strings (a string counts as its characters), integers or
-            booleans.
-        X_val, y_val : optional
-            Held-out sequences and labels, which are followed in ``validation_score_``. With
-            ``early_stopping`` they take the place of a share of the training data.
-        allowed : list of bool arrays (n_positions, n_classes) or None, optional
-            Which labels are possible at each training position, columns in the order of the sorted
-            labels; None for a sequence that is free. For a long table one array of all positions.
-        lengths : array-like of shape (n_sequences,), optional
-            X is one long table of all sequences, and y one array: the number of positions of each
-            sequence.
-        groups : array-like of shape (n_positions,) or str, optional
-            X is one long table of all sequences, and y one array: what sequence each position
-            belongs to, or the column of a data frame that says so, which is no feature then. The
-            positions of a group follow each other.
-        lengths_val, groups_val : optional
-            The same for ``X_val`` and ``y_val``.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator. A fit that fails or is interrupted leaves it as it was.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter, a sequence or a label sequence is not as described; the message says
-            which and where.
-        MemoryError
-            If the scores of all pairs of labels cannot be held in memory.
-
-        Examples
-        --------
-        >>> from treecrf import LinearCRF
-        >>> crf = LinearCRF(l2_regularization=0.1).fit(["abab", "ba"], ["xyxy", "yx"])
-        >>> crf.predict(["aab"])[0].tolist()
-        ['x', 'x', 'y']
-        """
-        self._validate_params()
-        training = Given(X, y, Cut(lengths, groups))
-        fitted = self._train(training, Given(X_val, y_val, Cut(lengths_val, groups_val)), allowed)
-        # What an earlier fit has left must not pass for results of this one.
-        left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
-        self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
-        return self
-
     def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
@@ -231,9 +151,7 @@ class LinearSequenceClassifier(SequenceClassifier):
         masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
         training = self._labeled(sequences, labels, classes, masks)
         like = source.trained_on or sequences.like
-        held_out = read_validation(
-            validation, lambda given: self._labeled(*given.read(like), classes)
-        )
+        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
         if held_out is None and self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         attributes = source if earlier else copy.copy(source).fit(training.sequences)
@@ -288,23 +206,6 @@ class LinearSequenceClassifier(SequenceClassifier):
                 )
         return self.__dict__
 
-    def _labeled(
-        self,
-        sequences: Sequences,
-        labels: list[np.ndarray],
-        classes: np.ndarray,
-        masks: np.ndarray | None = None,
-    ) -> Labeled:
-        """Sequences and codes of their labels, if parameters and labels go together."""
-        offsets, codes = sequences.offsets, encode_labels(labels, classes)
-        cost_table(self.cost_matrix, classes)
-        transitions = as_transitions(self.transitions, classes, self.order)
-        if transitions is not None:
-            transitions.check(codes, offsets, classes)
-        if masks is not None:
-            check_allowed(masks, codes, classes, offsets)
-        return Labeled(sequences, codes, masks)
-
     def _training_data(
         self, attributes: Attributes, data: Labeled, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
@@ -332,18 +233,6 @@ class LinearSequenceClassifier(SequenceClassifier):
         if blocks is not None:
             weights.set_blocks(blocks)
         return weights
-
-    def _window(self) -> tuple[int, int]:
-        window = self.window
-        sides = (window, window) if isinstance(window, numbers.Integral) else tuple(window)
-        if len(sides) != 2 or not all(
-            isinstance(w, numbers.Integral) and 0 <= w <= LARGEST_WINDOW for w in sides
-        ):
-            raise ValueError(
-                f"window={self.window!r}; expected an integer or a pair (left, right) of integers "
-                f"from 0 to {LARGEST_WINDOW}"
-            )
-        return int(sides[0]), int(sides[1])
 
     # Scores
 

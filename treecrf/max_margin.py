@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf import _linear, integrity
-from treecrf.base import require_memory
 from treecrf.constraints import Constraints
 from treecrf.frank_wolfe import KernelProblem, LinearProblem, Schedule, solve
 from treecrf.input_kernels import KERNELS, Inputs, Kernel, Support, gamma_of
-from treecrf.lattice import Lattice
+from treecrf.lattice import Lattice, require_memory
 from treecrf.linear_base import LinearSequenceClassifier, TrainingData
 from treecrf.linear_lattice import StateLattice
 from treecrf.linear_table import Table
