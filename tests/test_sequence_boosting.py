@@ -327,6 +327,13 @@ def test_training_ends_where_nothing_is_left():
     assert no_bound.get_chosen_features() == []
 
 
+def test_without_attributes_transitions_are_left():
+    X, y = ["abc", "cab"], ["xyx", "xyx"]
+    model = SequenceBoostingClassifier(max_iter=50, min_count=3).fit(X, y)
+    assert model.state_weights_.shape == (0, 2)
+    assert model.score(X, y) == 1
+
+
 def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
     X, y = letters
     model = SequenceBoostingClassifier(max_iter=5).fit(X, y)
