@@ -1,8 +1,8 @@
 """Linear learners beside each other: likelihood, mistakes, margin, boosting.
 
-Every learner sees the same windows. Its setting is the one of a few with which a third of the training
-data, held out, is labeled best; then it is trained on all of them. CRFsuite's averaged perceptron has
-the same attributes; its time is that of the training alone.
+Every learner sees the same windows. Its setting is the one of a few with which a third of the
+training data, held out, is labeled best; then it is trained on all of them. CRFsuite's averaged
+perceptron has the same attributes; its time is that of the training alone.
 """
 
 from __future__ import annotations

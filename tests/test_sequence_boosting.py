@@ -11,8 +11,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from treecrf import SequenceBoostingClassifier
+from treecrf.boosting_rounds import Rounds
 from treecrf.progress import Progress
-from treecrf.sequence_boosting import Rounds
 
 WORDS = ["abc", "b", "ca", "bbab", "abc", "aa"]
 TAGS = ["xyx", "y", "zx", "yxxz", "yyx", "xx"]
