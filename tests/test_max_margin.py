@@ -277,6 +277,13 @@ def test_forged_support_is_refused(letters, tmp_path):
 # Everything else
 
 
+def test_without_attributes_transitions_are_left():
+    X, y = ["abc", "cab"], ["xyx", "xyx"]
+    model = StructuredSVM(C=10, min_count=3).fit(X, y)
+    assert model.state_weights_.shape == (0, 2)
+    assert model.score(X, y) == 1
+
+
 def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
     X, y = letters
     model = StructuredSVM(tol=0.1, random_state=0).fit(X, y)

@@ -115,6 +115,13 @@ def test_early_stopping_keeps_the_best_epoch(letters):
     assert StructuredPerceptron().fit(X, y).validation_accuracy_.shape == (0,)
 
 
+def test_without_attributes_transitions_are_left():
+    X, y = ["abc", "cab"], ["xyx", "xyx"]
+    model = StructuredPerceptron(min_count=3).fit(X, y)
+    assert model.state_weights_.shape == (0, 2)
+    assert model.score(X, y) == 1
+
+
 def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
     X, y = letters
     model = StructuredPerceptron(random_state=0).fit(X, y)

@@ -11,8 +11,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from treecrf import SequenceBoostingClassifier
+from treecrf.boosting_rounds import Rounds
 from treecrf.progress import Progress
-from treecrf.sequence_boosting import Rounds
 
 WORDS = ["abc", "b", "ca", "bbab", "abc", "aa"]
 TAGS = ["xyx", "y", "zx", "yxxz", "yyx", "xx"]
@@ -325,6 +325,13 @@ def test_training_ends_where_nothing_is_left():
     no_bound = SequenceBoostingClassifier(tol=0.9).fit(["ab", "ba"], ["xy", "yx"])
     assert no_bound.n_iter_ == 0
     assert no_bound.get_chosen_features() == []
+
+
+def test_without_attributes_transitions_are_left():
+    X, y = ["abc", "cab"], ["xyx", "xyx"]
+    model = SequenceBoostingClassifier(max_iter=50, min_count=3).fit(X, y)
+    assert model.state_weights_.shape == (0, 2)
+    assert model.score(X, y) == 1
 
 
 def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):

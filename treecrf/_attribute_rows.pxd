@@ -15,3 +15,8 @@ cdef class AttributeRows:
                       double factor, double *weights) noexcept nogil
     cdef void move(self, Py_ssize_t first, Py_ssize_t last, double factor, double *source,
                    double *target) noexcept nogil
+
+
+cdef inline double *weights_at(double[:, :, ::1] weights) noexcept nogil:
+    """Where weights begin, if there are any."""
+    return &weights[0, 0, 0] if weights.shape[0] else NULL

@@ -11,7 +11,7 @@ the deltas, so that attributes and kernels of inputs differ only in how scores c
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from treecrf._attribute_rows cimport AttributeRows
+from treecrf._attribute_rows cimport AttributeRows, weights_at
 from treecrf._labeled_chains cimport LabeledChains, Scratch
 
 import numpy as np
@@ -216,18 +216,18 @@ cdef class LinearBlocks(Blocks):
 
     cdef void score(self, Py_ssize_t i, double *rows) noexcept nogil:
         self.table.score(self.first_rows[i], self.first_rows[i] + self.chains.length(i),
-                         &self.weights[0, 0, 0], rows)
+                         weights_at(self.weights), rows)
 
     cdef double square(self, Py_ssize_t i, const double *direction) noexcept nogil:
         cdef Py_ssize_t first = self.first_rows[i], last = first + self.chains.length(i)
         cdef double *scores = &self.scores[0, 0]
-        self.table.collect(first, last, direction, 1.0, &self.ahead[0, 0, 0])
-        self.table.score(first, last, &self.ahead[0, 0, 0], scores)
+        self.table.collect(first, last, direction, 1.0, weights_at(self.ahead))
+        self.table.score(first, last, weights_at(self.ahead), scores)
         return product(scores, direction, (last - first) * self.width)
 
     cdef void move(self, Py_ssize_t i, const double *direction, double step) noexcept nogil:
         cdef Py_ssize_t first = self.first_rows[i], last = first + self.chains.length(i)
-        self.table.move(first, last, step, &self.ahead[0, 0, 0], &self.weights[0, 0, 0])
+        self.table.move(first, last, step, weights_at(self.ahead), weights_at(self.weights))
 
 
 cdef class KernelBlocks(Blocks):

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from treecrf._attribute_rows cimport AttributeRows
+from treecrf._attribute_rows cimport AttributeRows, weights_at
 from treecrf._labeled_chains cimport LabeledChains, Scratch
 
 
@@ -45,8 +45,9 @@ def run(AttributeRows table, LabeledChains chains, const int64_t[::1] first_rows
     cdef Scratch scratch = chains.open(table.width)
     cdef Py_ssize_t k, i, wrong, n_wrong = 0
     cdef Sums sums
-    sums.attributes, sums.transitions = &attributes[0, 0, 0], &transitions[0, 0]
-    sums.late_attributes, sums.late_transitions = &late_attributes[0, 0, 0], &late_transitions[0, 0]
+    sums.attributes, sums.transitions = weights_at(attributes), &transitions[0, 0]
+    sums.late_attributes = weights_at(late_attributes)
+    sums.late_transitions = &late_transitions[0, 0]
     with nogil:
         for k in range(order.shape[0]):
             i = order[k]

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf._attribute_rows cimport AttributeRows
+from treecrf._attribute_rows cimport AttributeRows, weights_at
 
 cdef extern from "_linear.h" nogil:
     void add_block(double *target, const double *source, double x, Py_ssize_t n)
@@ -196,7 +196,7 @@ def collect(AttributeRows table, const int64_t[::1] chosen, const int64_t[::1] o
         for k in range(chosen.shape[0]):
             i = chosen[k]
             table.collect(first_rows[i], first_rows[i] + offsets[i + 1] - offsets[i],
-                          &changes[offsets[i], 0], 1.0, &sums[0, 0, 0])
+                          &changes[offsets[i], 0], 1.0, weights_at(sums))
 
 
 def bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs, double scale,

@@ -61,6 +61,7 @@ def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     yield "trained on", model._trained_on.form
     if hasattr(model, "n_iter_"):
         yield "iterations", str(model.n_iter_)
+    if hasattr(model, "train_score_"):
         yield "log-likelihood", f"{model.train_score_[-1]:.6f} of a training position"
     if len(getattr(model, "validation_score_", ())):
         yield "validation", f"{model.validation_score_[-1]:.6f} of a held-out position"
