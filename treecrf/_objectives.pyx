@@ -105,10 +105,10 @@ def label_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     cdef Py_ssize_t i
     slope.exponential = exponential
     with nogil:
-        memset(&sizes[offsets[first]], 0, (offsets[last] - offsets[first]) * sizeof(double))
         for i in range(first, last):
             place(&chain, scores, offsets, i)
             forward(&chain)
+            memset(&sizes[chain.start], 0, chain.length * sizeof(double))
             if chain.log_z == -INFINITY:
                 clear(&chain, out)
                 impossible(&chain, log_q)
@@ -172,9 +172,9 @@ def inverse_weights(const double[::1] logs, double[::1] out):
     return highest
 
 
-cdef Slope open_slope(const Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
+cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Scratch memory for the longest of some sequences."""
+    """Scratch memory for the longest of some sequences; closes the chain if there is none."""
     cdef Slope slope
     cdef Py_ssize_t i, longest = 1, n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))
@@ -187,6 +187,7 @@ cdef Slope open_slope(const Chain *chain, const int64_t[::1] offsets, Py_ssize_t
     slope.work = allocate(3 * n)
     if not (slope.q and slope.future and slope.past and slope.next and slope.work):
         close_slope(&slope)
+        close_chain(chain)
         raise MemoryError(f"no memory for the derivative of a sequence of {longest} positions")
     return slope
 
