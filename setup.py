@@ -26,7 +26,9 @@ MODULES = (
     "_members",
     "_surrogates",
     "_tree",
+    "_answers",
     "_evaluate",
+    "_flat",
     "_context_scores",
     "_beam",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from treecrf import TreeMEMM
 from treecrf.encoding import BOUNDARY
@@ -37,3 +38,11 @@ def test_filled_columns():
     encoder = encoder_of(X, ["xyx"] * 3, missing="indicator", window=(1, 0))
     told = [name_of_test(encoder, *test) for test in [(0, -1, 1), (1, 0, 0), (2, 0, 0)]]
     assert told == ["x0[-1] > 2.5", "x1[0] > 0.5", "x1[0] is missing"]
+
+
+def test_negative_numbers_of_sparse_tables():
+    """Their tests ask from the other side: a zero that is not stored passes none."""
+    X = [sparse.csr_array([[-2.0], [0.0], [0.0], [-1.0], [3.0], [0.0]])] * 3
+    encoder = encoder_of(X, ["xyyxzy"] * 3)
+    told = [name_of_test(encoder, 0, 0, value) for value in range(3)]
+    assert told == ["x0 <= -1.5", "x0 <= -0.5", "x0 > 1.5"]

@@ -2,6 +2,7 @@
 
 from treecrf._version import __version__
 from treecrf.crf import TreeCRF
+from treecrf.flat import FlatModel, flatten
 from treecrf.future import FutureFeatureMEMM
 from treecrf.future_features import FutureFeature
 from treecrf.future_transformer import FutureFeatures
@@ -12,6 +13,7 @@ from treecrf.models import load
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
+    "FlatModel",
     "FutureFeature",
     "FutureFeatureMEMM",
     "FutureFeatures",
@@ -22,5 +24,6 @@ __all__ = [
     "TreeCRF",
     "TreeMEMM",
     "__version__",
+    "flatten",
     "load",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from treecrf.encoding import BOUNDARY, Encoder
+from treecrf.encoding import BOUNDARY, LISTS, Encoder
 
 Test = tuple[int, int, int]
 
@@ -48,5 +48,7 @@ def name_of_test(encoder: Encoder, column: int, offset: int, value: int) -> str:
     if learned.kind == "category":
         return f"{name}{at}{told} is {learned.values[value].item()!r}"
     if learned.kind == "number":
-        return f"{name}{at}{told} > {learned.values[value]:.6g}"
+        # Columns in lists ask for negative numbers from the other side: they list no zeros.
+        is_below = encoder.plan.storage[column] == LISTS and value < encoder.plan.zeros[column]
+        return f"{name}{at}{told} {'<=' if is_below else '>'} {learned.values[value]:.6g}"
     return f"{name}{at}{told}"
