@@ -89,12 +89,18 @@ LINEAR = {
 }
 GROWN = BOOSTED | DISCOVERING
 FAMILY = GROWN | LINEAR | ESTIMATED | COUNTED
+# The flat forms of trained models, by the model that is trained. They are not trained themselves.
+FLAT = {f"flat {name}": model for name, model in GROWN.items()}
+PREDICTING = FAMILY | FLAT
 # The others ask an estimator, whose arithmetic may depend on the number of rows.
-EXACT = GROWN | LINEAR | COUNTED
+EXACT = GROWN | LINEAR | COUNTED | FLAT
 # Those whose labels depend on others; and those that can walk along their own labels.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
 WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")
            and not isinstance(model, TreeCRF)}  # fmt: skip
+FLAT_WALKING = {
+    name: model for name, model in FLAT.items() if name.removeprefix("flat ") in WALKING
+}
 
 
 def every(models=FAMILY):

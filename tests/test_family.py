@@ -11,6 +11,8 @@ from family import (
     CHAINS,
     EXACT,
     FAMILY,
+    FLAT_WALKING,
+    PREDICTING,
     WALKING,
     Enumeration,
     assert_equal_arrays,
@@ -47,7 +49,7 @@ def assert_agrees(model, X, masks, **given) -> None:
             np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
-@every()
+@every(PREDICTING)
 def test_predictions_are_those_of_one_distribution(name, fitted):
     model = fitted(name)
     for x in ASKED:
@@ -70,7 +72,7 @@ def mask_of(known) -> np.ndarray | None:
     return np.array([[label in (None, v) for v in "xyz"] for label in known])
 
 
-@every()
+@every(PREDICTING)
 def test_known_labels_and_masks_are_conditions(name, fitted):
     model = fitted(name)
     of_known = [mask_of(known) for known in KNOWN]
@@ -89,7 +91,7 @@ def decoders(model) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "decoding"), [(name, d) for name, model in FAMILY.items() for d in decoders(model)]
+    ("name", "decoding"), [(name, d) for name, model in PREDICTING.items() for d in decoders(model)]
 )
 def test_known_labels_are_kept_by_every_decoder(name, decoding, fitted):
     model = variant(fitted(name), decoding=decoding)
@@ -100,7 +102,7 @@ def test_known_labels_are_kept_by_every_decoder(name, decoding, fitted):
     assert_equal_arrays(model.predict(ASKED, known=everything), everything)
 
 
-@every()
+@every(PREDICTING)
 def test_predict_follows_the_probabilities(name, fitted, letters):
     model = fitted(name)
     proba = model.predict_proba(ASKED)
@@ -125,7 +127,7 @@ def test_predict_follows_the_probabilities(name, fitted, letters):
     assert model.score(X, y) == right.mean() > 0.5
 
 
-@every()
+@every(PREDICTING)
 def test_sequences_do_not_touch_each_other(name, fitted, letters):
     X, y = letters[0][:6], letters[1][:6]
     model = fitted(name)
@@ -138,7 +140,7 @@ def test_sequences_do_not_touch_each_other(name, fitted, letters):
         assert value == pytest.approx(log_p[i], rel=0, abs=0 if name in EXACT else 1e-5)
 
 
-@every(WALKING)
+@every(WALKING | FLAT_WALKING)
 def test_a_walk_finds_what_its_width_lets_it(name, fitted):
     model = fitted(name)
     exact = model.decode(ASKED)[1]

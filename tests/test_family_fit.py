@@ -14,8 +14,10 @@ from family import (
     COUNTED,
     ESTIMATED,
     FAMILY,
+    FLAT,
     GROWN,
     LINEAR,
+    PREDICTING,
     assert_equal_arrays,
     every,
     objective_of,
@@ -200,7 +202,7 @@ BAD_GIVEN = [
 ]
 
 
-@every()
+@every(PREDICTING)
 def test_bad_conditions_are_named(name, fitted):
     model = fitted(name)
     for given_, error, message in BAD_GIVEN:
@@ -282,7 +284,7 @@ def test_parameters_of_the_estimator_are_reached(name, letters):
     assert not hasattr(search.best_estimator_.estimator, "tree_")
 
 
-@every()
+@every(PREDICTING)
 def test_copies_predict_the_same(name, fitted, letters, tmp_path):
     model = fitted(name)
     joblib.dump(model, tmp_path / "model.joblib")
@@ -346,7 +348,7 @@ def test_a_model_around_an_estimator_is_not_saved(name, fitted, tmp_path):
 UNCHECKED = {"feature_importances"}
 
 
-@every(SAVED)
+@every(SAVED | FLAT)
 def test_forged_files_are_refused(name, fitted, tmp_path):
     path = tmp_path / "model"
     fitted(name).save(path)
@@ -376,7 +378,7 @@ def test_forged_files_are_refused(name, fitted, tmp_path):
             treecrf.load(path)
 
 
-@every(SAVED)
+@every(SAVED | FLAT)
 def test_a_file_of_another_class_is_refused_or_works(name, fitted, letters, tmp_path):
     path = tmp_path / "model"
     fitted(name).save(path)

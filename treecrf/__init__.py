@@ -2,6 +2,7 @@
 
 from treecrf._version import __version__
 from treecrf.crf import TreeCRF
+from treecrf.flat import FlatModel, flatten
 from treecrf.future import FutureFeatureMEMM
 from treecrf.future_features import FutureFeature
 from treecrf.future_transformer import FutureFeatures
@@ -16,6 +17,7 @@ from treecrf.sequence_boosting import SequenceBoostingClassifier
 from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
 
 __all__ = [
+    "FlatModel",
     "FutureFeature",
     "FutureFeatureMEMM",
     "FutureFeatures",
@@ -30,5 +32,6 @@ __all__ = [
     "TreeCRF",
     "TreeMEMM",
     "__version__",
+    "flatten",
     "load",
 ]

@@ -20,6 +20,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from treecrf._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
 from treecrf._members cimport WHOLE, Fraction, part_of, value_of_part
 
 cdef extern from "_simd.h" nogil:
@@ -27,7 +28,6 @@ cdef extern from "_simd.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
-    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
     int part_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                   uint64_t *failed)
 
@@ -37,22 +37,14 @@ cdef enum:
     # Lists of positions should stay in cache too.
     GAPPED_BLOCK = BLOCK // 4
 
-cdef enum TestKind:
-    CODE_EQUAL = 0
-    CODE_ABOVE = 1
-    BIT = 2
-    LISTED = 3
-
 
 cdef struct Block:
     # The positions at work and the memory for them.
-    Py_ssize_t first, size, n_words
-    uint64_t *columns          # one column of bits a test
+    Bits bits
     uint64_t *sets             # two sets of positions a node, at most
     uint64_t **set_of          # set of each node, NULL when nobody is left
     int32_t *contexts_of       # row of `members` for each node; 0: all contexts
     uint8_t *members           # sets of extended contexts
-    uint8_t *bytes
     double *addend             # 1 for the contexts that reach a leaf, else 0
     double *shared             # [class, position]: values that all contexts receive
     bint has_gaps              # whether any position misses a value
@@ -66,12 +58,11 @@ cdef struct Block:
 
 
 cdef void free_block(Block *block) noexcept nogil:
-    free(block.columns)
+    close_bits(&block.bits)
     free(block.sets)
     free(block.set_of)
     free(block.contexts_of)
     free(block.members)
-    free(block.bytes)
     free(block.addend)
     free(block.shared)
     free(block.parts)
@@ -109,25 +100,21 @@ cdef class Evaluator:
         Number of previous labels that `add_scores` is given; 0 to score all contexts.
     """
 
-    cdef const int32_t[::1] kinds, offsets, slots, lows, highs, gaps
-    cdef const int32_t[:, ::1] by_id
-    cdef const int32_t[::1] starts, classes, test, true_child, false_child
+    cdef Answers answers
+    cdef const int32_t[::1] starts, classes, test, true_child, false_child, leaf_numbers
     cdef const double[::1] values, shares
     cdef const int32_t[::1] surrogate_starts, surrogates
     cdef const uint8_t[::1] is_reversed
     cdef bint follows_surrogates
     cdef const int32_t[:, ::1] symbols
     cdef const int64_t[::1] depth_starts
-    cdef Py_ssize_t n_plain, n_tests, n_columns, left, n_labels, n_extended, most_nodes
+    cdef Py_ssize_t n_columns, n_labels, n_extended, most_nodes
 
     def __init__(self, asked, trees, values, shares, surrogates, bint follows_surrogates, symbols,
                  depth_starts, Py_ssize_t n_labels, Py_ssize_t n_given):
-        self.kinds, self.offsets, self.slots = asked.kinds, asked.offsets, asked.slots
-        self.lows, self.highs, self.gaps = asked.lows, asked.highs, asked.gaps
-        self.n_plain = asked.n_plain
-        self.by_id = asked.by_id
-        self.left = asked.left
+        self.answers = Answers(asked)
         self.starts, self.classes, self.test, self.true_child, self.false_child = trees
+        self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
         self.values = values
         self.shares = shares
         self.surrogate_starts, self.surrogates, self.is_reversed = surrogates
@@ -135,8 +122,7 @@ cdef class Evaluator:
         self.symbols = symbols
         self.depth_starts = depth_starts
         self.n_labels = n_labels
-        self.n_tests = self.kinds.shape[0]
-        self.n_columns = self.n_tests + n_given * (n_labels + 1)
+        self.n_columns = self.answers.n_tests + n_given * (n_labels + 1)
         self.n_extended = self.symbols.shape[0]
         self.most_nodes = max(
             np.diff(self.starts), default=0)
@@ -149,176 +135,141 @@ cdef class Evaluator:
         and there is one context.
         """
         cdef Block block
-        cdef const int32_t[::1] rows = encoded.row_of_position
-        cdef const uint8_t[:, ::1] codes = encoded.codes
-        cdef const uint8_t[:, ::1] bits = encoded.bits
-        cdef const int64_t[::1] list_starts = encoded.list_starts
-        cdef const int32_t[::1] list_ids = encoded.list_ids
-        cdef bint may_lack = encoded.has_missing.any()
-        cdef Py_ssize_t tree
+        cdef Positions positions = Positions(encoded)
+        cdef Py_ssize_t tree, most = GAPPED_BLOCK if positions.may_lack else BLOCK
         with nogil:
             self._open(&block, scores.shape[0])
-            block.first = first
-            while block.first < last and not block.failed:
-                block.size = min(GAPPED_BLOCK if may_lack else BLOCK, last - block.first)
-                block.n_words = (block.size + 63) // 64
-                self._fill_columns(&block, self.n_tests if may_lack else self.n_plain, rows, codes,
-                                   bits)
-                self._fill_listed(&block, rows, list_starts, list_ids)
-                block.has_gaps = may_lack and self._find_gaps(&block)
+            while first < last and not block.failed:
+                begin_bits(&block.bits, first, min(most, last - first))
+                block.has_gaps = self.answers.fill(&block.bits, positions)
                 if given is not None:
                     self._fill_given(&block, given)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
                 for tree in range(self.classes.shape[0]):
                     self._add_tree(&block, tree, depth, scores)
                 self._add_shared(&block, depth, scores)
-                block.first += block.size
+                first += block.bits.size
             free_block(&block)
         if block.failed:
             raise MemoryError("no memory to evaluate the trees")
 
+    def list_parts(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
+                   double[::1] parts):
+        """List the leaves that positions reach, in whatever context, and what part of them does.
+
+        A leaf is its place among the leaves of all trees. Where the arrays are None, nothing is
+        listed; returns how many there are.
+        """
+        cdef Block block
+        cdef Positions asked = Positions(encoded)
+        cdef Py_ssize_t tree, first = 0, last = asked.rows.shape[0], n = 0
+        with nogil:
+            self._open(&block, 1)
+            while first < last and not block.failed:
+                begin_bits(&block.bits, first, min(GAPPED_BLOCK, last - first))
+                block.has_gaps = self.answers.fill(&block.bits, asked)
+                for tree in range(self.classes.shape[0]):
+                    self._part_all(&block, tree)
+                    n = self._list_leaves(&block, tree, leaves, positions, parts, n)
+                first += block.bits.size
+            free_block(&block)
+        if block.failed:
+            raise MemoryError("no memory to evaluate the trees")
+        return n
+
+    cdef Py_ssize_t _list_leaves(self, Block *block, Py_ssize_t tree, int32_t[::1] leaves,
+                                 int32_t[::1] positions, double[::1] parts,
+                                 Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i, k, w, start = self.starts[tree]
+        cdef const Fraction *fractions
+        cdef uint64_t word
+        for i in range(self.starts[tree + 1] - start):
+            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
+                continue
+            for w in range(block.bits.n_words):
+                word = block.set_of[i][w]
+                while word:
+                    if leaves is not None:
+                        leaves[n] = self.leaf_numbers[start + i]
+                        positions[n] = <int32_t> (block.bits.first + 64 * w + lowest_bit(word))
+                        parts[n] = 1.0
+                    n += 1
+                    word &= word - 1
+            fractions = block.parts + block.parts_of[i]
+            for k in range(block.n_parts_of[i] if block.has_gaps else 0):
+                if leaves is not None:
+                    leaves[n] = self.leaf_numbers[start + i]
+                    positions[n] = <int32_t> block.bits.first + fractions[k].row
+                    parts[n] = fractions[k].weight * (1.0 / WHOLE)
+                n += 1
+        return n
+
     cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
         cdef Py_ssize_t n = self.most_nodes + 2
         memset(block, 0, sizeof(Block))
-        block.columns = <uint64_t *> malloc((self.n_columns + 1) * BLOCK_WORDS * sizeof(uint64_t))
         block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
         block.set_of = <uint64_t **> malloc(n * sizeof(uint64_t *))
         block.contexts_of = <int32_t *> malloc(n * sizeof(int32_t))
         block.members = <uint8_t *> malloc(n * self.n_extended)
-        block.bytes = <uint8_t *> calloc(BLOCK, 1)
         block.addend = <double *> malloc(self.n_extended * sizeof(double))
         block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
         block.parts_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
         block.n_parts_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
         block.failing = <Fraction *> malloc(BLOCK * sizeof(Fraction))
         block.failed = not (
-            block.columns and block.sets and block.set_of and block.contexts_of and block.members
-            and block.bytes and block.addend and block.shared and block.parts_of
-            and block.n_parts_of and block.failing)
-
-    # Columns of bits
-
-    cdef void _fill_columns(self, Block *block, Py_ssize_t n, const int32_t[::1] rows,
-                            const uint8_t[:, ::1] codes,
-                            const uint8_t[:, ::1] bits) noexcept nogil:
-        """Columns of the first tests, on codes and bits; neighbours often share their bytes."""
-        cdef Py_ssize_t k
-        cdef uint8_t kind
-        cdef uint64_t *column
-        for k in range(n):
-            kind = self.kinds[k]
-            if kind == LISTED:
-                continue
-            if not self._same_bytes(k):
-                if kind == BIT:
-                    gather(block, rows, bits, self.offsets[k], self.slots[k])
-                else:
-                    gather(block, rows, codes, self.offsets[k], self.slots[k])
-            column = block.columns + k * BLOCK_WORDS
-            if kind == CODE_EQUAL:
-                bytes_equal(block.bytes, block.n_words, 255, self.lows[k], column)
-            elif kind == CODE_ABOVE:
-                bytes_above(block.bytes, block.n_words, self.lows[k], column)
-            else:
-                bytes_equal(block.bytes, block.n_words, 1 << self.lows[k], 1 << self.lows[k],
-                            column)
-
-    cdef inline bint _same_bytes(self, Py_ssize_t k) noexcept nogil:
-        return (k > 0 and self.offsets[k] == self.offsets[k - 1]
-                and self.slots[k] == self.slots[k - 1] and self.kinds[k - 1] != LISTED
-                and (self.kinds[k] == BIT) == (self.kinds[k - 1] == BIT))
-
-    cdef void _fill_listed(self, Block *block, const int32_t[::1] rows,
-                           const int64_t[::1] list_starts,
-                           const int32_t[::1] list_ids) noexcept nogil:
-        cdef Py_ssize_t i, j, k, row
-        cdef int64_t place
-        cdef int32_t asked
-        for k in range(self.n_tests):
-            if self.kinds[k] == LISTED:
-                memset(block.columns + k * BLOCK_WORDS, 0, BLOCK_WORDS * sizeof(uint64_t))
-        for i in range(block.size if self.by_id.shape[1] else 0):
-            for j in range(self.by_id.shape[0]):
-                row = rows[block.first + i] + j - self.left
-                for place in range(list_starts[row], list_starts[row + 1]):
-                    asked = self.by_id[j, list_ids[place]]
-                    if asked >= 0:
-                        block.columns[asked * BLOCK_WORDS + (i >> 6)] |= <uint64_t> 1 << (i & 63)
-        for k in range(self.n_tests):
-            if self.kinds[k] == LISTED and self.highs[k] > self.lows[k] + 1:
-                self._fill_range(block, k, rows, list_starts, list_ids)
-
-    cdef void _fill_range(self, Block *block, Py_ssize_t k, const int32_t[::1] rows,
-                          const int64_t[::1] list_starts,
-                          const int32_t[::1] list_ids) noexcept nogil:
-        """Column of a test that asks for any of several ids."""
-        cdef Py_ssize_t i, row
-        cdef int64_t place
-        for i in range(block.size):
-            row = rows[block.first + i] + self.offsets[k]
-            for place in range(list_starts[row], list_starts[row + 1]):
-                if self.lows[k] <= list_ids[place] < self.highs[k]:
-                    block.columns[k * BLOCK_WORDS + (i >> 6)] |= <uint64_t> 1 << (i & 63)
+            open_bits(&block.bits, self.n_columns, BLOCK_WORDS) and block.sets and block.set_of
+            and block.contexts_of and block.members and block.addend and block.shared
+            and block.parts_of and block.n_parts_of and block.failing)
 
     cdef void _fill_given(self, Block *block, const uint8_t[:, ::1] given) noexcept nogil:
+        """Columns of the tests of previous labels, behind those of the window."""
         cdef Py_ssize_t lag, symbol
-        cdef uint64_t *column = block.columns + self.n_tests * BLOCK_WORDS
+        cdef uint64_t *column = block.bits.columns + self.answers.n_tests * BLOCK_WORDS
         for lag in range(given.shape[0]):
-            memcpy(block.bytes, &given[lag, block.first], block.size)
+            memcpy(block.bits.bytes, &given[lag, block.bits.first], block.bits.size)
             for symbol in range(self.n_labels + 1):
-                bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
+                bytes_equal(block.bits.bytes, block.bits.n_words, 255, <uint8_t> symbol, column)
                 column += BLOCK_WORDS
-
-    cdef bint _find_gaps(self, Block *block) noexcept nogil:
-        """Whether any position misses any value; who misses it passes no test of it."""
-        cdef Py_ssize_t k, w
-        cdef uint64_t any_gap = 0
-        cdef uint64_t *column
-        cdef const uint64_t *gaps
-        for k in range(self.n_tests):
-            if self.gaps[k] < 0:
-                continue
-            column = block.columns + k * BLOCK_WORDS
-            gaps = block.columns + self.gaps[k] * BLOCK_WORDS
-            for w in range(block.n_words):
-                any_gap |= gaps[w]
-                column[w] &= ~gaps[w]
-        return any_gap != 0
 
     # Trees
 
     cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
                         double[:, :, ::1] scores) noexcept nogil:
-        cdef Py_ssize_t i, start = self.starts[tree], n = self.starts[tree + 1] - start
+        cdef Py_ssize_t i, start = self.starts[tree]
+        cdef int32_t class_ = self.classes[tree]
+        self._part_all(block, tree)
+        for i in range(self.starts[tree + 1] - start):
+            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
+                continue
+            self._add_leaf(block, i, self.values[start + i], class_, depth, scores)
+            if block.has_gaps:
+                self._add_leaf_parts(block, i, self.values[start + i], class_, depth, scores)
+
+    cdef void _part_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
+        """Find the positions and contexts of all nodes of a tree."""
+        cdef Py_ssize_t i, start = self.starts[tree]
         cdef Py_ssize_t n_sets = 1, n_members = 1
         cdef int32_t passed, failed
         cdef uint64_t *empty = NULL
         self._start_with_all(block)
-        for i in range(n):
-            if block.set_of[i] == NULL:
-                if self.true_child[start + i] >= 0:
-                    block.set_of[self.true_child[start + i]] = empty
-                    block.set_of[self.false_child[start + i]] = empty
-                continue
-            if self.true_child[start + i] < 0:
-                self._add_leaf(block, i, self.values[start + i], self.classes[tree], depth,
-                               scores)
-                if block.has_gaps:
-                    self._add_leaf_parts(block, i, self.values[start + i], self.classes[tree],
-                                         depth, scores)
-                continue
+        for i in range(self.starts[tree + 1] - start):
             passed = self.true_child[start + i]
             failed = self.false_child[start + i]
-            if self.test[start + i] < self.n_columns:
+            if passed < 0:
+                continue
+            if block.set_of[i] == NULL:
+                block.set_of[passed] = block.set_of[failed] = empty
+            elif self.test[start + i] < self.n_columns:
                 n_sets = self._part_positions(block, i, start + i, passed, failed, n_sets)
             else:
-                n_members = self._part_contexts(block, i, self.test[start + i] - self.n_tests,
-                                                passed, failed, n_members)
+                n_members = self._part_contexts(
+                    block, i, self.test[start + i] - self.answers.n_tests, passed, failed,
+                    n_members)
 
     cdef void _start_with_all(self, Block *block) noexcept nogil:
         memset(block.sets, 255, BLOCK_WORDS * sizeof(uint64_t))
-        if block.size & 63:
-            block.sets[block.n_words - 1] = (<uint64_t> 1 << (block.size & 63)) - 1
+        if block.bits.size & 63:
+            block.sets[block.bits.n_words - 1] = (<uint64_t> 1 << (block.bits.size & 63)) - 1
         block.set_of[0] = block.sets
         block.n_parts = block.parts_of[0] = block.n_parts_of[0] = 0
         block.contexts_of[0] = 0
@@ -332,8 +283,8 @@ cdef class Evaluator:
         cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
         cdef uint64_t *failing = passing + BLOCK_WORDS
         cdef int left
-        left = part_bits(here, block.columns + self.test[place] * BLOCK_WORDS, block.n_words,
-                         passing, failing)
+        left = part_bits(here, block.bits.columns + self.test[place] * BLOCK_WORDS,
+                         block.bits.n_words, passing, failing)
         if block.has_gaps:
             left = self._part_gapped(block, node, place, passed, failed, passing, failing)
         block.set_of[passed] = passing if left & 1 else NULL
@@ -353,24 +304,18 @@ cdef class Evaluator:
             self._follow_surrogates(block, place, missing, passing, failing)
         else:
             self._give_parts(block, node, place, missing, passed, failed)
-        for w in range(block.n_words):
+        for w in range(block.bits.n_words):
             any_passed |= passing[w]
             any_failed |= failing[w]
         return ((any_passed != 0 or block.n_parts_of[passed] > 0)
                 + 2 * (any_failed != 0 or block.n_parts_of[failed] > 0))
 
-    cdef inline const uint64_t *_gaps_of(self, const Block *block, int32_t test) noexcept nogil:
-        """The positions that miss the value of a test; NULL if none ever do."""
-        if test >= self.n_tests or self.gaps[test] < 0:
-            return NULL
-        return block.columns + self.gaps[test] * BLOCK_WORDS
-
     cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
                             uint64_t *missing) noexcept nogil:
         """Take those that miss the value of a test from those that fail it."""
-        cdef const uint64_t *gaps = self._gaps_of(block, test)
+        cdef const uint64_t *gaps = self.answers.gaps_of(&block.bits, test)
         cdef Py_ssize_t w
-        for w in range(block.n_words):
+        for w in range(block.bits.n_words):
             missing[w] = failing[w] & gaps[w] if gaps != NULL else 0
             failing[w] ^= missing[w]
 
@@ -384,15 +329,15 @@ cdef class Evaluator:
         cdef uint64_t flip, answering
         for s in range(self.surrogate_starts[place], self.surrogate_starts[place + 1]):
             test = self.surrogates[s]
-            column = block.columns + test * BLOCK_WORDS
-            gaps = self._gaps_of(block, test)
+            column = block.bits.columns + test * BLOCK_WORDS
+            gaps = self.answers.gaps_of(&block.bits, test)
             flip = ~<uint64_t> 0 if self.is_reversed[s] else 0
-            for w in range(block.n_words):
+            for w in range(block.bits.n_words):
                 answering = missing[w] & ~gaps[w] if gaps != NULL else missing[w]
                 passing[w] |= answering & (column[w] ^ flip)
                 failing[w] |= answering & ~(column[w] ^ flip)
                 missing[w] ^= answering
-        for w in range(block.n_words):
+        for w in range(block.bits.n_words):
             if self.shares[place] >= 0.5:
                 passing[w] |= missing[w]
             else:
@@ -402,8 +347,8 @@ cdef class Evaluator:
                           const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
         """Part the positions that a node has in part, and those that now miss a value."""
         cdef uint32_t share = <uint32_t> rint(self.shares[place] * WHOLE)
-        cdef const uint64_t *column = block.columns + self.test[place] * BLOCK_WORDS
-        cdef const uint64_t *gaps = self._gaps_of(block, self.test[place])
+        cdef const uint64_t *column = block.bits.columns + self.test[place] * BLOCK_WORDS
+        cdef const uint64_t *gaps = self.answers.gaps_of(&block.bits, self.test[place])
         cdef Py_ssize_t i, w, n = block.n_parts_of[node]
         cdef Fraction part
         cdef uint64_t word
@@ -416,7 +361,7 @@ cdef class Evaluator:
                 give(block, part.row, part.weight, part_of(part.weight, share))
             else:
                 give(block, part.row, part.weight, part.weight * has_bit(column, part.row))
-        for w in range(block.n_words):
+        for w in range(block.bits.n_words):
             word = missing[w]
             while word:
                 give(block, <int32_t> (64 * w + lowest_bit(word)), WHOLE, share)
@@ -452,17 +397,17 @@ cdef class Evaluator:
         cdef Py_ssize_t w
         cdef uint64_t word
         if block.contexts_of[node] == 0:
-            for w in range(block.n_words):
+            for w in range(block.bits.n_words):
                 word = members[w]
                 while word:
                     shared[64 * w + lowest_bit(word)] += value
                     word &= word - 1
             return
         self._fill_addend(block, node)
-        for w in range(block.n_words):
+        for w in range(block.bits.n_words):
             word = members[w]
             while word:
-                self._add_addend(block, block.first + 64 * w + lowest_bit(word), value, class_,
+                self._add_addend(block, block.bits.first + 64 * w + lowest_bit(word), value, class_,
                                  depth, scores)
                 word &= word - 1
 
@@ -478,7 +423,7 @@ cdef class Evaluator:
             if block.contexts_of[node] == 0:
                 shared[parts[i].row] += value_here
             else:
-                self._add_addend(block, block.first + parts[i].row, value_here, class_, depth,
+                self._add_addend(block, block.bits.first + parts[i].row, value_here, class_, depth,
                                  scores)
 
     cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil:
@@ -499,9 +444,9 @@ cdef class Evaluator:
         cdef Py_ssize_t k, i, c
         cdef double *row
         for k in range(scores.shape[0]):
-            for i in range(block.size):
-                row = &scores[k, block.first + i, 0]
-                for c in range(self._n_contexts_at(depth[block.first + i])):
+            for i in range(block.bits.size):
+                row = &scores[k, block.bits.first + i, 0]
+                for c in range(self._n_contexts_at(depth[block.bits.first + i])):
                     row[c] += block.shared[k * BLOCK + i]
 
     cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
@@ -517,7 +462,7 @@ cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:
 cdef bint make_room(Block *block) noexcept nogil:
     """Make room for the parts of two more nodes."""
     cdef Fraction *moved
-    cdef Py_ssize_t needed = block.n_parts + 2 * block.size
+    cdef Py_ssize_t needed = block.n_parts + 2 * block.bits.size
     if needed > block.room:
         moved = <Fraction *> realloc(block.parts, 2 * needed * sizeof(Fraction))
         block.failed = block.failed or moved == NULL
@@ -533,11 +478,3 @@ cdef inline void give(Block *block, int32_t row, uint32_t weight, uint32_t passi
     block.failing[block.n_failing] = Fraction(row, weight - passing)
     block.n_passing += passing > 0
     block.n_failing += passing < weight
-
-
-cdef void gather(Block *block, const int32_t[::1] rows, const uint8_t[:, ::1] table,
-                 Py_ssize_t offset, Py_ssize_t slot) noexcept nogil:
-    """Copy a column of bytes, shifted, for the positions of the block."""
-    cdef Py_ssize_t i
-    for i in range(block.size):
-        block.bytes[i] = table[rows[block.first + i] + offset, slot]

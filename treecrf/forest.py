@@ -54,9 +54,13 @@ class Forest:
 
     def copy(self, n_iter: int | None = None) -> Forest:
         """The first iterations, in a list of their own."""
+        n_trees = len(self.trees) if n_iter is None else n_iter * self.n_labels
+        return self.some(0, n_trees)
+
+    def some(self, first: int, last: int) -> Forest:
+        """The trees from one to another, in a list of their own."""
         forest = Forest(self.n_labels, self.order)
-        n_trees = None if n_iter is None else n_iter * self.n_labels
-        forest.trees = self.trees[:n_trees]
+        forest.trees = self.trees[first:last]
         return forest
 
     def meanings(self, table: TestTable) -> np.ndarray:
@@ -136,27 +140,48 @@ class Forest:
         -------
         float64 array (n_labels, n_positions, n_contexts)
         """
-        n_contexts = 1 if given is not None else self.n_labels**self.order
-        shape = (self.n_labels, encoded.n_positions, n_contexts)
-        scores = np.zeros(shape) if start is None else start
+        scores = self.zeros(encoded, given) if start is None else start
+        depth = self.depth_of(encoded, given)
+        self.add_trees(encoder, encoded, depth, given, threads, scores, iterations)
+        return scores
+
+    def add_trees(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        depth: np.ndarray,
+        given: np.ndarray | None,
+        threads: Threads,
+        scores: np.ndarray,
+        iterations: tuple[int, int] | None = None,
+    ) -> None:
+        """Add the trees' values to scores of as many contexts as there are ``depth`` labels."""
         evaluator = self._evaluator(encoder, *(iterations or (0, self.n_iter)), given is not None)
         n = encoded.n_positions
-        depth = encoded.depth_of(self.order) if given is None else np.zeros(n, dtype=np.uint8)
         parts = min(threads.n_threads * 4, -(-n // 4096)) if threads.n_threads > 1 else 1
         cuts = np.linspace(0, n, parts + 1).astype(int)
         threads.map(
             lambda k: evaluator.add_scores(encoded, depth, given, cuts[k], cuts[k + 1], scores),
             range(parts),
         )
-        return scores
+
+    def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
+        """Room for the scores of all contexts, or of the given one alone."""
+        n_contexts = 1 if given is not None else self.n_labels**self.order
+        return np.zeros((self.n_labels, encoded.n_positions, n_contexts))
+
+    def depth_of(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
+        """Number of labels before each position that tell its context apart."""
+        if given is not None:
+            return np.zeros(encoded.n_positions, dtype=np.uint8)
+        return encoded.depth_of(self.order)
 
     def _evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Evaluator:
         """The chosen iterations, ready to score; the whole forest is kept for the next time."""
         key = (first, last, is_given)
         if key[:2] == (0, self.n_iter) and key in self._evaluators:
             return self._evaluators[key]
-        some = Forest(self.n_labels, self.order)
-        some.trees = self.trees[first * self.n_labels : last * self.n_labels]
+        some = self.some(first * self.n_labels, last * self.n_labels)
         evaluator = _compile(some, encoder, is_given)
         if key[:2] == (0, self.n_iter):
             self._evaluators = {key: evaluator}

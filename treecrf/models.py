@@ -7,6 +7,7 @@ from os import PathLike
 from treecrf import io
 from treecrf.classifier import SequenceClassifier
 from treecrf.crf import TreeCRF
+from treecrf.flat import FlatModel
 from treecrf.future import FutureFeatureMEMM
 from treecrf.hmm import HMMClassifier
 from treecrf.linear import LinearCRF
@@ -19,6 +20,7 @@ from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassi
 CLASSES: dict[str, type[SequenceClassifier]] = {
     kind.__name__: kind
     for kind in (
+        FlatModel,
         FutureFeatureMEMM,
         HMMClassifier,
         LinearCRF,
