@@ -11,7 +11,8 @@ from scipy import sparse
 
 from treecrf import TreeCRF
 from treecrf.encoding import BOUNDARY
-from treecrf.rules import Shortener, leaf_values
+from treecrf.flat_paths import Literals, window_literals
+from treecrf.rules import leaf_values
 from treecrf.threads import Threads
 from treecrf.wording import conjunction, points_down
 
@@ -39,6 +40,17 @@ def answer(encoder, table, t, column, offset, value) -> bool:
         return bool(here)
     below = here <= learned.values[value]
     return below if points_down(encoder, column, value) else not below
+
+
+def shortened(encoder, tests):
+    """Tests of one leaf without those that follow from others."""
+    (columns, offsets, values), holds = (
+        np.array([test for test, _ in tests]).T,
+        [h for _, h in tests],
+    )
+    literals = Literals(np.zeros_like(columns), columns, offsets, values, np.array(holds))
+    short = window_literals(literals, encoder)
+    return [((c, o, v), h) for c, o, v, h in zip(*list(vars(short).values())[1:], strict=True)]
 
 
 def windows_that_hold(rules, encoder, table, t):
@@ -102,7 +114,7 @@ def test_what_follows_is_left_out(given, expected):
     known = {conjunction(encoder, [(test, True)]): test for test in every}
     tests = [(known[t.removeprefix("not ")], t[:4] != "not ") for t in given.split(" and ")]
     for some in (tests, tests[::-1]):
-        short = conjunction(encoder, Shortener(encoder)(some))
+        short = conjunction(encoder, shortened(encoder, some))
         assert set(short.split(" and ")) == set(expected.split(" and "))
 
 
@@ -110,14 +122,14 @@ def test_numbers_of_sparse_columns_are_limited_from_both_sides():
     """Tests below 0 point down, those above up; both tell of one number."""
     column = np.array([[-2.0], [-1.0], [0], [0], [0], [0], [0], [0], [0], [0], [1.0], [2.0]])
     model = TreeCRF(max_iter=1).fit([sparse.csr_array(column)] * 2, ["xxxxxxyyyyyy"] * 2)
-    encoder, shorten = model._encoder, Shortener(model._encoder)
+    encoder = model._encoder
     tests = [(0, 0, value) for value in range(4)]
     names = [conjunction(encoder, [(test, True)]) for test in tests]
     assert names == ["x0 <= -1.5", "x0 <= -0.5", "x0 > 0.5", "x0 > 1.5"]
     below = [(tests[0], True), (tests[1], True), (tests[2], False)]
-    assert conjunction(encoder, shorten(below)) == "x0 <= -1.5"
+    assert conjunction(encoder, shortened(encoder, below)) == "x0 <= -1.5"
     between = [(tests[0], False), (tests[1], False), (tests[2], False), (tests[3], False)]
-    assert conjunction(encoder, shorten(between)) == "not x0 <= -0.5 and not x0 > 0.5"
+    assert conjunction(encoder, shortened(encoder, between)) == "not x0 <= -0.5 and not x0 > 0.5"
 
 
 def test_leaves_with_the_same_condition_are_one():

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding import BOUNDARY, LISTS, Encoder
+from treecrf.encoding import BOUNDARY, Encoder
 from treecrf.forest import LABEL, TEST
+from treecrf.wording import points_down
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,11 @@ def window_literals(literals: Literals, encoder: Encoder) -> Literals:
     return _without_implied_ends(literals).sorted()
 
 
-def asks_below(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Which tests of numbers ask for what is not above the threshold: those that point below 0."""
-    real, plan = np.maximum(columns, 0), encoder.plan
-    in_lists = (plan.storage[real] == LISTS) & encoder.columns.is_number[real]
-    return (columns != BOUNDARY) & in_lists & (values < plan.zeros[real])
-
-
 def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals:
     """Of the thresholds that a number passes keep the furthest, of the others the nearest."""
     column = literals.column
     is_ordered = (column != BOUNDARY) & ~encoder.columns.is_category[np.maximum(column, 0)]
-    below = asks_below(encoder, column, literals.value)
+    below = points_down(encoder, column, literals.value)
     weakness = np.where(literals.holds ^ below, -literals.value, literals.value) * is_ordered
     value = np.where(is_ordered, 0, literals.value)
     keys = (value, below, literals.holds, literals.offset, column, literals.leaf)
@@ -104,7 +98,7 @@ def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals
 def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
     """Where a category is known, that it is no other need not be said; nor the side of a number."""
     is_end, real = literals.column == BOUNDARY, np.maximum(literals.column, 0)
-    below = asks_below(encoder, literals.column, literals.value)
+    below = points_down(encoder, literals.column, literals.value)
     is_category = encoder.columns.is_category[real]
     # What passes a test excludes the others of its category, or those on the other side of 0.
     side = np.where(literals.holds | is_category, below, ~below)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from treecrf.encoding import BOUNDARY, Encoder
 from treecrf.flat_conjunctions import Flat
-from treecrf.flat_paths import asks_below
-from treecrf.wording import conjunction
+from treecrf.rules import bits_of
+from treecrf.wording import conjunction, name_of_labels, points_down
 
 
 class FlatTables:
@@ -59,18 +59,11 @@ class FlatTables:
         return [self._context(mask) for mask in self.flat.masks]
 
     def _context(self, mask: np.ndarray) -> str:
-        symbols = [*map(repr, self.classes.tolist()), "None"]
-        told = []
-        for lag, here in enumerate(mask, 1):
-            name = f"label[{-self.side * lag:+d}]"
-            inside = [symbols[i] for i in np.flatnonzero(here)]
-            outside = [symbols[i] for i in np.flatnonzero(~here)]
-            if len(inside) == 1:
-                told.append(f"{name} is {inside[0]}")
-            elif len(outside) == 1:
-                told.append(f"not {name} is {outside[0]}")
-            elif outside:
-                told.append(f"{name} in ({', '.join(inside)})")
+        told = [
+            name_of_labels(self.classes, lag, bits_of(here), backward=self.side < 0)
+            for lag, here in enumerate(mask, 1)
+            if not here.all()
+        ]
         return " and ".join(told) or "anything"
 
     # Numbers
@@ -151,7 +144,7 @@ class FlatTables:
         plain = self._plain_column(column) | {"offset": offset, "holds": holds}
         if learned.kind == "boolean" or "missing" in plain:
             return plain
-        below = asks_below(encoder, np.array([column]), np.array([value]))[0]
+        below = points_down(encoder, column, value)
         how = "is" if learned.kind == "category" else "at_most" if below else "above"
         return plain | {how: learned.values[value].item()}
 

@@ -66,10 +66,11 @@ def place(offset: int) -> str:
     return f"[{offset:+d}]" if offset else "[0]"
 
 
-def points_down(encoder: Encoder, column: int, value: int) -> bool:
-    """Whether a test of a number holds below its threshold: in lists, if this is below 0."""
-    plan = encoder.plan
-    return bool(plan.storage[column] == LISTS and value < plan.zeros[column])
+def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Which tests of numbers hold below their thresholds: in lists, those below 0."""
+    real, plan = np.maximum(columns, 0), encoder.plan
+    in_lists = (plan.storage[real] == LISTS) & encoder.columns.is_number[real]
+    return (np.asarray(columns) != BOUNDARY) & in_lists & (values < plan.zeros[real])
 
 
 def feature_name(trained_on: Trained, j: int) -> str:
