@@ -54,7 +54,7 @@ def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarr
     forest = FlatForest(trained.forest, trained.encoder)
     with Threads(n_threads) as threads:
         encoded = trained.encoder.encode(pack(sequences))
-        return forest.scores(trained.encoder, encoded, threads, **options)
+        return forest.flat_scores(trained.encoder, encoded, threads, **options)
 
 
 # Scores
@@ -573,6 +573,24 @@ def test_the_bound_is_that_of_the_worst_position():
         change = largest_change(crf, small, every_input)
         assert change == pytest.approx(small.pruned_.score_change, abs=1e-12)
         assert change <= tolerance
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_few_conjunctions_take_the_place_of_trees(few, letters, monkeypatch):
+    X, y = letters
+    flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
+    asked, by_conjunctions = [], FlatForest.flat_scores
+
+    def flat_scores(*args):
+        asked.append(1)
+        return by_conjunctions(*args)
+
+    monkeypatch.setattr(FlatForest, "flat_scores", flat_scores)
+    expected = scores_of(flat, X)
+    monkeypatch.setattr("treecrf.flat_forest.NODES_PER_CONJUNCTION", 0 if few else 10**9)
+    asked.clear()
+    np.testing.assert_array_equal(scores_of(flat, X), expected)
+    assert bool(asked) == few
 
 
 def test_pruning_twice_adds_up(letters):
