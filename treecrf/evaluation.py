@@ -187,6 +187,15 @@ class Scorer:
     @cached_property
     def sets(self) -> Evaluator:
         """By sets of positions, some of which may be in them in part."""
+        return self._sets_of(*extended_contexts(self.n_labels, self.order))
+
+    @cached_property
+    def members(self) -> Evaluator:
+        """The same sets to look at, whatever the previous labels are."""
+        lags = self.order
+        return self._sets_of(np.zeros((1, lags), np.int32), np.zeros(lags + 1, np.int64))
+
+    def _sets_of(self, symbols: np.ndarray, depth_starts: np.ndarray) -> Evaluator:
         packed = self.packed
         nodes = packed.nodes
         starts = np.append(0, np.cumsum(nodes["n_surrogates"])).astype(np.int32)
@@ -197,7 +206,8 @@ class Scorer:
             nodes["share"],
             (starts, packed.surrogates, nodes["reversed"].astype(np.uint8)),
             self.encoder.missing == "surrogate",
-            *extended_contexts(self.n_labels, self.order),
+            symbols,
+            depth_starts,
             self.n_labels,
             self.n_given,
         )

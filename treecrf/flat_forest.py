@@ -98,7 +98,7 @@ class FlatForest(Forest):
         threads.map(lambda part: flat.list_members(encoded, *part, places, found), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
-        gapped = self.scorer(self.encoder, 0, self.n_iter, True).gapped(encoded)
+        gapped = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
         return matrix if not len(gapped) else matrix + self._parts_of(encoded, gapped, shape)
 
     def _parts_of(
@@ -106,8 +106,7 @@ class FlatForest(Forest):
     ) -> sparse.csr_array:
         """The same of the positions that miss values, alone."""
         of_leaf = self.flat.conjunction_of_leaf
-        # What the labels are does not matter: the tests of them are asked with both outcomes.
-        evaluator = self.scorer(self.encoder, 0, self.n_iter, False).sets
+        evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
         some = replace(encoded, row_of_position=encoded.row_of_position[gapped])
         n = evaluator.list_parts(some, None, None, None)
         leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)

@@ -169,5 +169,6 @@ class Forest:
             is_given,
         )
         if key[:2] == (0, self.n_iter):
-            self._scorers = {key: scorer}
+            same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
+            self._scorers = same | {key: scorer}
         return scorer
