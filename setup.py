@@ -30,6 +30,8 @@ MODULES = (
     "_tree",
     "_answers",
     "_evaluate",
+    "_lookup",
+    "_walk",
     "_flat",
     "_context_scores",
     "_beam",

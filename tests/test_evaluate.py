@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import STORAGES, dense, pack, random_sequences
+from cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
 from oracles import (
     extended_contexts,
     meaning_of_tests,
@@ -17,13 +17,16 @@ from oracles import (
 )
 
 import treecrf.encoding
+from treecrf import contexts
 from treecrf.boosting import Booster, Growth
+from treecrf.context_groups import groups_of
 from treecrf.encoding import Encoder
+from treecrf.evaluation import Scorer
 from treecrf.forest import LABEL, Forest
 from treecrf.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]
-BORDERS = [4095, 4096, 4097, 8193]  # blocks are of 4096 positions
+BORDERS = [4095, 4096, 4097, 8193, 8196]  # blocks are of 4096 or of 8192 positions
 
 
 class RandomObjective:
@@ -296,3 +299,128 @@ def test_given_labels_are_scored_as_their_context(kind, order):
     for n_threads in (1, 2):
         scored = trained.scores(given=given, n_threads=n_threads)
         np.testing.assert_array_equal(scored[:, :, 0], expected)
+
+
+# Each way by itself
+
+WAYS = {
+    "sets": {"FEW_TREES": 10**9},
+    "lookup": {"FEW_TREES": 0, "FEW": 0, "MOST_GAPPED": 1},
+    "walking": {"FEW_TREES": 0, "FEW": 10**9, "MOST_GAPPED": 1},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """One of the ways to score, whatever the model and the data are."""
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(f"treecrf.evaluation.{name}", value)
+    return request.param
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_every_way_gives_the_same_scores(way, kind, order, few_codes):
+    trained = Trained(kind, order, order=order, window=(2, 1), n_labels=3, max_leaf_nodes=30)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    new = random_sequences(kind, np.random.default_rng(7), [1, 2, 70, 3], new=True)
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+    labels = np.random.default_rng(0).integers(0, 3, (order, trained.encoded.n_positions))
+    depth = trained.encoded.depth_of(order)
+    lags = np.arange(order)[:, np.newaxis]
+    given = np.where(lags < depth, labels, 3).astype(np.uint8)
+    contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
+    expected = trained.scores()[:, np.arange(len(depth)), contexts]
+    np.testing.assert_array_equal(trained.scores(given=given)[:, :, 0], expected)
+
+
+def test_every_way_takes_trees_of_many_leaves(way):
+    """A byte tells 255 leaves apart; there are more, and trees without any test."""
+    trained, rng = Trained.__new__(Trained), np.random.default_rng(1)
+    text = random_sequences("letters", rng, [2000])
+    trained.grow(text, rng, 3, n_iter=1, max_leaf_nodes=700, window=(4, 4))
+    leaves = [(tree["true_child"] < 0).sum() for tree in trained.forest.trees]
+    assert max(leaves) > 2 * 255
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    stump = Trained("letters", 3, n_iter=2, min_gain=1e9)
+    assert all(len(tree["leaf"]) == 1 for tree in stump.forest.trees)
+    np.testing.assert_array_equal(stump.scores(), stump.training_scores)
+
+
+@pytest.mark.parametrize(("n_labels", "order"), [(64, 1), (65, 1), (8, 2), (9, 2)])
+def test_every_way_takes_many_contexts(way, n_labels, order):
+    """Contexts are bits of a word, as long as there are not too many of them."""
+    trained = Trained("letters", 0, n_labels=n_labels, order=order, n_iter=1, max_leaf_nodes=25)
+    assert any((tree["column"] == LABEL).sum() > 1 for tree in trained.forest.trees)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(n_threads=2), trained.training_scores)
+
+
+@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
+@pytest.mark.parametrize("length", [4095, 8192, 8193, 16400])
+def test_every_way_in_blocks_and_threads(way, kind, length):
+    trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
+    sequences = random_sequences(kind, np.random.default_rng(length), [length - 6, 7])
+    expected = trained.walked(sequences)
+    for n_threads in (1, 2):
+        np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
+
+
+def test_the_way_follows_from_model_and_data(monkeypatch):
+    """Long sequences are looked up, short ones walk, and few trees or many gaps go by sets."""
+    asked = []
+    for name, method in (("_add_by_sets", "sets"), ("_add_whole", "whole")):
+        original = getattr(Scorer, name)
+        monkeypatch.setattr(
+            Scorer, name,
+            lambda *args, o=original, m=method: (asked.append(m), o(*args))[1],
+        )  # fmt: skip
+    small, large = (Trained("letters", 0, n_iter=n, max_leaf_nodes=4) for n in (3, 30))
+    for trained, text, expected in (
+        (small, "abcd" * 30, {"sets"}),
+        (large, "abcd" * 30, {"whole"}),
+        (large, "abc?" * 30, {"sets"}),
+        (large, "abcd" * 30 + "?", {"sets", "whole"}),
+    ):
+        asked.clear()
+        np.testing.assert_array_equal(trained.scores([text]), trained.walked([text]))
+        assert set(asked) == expected
+    scorer = large.forest.scorer(large.encoder, 0, 30, False)
+    assert {"lookup", "walker", "sets"} <= vars(scorer).keys()
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate"])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+def test_positions_that_miss_values_are_scored_apart(way, kind, missing):
+    rng = np.random.default_rng(2)
+    trained = Trained.__new__(Trained)
+    sequences = gapped_sequences(kind, rng, LENGTHS, 0.1)
+    trained.grow(sequences, rng, 3, missing=missing, n_labels=3, order=2)
+    for rate in (0.0, 0.01, 0.2):
+        new = gapped_sequences(kind, rng, [50, 1, 9], rate, new=True)
+        np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+def test_contexts_that_tests_see_alike_are_a_group():
+    rng = np.random.default_rng(0)
+    symbols, starts = contexts.extended_contexts(3, 2)
+    symbols = symbols[: starts[1]]  # two labels before
+    tree_of = np.repeat(np.arange(6), [0, 1, 3, 2, 8, 1])
+    tests = rng.integers(0, 8, len(tree_of))
+    classes = np.array([0, 1, 2, 0, 1, 2], dtype=np.int32)
+    groups = groups_of(classes, tree_of, tests, symbols, 3)
+    lag, symbol = np.divmod(np.arange(8), 4)
+    truth = symbols[:, lag] == symbol
+    np.testing.assert_array_equal(groups.outcomes[:, :-1], truth)
+    assert groups.classes.tolist() == sorted(groups.classes)
+    for tree in range(6):
+        found = [groups.members[g] for g in range(len(groups.members))
+                 if tree in groups.trees[groups.starts[g] : groups.starts[g + 1]]]  # fmt: skip
+        assert sum(found).tolist() == [1] * len(symbols)
+        seen = truth[:, tests[tree_of == tree]]
+        for members in found:
+            assert len(np.unique(seen[members > 0], axis=0)) == 1
+        assert len(np.unique(seen, axis=0)) == len(found)
+    for test in range(8):
+        passing = [groups.passing[test] >> np.uint64(c) & np.uint64(1) for c in range(9)]
+        np.testing.assert_array_equal(passing, truth[:, test])

@@ -26,6 +26,7 @@ from treecrf import (
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
     TreeCRF,
+    TreeMEMM,
     flatten,
 )
 from treecrf.datasets import fetch_conll2000, fetch_hyphenation, fetch_nettalk, fetch_protein
@@ -54,7 +55,7 @@ def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarr
     forest = FlatForest(trained.forest, trained.encoder)
     with Threads(n_threads) as threads:
         encoded = trained.encoder.encode(pack(sequences))
-        return forest.scores(trained.encoder, encoded, threads, **options)
+        return forest.flat_scores(trained.encoder, encoded, threads, **options)
 
 
 # Scores
@@ -277,6 +278,19 @@ def test_parts_are_means_over_leaves(kind, missing):
         matrix = forest.matrix(trained.encoded, threads).toarray()
     for k in range(len(forest.flat)):
         np.testing.assert_allclose(matrix[:, k], expected[of_leaf == k].mean(axis=0), atol=1e-12)
+
+
+def test_rows_with_gaps_of_a_high_order():
+    """The contexts are too many to be told apart, which rows need not do."""
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("abcd"), 40)) for _ in range(5)]
+    y = [x.replace("c", "a").replace("d", "b") for x in X]
+    memm = TreeMEMM(order=30, window=1, max_iter=3, decoding="greedy", l2_regularization=1.0)
+    flat = flatten(memm.fit(X, y))
+    assert_equal_arrays(flat.predict(["ab?d"]), memm.predict(["ab?d"]))
+    rows, whole = (flat.transform([x])[0].toarray() for x in ("ab?d", "abcd"))
+    np.testing.assert_array_equal(rows[0], whole[0])
+    assert ((rows[2] > 0) & (rows[2] < 1)).any()
 
 
 def parts_of_leaves(walker: Walker, t: int) -> list[float]:
@@ -573,6 +587,24 @@ def test_the_bound_is_that_of_the_worst_position():
         change = largest_change(crf, small, every_input)
         assert change == pytest.approx(small.pruned_.score_change, abs=1e-12)
         assert change <= tolerance
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_few_conjunctions_take_the_place_of_trees(few, letters, monkeypatch):
+    X, y = letters
+    flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
+    asked, by_conjunctions = [], FlatForest.flat_scores
+
+    def flat_scores(*args):
+        asked.append(1)
+        return by_conjunctions(*args)
+
+    monkeypatch.setattr(FlatForest, "flat_scores", flat_scores)
+    expected = scores_of(flat, X)
+    monkeypatch.setattr("treecrf.flat_forest.NODES_PER_CONJUNCTION", 0 if few else 10**9)
+    asked.clear()
+    np.testing.assert_array_equal(scores_of(flat, X), expected)
+    assert bool(asked) == few
 
 
 def test_pruning_twice_adds_up(letters):

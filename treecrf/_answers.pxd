@@ -24,6 +24,8 @@ cdef class Answers:
     cdef Py_ssize_t n_plain, n_tests, left
 
     cdef bint fill(self, Bits *block, Positions positions) noexcept nogil
+    cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
+                         Py_ssize_t n_labels) noexcept nogil
     cdef const uint64_t *gaps_of(self, const Bits *block, int32_t test) noexcept nogil
     cdef void _fill_columns(self, Bits *block, Py_ssize_t n, Positions positions) noexcept nogil
     cdef bint _same_bytes(self, Py_ssize_t k) noexcept nogil

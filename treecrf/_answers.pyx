@@ -6,12 +6,16 @@ it does.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 cdef extern from "_simd.h" nogil:
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
+
+# Words of a column while gaps are looked for.
+cdef enum:
+    GAP_WORDS = 16
 
 cdef enum TestKind:
     CODE_EQUAL = 0
@@ -58,6 +62,17 @@ cdef class Answers:
         self._fill_columns(block, self.n_tests if positions.may_lack else self.n_plain, positions)
         self._fill_listed(block, positions)
         return positions.may_lack and self._part_gaps(block)
+
+    cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
+                         Py_ssize_t n_labels) noexcept nogil:
+        """Columns of the tests of previous labels that are given, behind those of the window."""
+        cdef Py_ssize_t lag, symbol
+        cdef uint64_t *column = block.columns + self.n_tests * block.stride
+        for lag in range(given.shape[0]):
+            memcpy(block.bytes, &given[lag, block.first], block.size)
+            for symbol in range(n_labels + 1):
+                bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
+                column += block.stride
 
     cdef const uint64_t *gaps_of(self, const Bits *block, int32_t test) noexcept nogil:
         """The positions that miss the value of a test; NULL if none ever do."""
@@ -137,6 +152,38 @@ cdef class Answers:
                 any_gap |= gaps[w]
                 column[w] &= ~gaps[w]
         return any_gap != 0
+
+
+def mark_gapped(asked, encoded, uint8_t[::1] gapped):
+    """Mark the positions that miss a value of any test.
+
+    Parameters
+    ----------
+    asked : treecrf.asked.Asked
+    encoded : treecrf.encoding.EncodedSequences
+    gapped : array (n_positions,)
+        Where they are marked.
+    """
+    cdef Answers answers = Answers(asked)
+    cdef Positions positions = Positions(encoded)
+    cdef Bits block
+    cdef Py_ssize_t i, k, first = 0, last = gapped.shape[0]
+    cdef const uint64_t *gaps
+    cdef bint ready
+    with nogil:
+        memset(&block, 0, sizeof(Bits))
+        ready = open_bits(&block, answers.n_tests, GAP_WORDS)
+        while first < last and ready:
+            begin_bits(&block, first, min(64 * GAP_WORDS, last - first))
+            answers.fill(&block, positions)
+            for k in range(answers.n_plain):
+                gaps = answers.gaps_of(&block, <int32_t> k)
+                for i in range(block.size if gaps != NULL else 0):
+                    gapped[first + i] |= gaps[i >> 6] >> (i & 63) & 1
+            first += block.size
+        close_bits(&block)
+    if not ready:
+        raise MemoryError("no memory to look for missing values")
 
 
 cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:

@@ -26,8 +26,6 @@ from treecrf._members cimport WHOLE, Fraction, part_of, value_of_part
 cdef extern from "_simd.h" nogil:
     int lowest_bit(uint64_t word)
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
-    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
-                     uint64_t *out)
     int part_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                   uint64_t *failed)
 
@@ -143,7 +141,7 @@ cdef class Evaluator:
                 begin_bits(&block.bits, first, min(most, last - first))
                 block.has_gaps = self.answers.fill(&block.bits, positions)
                 if given is not None:
-                    self._fill_given(&block, given)
+                    self.answers.fill_given(&block.bits, given, self.n_labels)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
                 for tree in range(self.classes.shape[0]):
                     self._add_tree(&block, tree, depth, scores)
@@ -220,16 +218,6 @@ cdef class Evaluator:
             open_bits(&block.bits, self.n_columns, BLOCK_WORDS) and block.sets and block.set_of
             and block.contexts_of and block.members and block.addend and block.shared
             and block.parts_of and block.n_parts_of and block.failing)
-
-    cdef void _fill_given(self, Block *block, const uint8_t[:, ::1] given) noexcept nogil:
-        """Columns of the tests of previous labels, behind those of the window."""
-        cdef Py_ssize_t lag, symbol
-        cdef uint64_t *column = block.bits.columns + self.answers.n_tests * BLOCK_WORDS
-        for lag in range(given.shape[0]):
-            memcpy(block.bits.bytes, &given[lag, block.bits.first], block.bits.size)
-            for symbol in range(self.n_labels + 1):
-                bytes_equal(block.bits.bytes, block.bits.n_words, 255, <uint8_t> symbol, column)
-                column += BLOCK_WORDS
 
     # Trees
 

@@ -100,24 +100,6 @@ cdef class FlatEvaluator:
         if not ready:
             raise MemoryError("no memory to evaluate the conjunctions")
 
-    def mark_gapped(self, encoded, uint8_t[::1] gapped):
-        """Mark the positions that miss a value."""
-        cdef Py_ssize_t i
-        cdef Block block
-        cdef Positions positions = Positions(encoded)
-        cdef Py_ssize_t first = 0, last = gapped.shape[0]
-        cdef bint ready
-        with nogil:
-            ready = self._open(&block, 1)
-            while first < last and ready:
-                self._begin(&block, positions, first, last)
-                for i in range(block.bits.size):
-                    gapped[first + i] = not (block.whole[i >> 6] >> (i & 63) & 1)
-                first += block.bits.size
-            close(&block)
-        if not ready:
-            raise MemoryError("no memory to look for missing values")
-
     def list_members(self, encoded, Py_ssize_t first, Py_ssize_t last, int64_t[::1] places,
                      int32_t[::1] found):
         """List the conjunctions that hold for each of some positions, ascending.

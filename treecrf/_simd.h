@@ -383,4 +383,73 @@ TREECRF_WIDEST static int all_hold(const uint64_t *restrict columns,
     return any != 0;
 }
 
+/* Leave in a set those that pass a test, and put the others elsewhere. Returns 1 if some pass, plus 2
+ * if some fail. */
+TREECRF_WIDEST static int split_bits(uint64_t *restrict set, const uint64_t *restrict test,
+                                     ptrdiff_t n, uint64_t *restrict failed)
+{
+    uint64_t any_passed = 0, any_failed = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        failed[i] = set[i] & ~test[i];
+        set[i] &= test[i];
+        any_passed |= set[i];
+        any_failed |= failed[i];
+    }
+    return (any_passed != 0) + 2 * (any_failed != 0);
+}
+
+TREECRF_WIDEST static void join_bits(uint64_t *restrict target, const uint64_t *restrict source,
+                                     ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] |= source[i];
+}
+
+/* Planes of bits as a byte for each place: bit k of the byte comes from plane k. Eight places at a
+ * time are a matrix of 8 by 8 bits, which is turned around by swapping ever larger parts. */
+enum { N_PLANES = 8, N_VALUES = 1 << N_PLANES };
+
+TREECRF_WIDEST static void bytes_of_planes(const uint64_t *planes, ptrdiff_t stride,
+                                           ptrdiff_t n_words, uint8_t *out)
+{
+    const uint8_t *bytes = (const uint8_t *)planes;
+    for (ptrdiff_t i = 0; i < 8 * n_words; i++) {
+        uint64_t x = 0, t;
+        for (int k = 0; k < N_PLANES; k++)
+            x |= (uint64_t)bytes[8 * stride * k + i] << (8 * k);
+        t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAu;
+        x ^= t ^ (t << 7);
+        t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCu;
+        x ^= t ^ (t << 14);
+        t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0u;
+        x ^= t ^ (t << 28);
+        memcpy(out + 8 * i, &x, 8);
+    }
+}
+
+/* Add to each target a value from each of several tables, which begin N_VALUES after another; the
+ * places of a table begin `stride` after those of the one before. Vectors would only be in the way:
+ * the values come from memory one by one. */
+enum { AT_ONCE = 4 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
+#endif
+static void look_up(double *restrict target, const double *restrict tables,
+                    const uint8_t *restrict places, ptrdiff_t stride, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] += (tables[places[i]] + tables[N_VALUES + places[stride + i]])
+                     + (tables[2 * N_VALUES + places[2 * stride + i]]
+                        + tables[3 * N_VALUES + places[3 * stride + i]]);
+}
+
+/* target += source */
+TREECRF_WIDEST static void add_to(double *restrict target, const double *restrict source,
+                                  ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] += source[i];
+}
+
 #endif

@@ -124,11 +124,16 @@ class SequenceClassifier(BaseEstimator):
         """Labels of what has been read, by ``decoding``."""
         if self.decoding == "viterbi":
             return self._decoded(sequences, masks)[0]
-        proba = self._proba(sequences, masks)
+        with Threads(self.n_jobs) as threads:
+            lattice = self._lattice(sequences, masks, threads)
+            marginals = lattice.marginals()
         if self.decoding == "minimum_risk":
             costs = cost_table(self.cost_matrix, self.classes_)
-            return [self.classes_[(p @ costs).argmin(axis=1)] for p in proba]
-        return [self.classes_[p.argmax(axis=1)] for p in proba]
+            parts = split(marginals, lattice.offsets)
+            codes = np.concatenate([(p @ costs).argmin(axis=1) for p in parts])
+        else:
+            codes = marginals.argmax(axis=1)
+        return self._as_read(split(self.classes_[codes], lattice.offsets))
 
     def predict_proba(
         self,

@@ -94,7 +94,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
     A conjunction holds at a position or does not, if the window misses no value that any test asks
     for. With ``missing="weighting"`` or ``"surrogate"`` a position that misses one (an unseen
     category is missing, too) goes down each tree in its own way: such positions are scored by the
-    trees, which the model keeps for them, and `transform` gives the mean, over the leaves that make
+    trees, which the model keeps, and `transform` gives the mean, over the leaves that make
     up a conjunction, of the part of the position that reaches each.
 
     It is not trained: `fit` does nothing, and scikit-learn's ``clone`` keeps what it knows.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -12,16 +11,17 @@ from treecrf._flat import FlatEvaluator
 from treecrf.asked import find_asked
 from treecrf.contexts import extended_contexts
 from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.evaluation import parts_of
 from treecrf.flat_conjunctions import Flat, conjunctions_of
 from treecrf.forest import LABEL, TEST, Forest
 from treecrf.threads import Threads
 
-# Positions of a part for a thread.
-PART = 1 << 12
+# Nodes of trees that take as long as a conjunction.
+NODES_PER_CONJUNCTION = 12
 
 
 class FlatForest(Forest):
-    """A forest that knows its conjunctions, and scores with them.
+    """A forest that knows its conjunctions, and can score with them.
 
     Positions that miss a value of any test go to both sides of tests in part, with shares that
     differ from tree to tree; these positions are left to the trees.
@@ -38,6 +38,7 @@ class FlatForest(Forest):
         self.trees = forest.trees
         self.encoder = encoder
         self.flat = conjunctions_of(forest, encoder)
+        self.n_nodes = sum(len(tree["leaf"]) for tree in forest.trees)
         self._flat_evaluators: dict[bool, FlatEvaluator] = {}
 
     def __getstate__(self) -> dict:
@@ -54,22 +55,33 @@ class FlatForest(Forest):
     ) -> np.ndarray:
         """Sum of the weights for every label, position and context, as `Forest.scores` has it.
 
-        All iterations are one here.
+        All iterations are one here. Where there are few conjunctions, they are faster than trees.
         """
+        is_whole = iterations in (None, (0, self.n_iter))
+        if is_whole and len(self.flat) * NODES_PER_CONJUNCTION < self.n_nodes:
+            return self.flat_scores(encoder, encoded, threads, start, given)
+        return super().scores(encoder, encoded, threads, iterations, start, given)
+
+    def flat_scores(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        start: np.ndarray | None = None,
+        given: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The same by conjunctions, except at positions that miss values."""
         scores = self.zeros(encoded, given) if start is None else start
         depth = self.depth_of(encoded, given)
         flat = self._conjunctions(given is not None)
         threads.map(
             lambda part: flat.add_scores(encoded, depth, given, *part, scores),
-            _parts(encoded.n_positions, threads),
+            parts_of(encoded.n_positions, threads),
         )
-        gapped = self._gapped(encoded)
+        scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
+        gapped = scorer.gapped(encoded)
         if len(gapped):
-            some = replace(encoded, row_of_position=encoded.row_of_position[gapped])
-            given = None if given is None else np.ascontiguousarray(given[:, gapped])
-            of_trees = self.zeros(some, given)
-            self.add_trees(encoder, some, depth[gapped], given, threads, of_trees)
-            scores[:, gapped] += of_trees
+            scorer.add_gapped(encoded, depth, given, threads, scores, gapped)
         return scores
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
@@ -79,14 +91,14 @@ class FlatForest(Forest):
         of the conjunction.
         """
         flat, n = self._conjunctions(True), encoded.n_positions
-        parts, counts = _parts(n, threads), np.zeros(n, dtype=np.int64)
+        parts, counts = parts_of(n, threads), np.zeros(n, dtype=np.int64)
         threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
         starts = np.append(0, np.cumsum(counts))
         places, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
         threads.map(lambda part: flat.list_members(encoded, *part, places, found), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
-        gapped = self._gapped(encoded)
+        gapped = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
         return matrix if not len(gapped) else matrix + self._parts_of(encoded, gapped, shape)
 
     def _parts_of(
@@ -94,8 +106,7 @@ class FlatForest(Forest):
     ) -> sparse.csr_array:
         """The same of the positions that miss values, alone."""
         of_leaf = self.flat.conjunction_of_leaf
-        # What the labels are does not matter: the tests of them are asked with both outcomes.
-        evaluator = self._evaluator(self.encoder, 0, self.n_iter, False)
+        evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
         some = replace(encoded, row_of_position=encoded.row_of_position[gapped])
         n = evaluator.list_parts(some, None, None, None)
         leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
@@ -106,27 +117,12 @@ class FlatForest(Forest):
         sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
         return sums
 
-    def _gapped(self, encoded: EncodedSequences) -> np.ndarray:
-        """Positions that miss a value of any test."""
-        gapped = np.zeros(encoded.n_positions, dtype=np.uint8)
-        if encoded.has_missing.any():
-            self._conjunctions(True).mark_gapped(encoded, gapped)
-        return np.flatnonzero(gapped)
-
     def _conjunctions(self, is_given: bool) -> FlatEvaluator:
         """The conjunctions, ready for encoded positions in all contexts or in one that is given."""
         if is_given not in self._flat_evaluators:
             compiled = _compile(self, self.flat, self.encoder, is_given)
             self._flat_evaluators[is_given] = compiled
         return self._flat_evaluators[is_given]
-
-
-def _parts(n: int, threads: Threads) -> list[tuple[int, int]]:
-    """Runs of positions for the threads."""
-    if threads.n_threads == 1:
-        return [(0, n)]
-    cuts = [*range(0, n, PART), n]
-    return list(pairwise(cuts))
 
 
 def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> FlatEvaluator:
@@ -136,9 +132,10 @@ def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> Fl
     nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
     asked, _, places = find_asked(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
     literals = 2 * places + flat.literals[:, 3]
+    literals = np.append(_positive_first(literals, flat.starts), 0)  # there may be none
     return FlatEvaluator(
         asked,
-        (flat.starts, _positive_first(literals, flat.starts).astype(np.int32)),
+        (flat.starts, literals.astype(np.int32)),
         (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
         flat.masks.astype(np.uint8),
         *extended_contexts(forest.n_labels, 0 if is_given else forest.order),

@@ -6,10 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from treecrf._evaluate import Evaluator
-from treecrf.asked import find_asked
-from treecrf.contexts import extended_contexts
 from treecrf.encoding import EncodedSequences, Encoder
+from treecrf.evaluation import Packed, Scorer
 from treecrf.threads import Threads
 from treecrf.window_tests import TestTable
 
@@ -42,10 +40,10 @@ class Forest:
         self.n_labels = n_labels
         self.order = order
         self.trees: list[dict[str, np.ndarray]] = []
-        self._evaluators: dict = {}
+        self._scorers: dict = {}
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_evaluators": {}}
+        return {**self.__dict__, "_scorers": {}}
 
     @property
     def n_iter(self) -> int:
@@ -141,29 +139,9 @@ class Forest:
         float64 array (n_labels, n_positions, n_contexts)
         """
         scores = self.zeros(encoded, given) if start is None else start
-        depth = self.depth_of(encoded, given)
-        self.add_trees(encoder, encoded, depth, given, threads, scores, iterations)
+        scorer = self.scorer(encoder, *(iterations or (0, self.n_iter)), given is not None)
+        scorer.add_scores(encoded, self.depth_of(encoded, given), given, threads, scores)
         return scores
-
-    def add_trees(
-        self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
-        depth: np.ndarray,
-        given: np.ndarray | None,
-        threads: Threads,
-        scores: np.ndarray,
-        iterations: tuple[int, int] | None = None,
-    ) -> None:
-        """Add the trees' values to scores of as many contexts as there are ``depth`` labels."""
-        evaluator = self._evaluator(encoder, *(iterations or (0, self.n_iter)), given is not None)
-        n = encoded.n_positions
-        parts = min(threads.n_threads * 4, -(-n // 4096)) if threads.n_threads > 1 else 1
-        cuts = np.linspace(0, n, parts + 1).astype(int)
-        threads.map(
-            lambda k: evaluator.add_scores(encoded, depth, given, cuts[k], cuts[k + 1], scores),
-            range(parts),
-        )
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
         """Room for the scores of all contexts, or of the given one alone."""
@@ -176,42 +154,21 @@ class Forest:
             return np.zeros(encoded.n_positions, dtype=np.uint8)
         return encoded.depth_of(self.order)
 
-    def _evaluator(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Evaluator:
+    def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
         """The chosen iterations, ready to score; the whole forest is kept for the next time."""
         key = (first, last, is_given)
-        if key[:2] == (0, self.n_iter) and key in self._evaluators:
-            return self._evaluators[key]
-        some = self.some(first * self.n_labels, last * self.n_labels)
-        evaluator = _compile(some, encoder, is_given)
+        if key in self._scorers:
+            return self._scorers[key]
+        packed = self.some(first * self.n_labels, last * self.n_labels).pack()
+        on_label = packed["column"] == LABEL
+        scorer = Scorer(
+            Packed.of(packed, encoder, self.n_labels, on_label),
+            encoder,
+            self.n_labels,
+            self.order,
+            is_given,
+        )
         if key[:2] == (0, self.n_iter):
-            self._evaluators = {key: evaluator}
-        return evaluator
-
-
-def _compile(forest: Forest, encoder: Encoder, is_given: bool) -> Evaluator:
-    packed = forest.pack()
-    true_child = packed["true_child"].astype(np.int32)
-    on_label = packed["column"] == LABEL
-    on_window = (true_child >= 0) & ~on_label
-    nodes, surrogates = (
-        np.stack([packed[prefix + name] for name in TEST]).astype(np.int64)
-        for prefix in ("", "surrogate_")
-    )
-    asked, of_nodes, of_surrogates = find_asked(nodes[:, on_window], surrogates, encoder)
-    test = np.full(len(true_child), -1, dtype=np.int32)
-    test[on_window] = of_nodes
-    label_test = (packed["offset"] - 1) * (forest.n_labels + 1) + packed["value"]
-    test[on_label] = (len(asked.kinds) + label_test)[on_label]
-    classes = np.arange(len(forest.trees), dtype=np.int32) % forest.n_labels
-    starts = np.append(0, np.cumsum(packed["n_surrogates"])).astype(np.int32)
-    return Evaluator(
-        asked,
-        (packed["starts"], classes, test, true_child, packed["false_child"].astype(np.int32)),
-        packed["leaf"],
-        packed["share"],
-        (starts, of_surrogates, packed["reversed"].astype(np.uint8)),
-        encoder.missing == "surrogate",
-        *extended_contexts(forest.n_labels, 0 if is_given else forest.order),
-        forest.n_labels,
-        forest.order if is_given else 0,
-    )
+            same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
+            self._scorers = same | {key: scorer}
+        return scorer

@@ -1,0 +1,139 @@
+"""Speed of prediction: ways to score positions with the same trees, beside python-crfsuite.
+
+TreeCRF has 150 iterations of K trees of 100 leaves. Every way scores the test set, and short
+sequences; all give the same scores. python-crfsuite is a linear model on the indicators of the same
+windows, which tags by Viterbi; its items are built once, so that only tagging is timed. CPU seconds
+of one thread: median (min-max).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pycrfsuite
+from contestants import CRFsuite
+from measure import Spread, markdown, seconds_repeated
+from papers_data import NAMES, Task, load
+from threadpoolctl import threadpool_limits
+
+from treecrf import FlatModel, TreeCRF, evaluation, flatten
+from treecrf.threads import Threads
+
+# What makes all positions go one way.
+WAYS = {
+    "walking the trees": {"FEW": 10**9},
+    "sets of positions": {"FEW_TREES": 10**9},
+    "lookup by leaf": {"FEW": 0},
+}
+HEADER = ("what", "µs a position", "over walking", "over python-crfsuite")
+SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predict, µs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    with threadpool_limits(1):
+        for name in arguments.data:
+            report(load(name), arguments.repeats)
+
+
+def report(task: Task, repeats: int) -> None:
+    """Tables of a data set."""
+    X, y, X_test, _ = task.arrays()
+    crf = TreeCRF(window=task.window, max_iter=150, max_leaf_nodes=100, l2_regularization=40.0)
+    flat = flatten(crf.fit(X, y))
+    linear = CRFsuite(task)
+    linear.fit()
+    n_leaves = len(flat._flat.entry_of_leaf)
+    print(f"\n## {task.name}\n\n{n_leaves} leaves, {flat.n_conjunctions_} conjunctions, "
+          f"{flat.n_weights_} weights\n")  # fmt: skip
+    print(markdown(HEADER, rows_of(crf, flat, tagger(linear), X_test, repeats)), "\n")
+    print(markdown(SHORT_HEADER, short_rows(crf, X_test, repeats)), flush=True)
+
+
+def rows_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list, repeats: int) -> list[list[str]]:
+    """A row for each way, measured turn by turn."""
+    calls = calls_of(crf, flat, tag, X)
+    rounds = [[seconds_repeated(call) for call in calls.values()] for _ in range(repeats)]
+    n = sum(map(len, X))
+    times = {
+        name: Spread(times) for name, times in zip(calls, zip(*rounds, strict=True), strict=True)
+    }
+    walking, linear = times["walking the trees"], times["python-crfsuite, tag"]
+    return [
+        [name, spread.show(1e6 / n), spread.over(walking).show(digits=3),
+         spread.over(linear).show()]
+        for name, spread in times.items()
+    ]  # fmt: skip
+
+
+def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str, Callable]:
+    """What is timed, by name; all ways are seen to give the same scores first."""
+    threads, encoder, forest = Threads(1), crf._encoder, crf._forest
+    encoded = encoder.encode(crf._read(X)[0])
+    conjunctions = flat._model._forest
+
+    def by_trees(way: str) -> np.ndarray:
+        with only(way):
+            return forest.scores(encoder, encoded, threads)
+
+    def by_conjunctions() -> np.ndarray:
+        return conjunctions.flat_scores(encoder, encoded, threads)
+
+    for way in WAYS:
+        np.testing.assert_array_equal(by_trees(way), by_conjunctions())
+    calls = {way: lambda way=way: by_trees(way) for way in WAYS}
+    return calls | {
+        "conjunctions": by_conjunctions,
+        "matrix of conjunctions": lambda: conjunctions.matrix(encoded, threads),
+        "predict": lambda: crf.predict(X),
+        "python-crfsuite, tag": lambda: tag(X),
+    }
+
+
+@contextmanager
+def only(way: str) -> Iterator[None]:
+    """Let all positions go one way."""
+    before = {name: getattr(evaluation, name) for name in WAYS[way]}
+    vars(evaluation).update(WAYS[way])
+    try:
+        yield
+    finally:
+        vars(evaluation).update(before)
+
+
+def tagger(linear: CRFsuite) -> Callable[[list], list]:
+    """What tags the first sequences, of which the items have been built."""
+    model = pycrfsuite.Tagger()
+    model.open_inmemory(linear.model)
+    items = [pycrfsuite.ItemSequence(x) for x in linear.X_test]
+    return lambda X: [model.tag(x) for x in items[: len(X)]]
+
+
+def short_rows(crf: TreeCRF, X: list, repeats: int) -> list[list[str]]:
+    """Single sequences, from scores to labels."""
+    rows = []
+    for n in (1, 4, 8, 16, 32, 64):
+        x = ["".join(X)[:n]]
+        encoded = crf._encoder.encode(crf._read(x)[0])
+        times: list[list[float]] = [[], [], []]
+        for _ in range(repeats):
+            for k, way in enumerate(("walking the trees", "lookup by leaf")):
+                with only(way):
+                    times[k].append(seconds_repeated(lambda e=encoded: scored(crf, e)))
+            times[2].append(seconds_repeated(lambda x=x: crf.predict(x)))
+        rows.append([str(n), *(Spread(tuple(some)).show(1e6, 0) for some in times)])
+    return rows
+
+
+def scored(crf: TreeCRF, encoded) -> np.ndarray:
+    return crf._forest.scores(crf._encoder, encoded, Threads(1))
+
+
+if __name__ == "__main__":
+    main()

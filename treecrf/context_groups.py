@@ -1,0 +1,91 @@
+"""Contexts that the trees of a forest cannot tell apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of contexts that all tests of previous labels in some trees see alike.
+
+    Each tree of a class parts the contexts into groups; where trees have a group in common, it is
+    one. The groups are ordered by class.
+
+    Attributes
+    ----------
+    outcomes : uint8 array (n_contexts, order * (n_labels + 1) + 1)
+        Whether each context passes the tests of previous labels; the last column means nothing.
+    classes : int32 array (n_groups,)
+    members : uint8 array (n_groups, n_contexts)
+    starts : int32 array (n_groups + 1,)
+        First of the trees of each group.
+    trees : int32 array
+        The trees that have each group.
+    """
+
+    outcomes: np.ndarray
+    classes: np.ndarray
+    members: np.ndarray
+    starts: np.ndarray
+    trees: np.ndarray
+
+    @cached_property
+    def passing(self) -> np.ndarray:
+        """Contexts, at most 64, that pass each test of previous labels: a bit each, uint64."""
+        words = np.zeros((self.outcomes.shape[1], 8), dtype=np.uint8)
+        bits = np.packbits(self.outcomes, axis=0, bitorder="little").T
+        words[:, : bits.shape[1]] = bits
+        return words.view("<u8")[:, 0].astype(np.uint64)
+
+
+def groups_of(
+    classes: np.ndarray,
+    tree_of: np.ndarray,
+    label_tests: np.ndarray,
+    symbols: np.ndarray,
+    n_labels: int,
+) -> Groups:
+    """Group contexts.
+
+    Parameters
+    ----------
+    classes : int32 array (n_trees,)
+    tree_of, label_tests : int arrays (n,)
+        Tests of previous labels and the trees they are in, ascending by tree: a test is
+        ``lag * (n_labels + 1) + symbol``, where lag 0 is the label before.
+    symbols : int32 array (n_contexts, order)
+    n_labels : int
+    """
+    lag, symbol = np.divmod(np.arange(symbols.shape[1] * (n_labels + 1)), n_labels + 1)
+    outcomes = symbols[:, lag] == symbol
+    cuts = np.searchsorted(tree_of, np.arange(len(classes) + 1)).tolist()
+    found: dict[tuple[int, bytes], list[int]] = {}
+    parted: dict[bytes, list[bytes]] = {}
+    for tree, class_ in enumerate(classes.tolist()):
+        tests = np.unique(label_tests[cuts[tree] : cuts[tree + 1]])
+        key = tests.tobytes()
+        if key not in parted:
+            parted[key] = _parts(outcomes[:, tests])
+        for members in parted[key]:
+            found.setdefault((class_, members), []).append(tree)
+    ordered = sorted(found)
+    members = np.frombuffer(b"".join(group for _, group in ordered), dtype=np.uint8)
+    return Groups(
+        outcomes=np.ascontiguousarray(np.pad(outcomes, [(0, 0), (0, 1)]), dtype=np.uint8),
+        classes=np.array([class_ for class_, _ in ordered], dtype=np.int32),
+        members=members.reshape(len(ordered), len(symbols)),
+        starts=np.cumsum([0, *(len(found[group]) for group in ordered)]).astype(np.int32),
+        trees=np.array([tree for group in ordered for tree in found[group]], dtype=np.int32),
+    )
+
+
+def _parts(outcomes: np.ndarray) -> list[bytes]:
+    """Rows that agree, as masks of all rows."""
+    rows = np.pad(outcomes, [(0, 0), (0, 1)])
+    _, which = np.unique(rows, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    return [(which == k).astype(np.uint8).tobytes() for k in range(which.max() + 1)]
