@@ -528,7 +528,7 @@ def test_contexts_in_words():
             found = np.ones_like(mask)
             for told in words.split(" and ") if words != "anything" else []:
                 lag = sides.index(told.partition("label")[2][:4])
-                named = [s in told.partition("]")[2] for s in ("'p'", "'q'", "'r'", "None")]
+                named = [s in told.partition("]")[2] for s in ("'p'", "'q'", "'r'", "none")]
                 found[lag] = np.array(named) ^ told.startswith("not ")
             np.testing.assert_array_equal(found, mask)
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import treecrf
-from treecrf import LinearCRF
+from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
 from treecrf.linear_training import Loss
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
@@ -350,20 +350,32 @@ def test_attributes_may_come_from_elsewhere(transition_features, tables):
     assert crf.train_score_[0] != pytest.approx(-np.log(3))
 
 
-def test_a_model_may_hand_out_attributes(tables):
-    X, y = tables
+@pytest.mark.parametrize("order", [0, 1])
+def test_conjunctions_of_trees_are_attributes(order, letters, tmp_path):
+    """Training starts where the trees have come to, and goes on from there."""
+    X, y = letters
+    trees = TreeCRF(order=order, window=1, max_iter=4, max_leaf_nodes=6, l2_regularization=1.0)
+    flat = flatten(trees.fit(X, y))
+    given = {"attributes": flat, "transition_features": True, "l2_regularization": 0.01}
+    crf = LinearCRF(**given).fit(X, y)
+    assert crf.train_score_[0] == pytest.approx(trees.train_score_[-1], abs=1e-12)
+    assert crf.train_score_[-1] > crf.train_score_[0]
+    assert crf.get_attribute_names().tolist() == flat.get_feature_names_out().tolist()
+    crf.save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    for p, q in zip(crf.predict_proba(X), again.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    assert clone(again).fit(X, y).loss_ == pytest.approx(crf.loss_)
 
-    class Model:
-        """Something else that has attributes, too."""
 
-        def fit(self, X, y=None):
-            raise AssertionError
-
-        def _as_attributes(self):
-            return Doubled()
-
-    given, same = (LinearCRF(attributes=a).fit(X, y) for a in (Model(), Doubled()))
-    np.testing.assert_array_equal(given.state_weights_, same.state_weights_)
+def test_conjunctions_of_other_labels_bring_no_weights(letters):
+    X, y = letters
+    flat = flatten(TreeCRF(max_iter=2).fit(X, [labels.replace("z", "x") for labels in y]))
+    crf = LinearCRF(attributes=flat, transition_features=True).fit(X, y)
+    assert crf.train_score_[0] == pytest.approx(-np.log(3))
+    backward = {"direction": "right-to-left", "decoding": "marginal", "max_iter": 2}
+    flat = flatten(RecurrentSlidingWindowClassifier(**backward).fit(X, y))
+    assert LinearCRF(attributes=flat).fit(X, y).train_score_[0] == pytest.approx(-np.log(3))
 
 
 def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
@@ -380,7 +392,7 @@ def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
             restored.trained_on = treecrf.attributes.Trained("table", n, None, arrays["kinds"], {})
             return restored
 
-    monkeypatch.setitem(treecrf.attributes.SOURCES, "doubled", Saved)
+    monkeypatch.setitem(treecrf.linear_base.SOURCES, "doubled", Saved)
     crf = LinearCRF(attributes=Saved()).fit(X, y)
     crf.save(tmp_path / "model")
     again = treecrf.load(tmp_path / "model")

@@ -27,7 +27,7 @@ class Attributes(Protocol):
     Attributes
     ----------
     kind : str
-        Its name in saved models, see `SOURCES`.
+        Its name in saved models, see `treecrf.linear_base.SOURCES`.
     window : (int, int)
         Number of positions to the left and to the right from which attributes are seen.
     trained_on : Trained or None
@@ -204,10 +204,6 @@ class WindowAttributes:
         restored.kept = arrays["kept"]
         integrity.check_places(restored.kept, int(restored._widths().sum()), "attributes")
         return restored
-
-
-SOURCES: dict[str, type] = {WindowAttributes.kind: WindowAttributes}
-"""The sources of attributes by name, so that a saved model finds its own."""
 
 
 def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:

@@ -14,10 +14,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf import integrity
-from treecrf.attributes import SOURCES, Attributes, WindowAttributes
+from treecrf.attributes import Attributes, WindowAttributes
 from treecrf.constraints import Constraints, as_allowed, as_transitions
 from treecrf.contexts import check_order
 from treecrf.filling import FILLED
+from treecrf.flat import FlatModel
+from treecrf.flat_attributes import FlatAttributes
 from treecrf.labeled import Labeled, hold_out, read_validation
 from treecrf.labels import Given, find_classes
 from treecrf.lattice import Lattice, require_memory
@@ -29,6 +31,9 @@ from treecrf.linear_weights import Layout, Weights
 from treecrf.sequences import Sequences, Trained
 from treecrf.threads import Threads
 from treecrf.weights import label_weights
+
+# The sources of attributes by name, so that a saved model finds its own.
+SOURCES: dict[str, type] = {kind.kind: kind for kind in (WindowAttributes, FlatAttributes)}
 
 
 @dataclass(frozen=True)
@@ -180,9 +185,8 @@ class LinearSequenceClassifier(SequenceLearner):
                 f"window={self.window!r} is for the values of the input; the attributes that are "
                 "given have a window of their own"
             )
-        # A model that is a source beside other things may hand out one that is nothing else.
-        hand_out = getattr(self.attributes, "_as_attributes", None)
-        return self.attributes if hand_out is None else hand_out()
+        is_flat = isinstance(self.attributes, FlatModel)
+        return FlatAttributes(self.attributes) if is_flat else self.attributes
 
     def _fitted_before(self) -> dict:
         """State that a warm start goes on from; empty for a fresh start."""

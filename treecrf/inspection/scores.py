@@ -12,6 +12,8 @@ from treecrf.classifier import SequenceClassifier
 from treecrf.cuts import Cut
 from treecrf.inspection.grown import Grown, check_model
 from treecrf.labels import Given, encode_labels
+from treecrf.lattice import Lattice
+from treecrf.objectives import make_objective
 from treecrf.sequences import Sequences, reversed_places, runs
 from treecrf.threads import Threads
 
@@ -137,7 +139,7 @@ def _scores_of_parts(
 def likelihood_curve(
     model: Any, X: Any = None, y: Any = None, *, lengths: Any = None, groups: Any = None
 ) -> Bunch:
-    """Mean log-likelihood of a position after each iteration.
+    """Mean log-likelihood of a position after each iteration, or what else was maximized.
 
     Parameters
     ----------
@@ -153,12 +155,13 @@ def likelihood_curve(
     Bunch
         With these attributes:
 
+        - objective : str, the parameter, ``"log"`` where there is none;
         - iterations : int array (n_iter + 1,), from 0, before the first;
         - train : float array (n_iter + 1,), ``train_score_``;
         - validation : float array (n_iter + 1,), ``validation_score_``, or None if there was no
           validation data;
-        - given : float array (n_iter + 1,), of the further data as ``predict_log_likelihood`` says
-          it, or None; the first entry is NaN, as nothing is known yet.
+        - given : float array (n_iter + 1,), the same of the further data, or None; the first entry
+          is NaN, as nothing is known yet.
 
     Raises
     ------
@@ -185,6 +188,7 @@ def likelihood_curve(
         raise ValueError(f"{there} is given without {missing}")
     validation = model.validation_score_
     return Bunch(
+        objective=_objective_of(model),
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
@@ -199,5 +203,19 @@ def _followed(model: SequenceClassifier, data: Given) -> np.ndarray:
         sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
     with Threads(model.n_jobs) as threads:
         stages = model._staged_lattices(sequences, threads)
-        sums = [lattice.log_likelihoods(codes).sum() for lattice in stages]
-    return np.append(np.nan, sums) / len(codes)
+        values = [_value(model, lattice, codes) for lattice in stages]
+    return np.append(np.nan, values)
+
+
+def _objective_of(model: SequenceClassifier) -> str:
+    return getattr(model, "_followed", "log")
+
+
+def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:
+    """What training has maximized, for a position."""
+    objective = _objective_of(model)
+    if objective == "log":
+        return float(lattice.log_likelihoods(codes).sum() / len(codes))
+    free = model._constraints(lattice.offsets)  # the scores are constrained already
+    arguments = codes, lattice.n_labels, lattice.order, free, lattice.threads
+    return make_objective(objective, lattice.offsets, *arguments).value(lattice.scores)

@@ -127,7 +127,7 @@ def plot_likelihood(
     groups: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Show the mean log-likelihood of a position over the iterations of boosting.
+    """Show the mean log-likelihood of a position, or what else is maximized, by iteration.
 
     Parameters
     ----------
@@ -177,7 +177,8 @@ def plot_likelihood(
         best = int(np.nanargmax(curve.validation))
         ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")
     ax.set_xlabel("iteration")
-    ax.set_ylabel("mean log-likelihood of a position")
+    is_log = curve.objective == "log"
+    ax.set_ylabel("mean log-likelihood of a position" if is_log else curve.objective)
     ax.legend()
     ax.spines[["top", "right"]].set_visible(False)
     return ax
