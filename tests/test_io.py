@@ -418,9 +418,11 @@ def test_files_of_every_version_are_read(name):
     expected = json.loads(stem.with_suffix(".json").read_text())
     crf = treecrf.load(stem.with_suffix(".treecrf"))
     # JSON has lists and names only.
-    parameters = json.loads(json.dumps(crf.get_params()))
+    given = {n: v for n, v in crf.get_params(deep=False).items() if n != "attributes"}
+    parameters = json.loads(json.dumps(given))
     assert {n: parameters[n] for n in expected["parameters"]} == expected["parameters"]
     assert [labels.tolist() for labels in crf.predict(expected["X"])] == expected["labels"]
     for p, q in zip(crf.predict_proba(expected["X"]), expected["probabilities"], strict=True):
         np.testing.assert_allclose(p, q, rtol=1e-9)
-    np.testing.assert_allclose(crf.train_score_, expected["train_score"])
+    if "train_score" in expected:
+        np.testing.assert_allclose(crf.train_score_, expected["train_score"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treecrf import FutureFeatureMEMM, TreeCRF
+from treecrf import FlatModel, FutureFeatureMEMM, LinearCRF, TreeCRF, flatten
 from treecrf.io import VERSION
 
 FOLDER = Path(__file__).parent
@@ -48,18 +48,32 @@ def discovered() -> tuple[FutureFeatureMEMM, list, list]:
     return memm, X, y
 
 
+def flat() -> tuple[FlatModel, list, list]:
+    crf, X, y = symbols()
+    return flatten(crf.set_params(order=1).fit(X, y)).prune(0.01), X, y
+
+
+def linear() -> tuple[LinearCRF, list, list]:
+    """Weights of conjunctions of trees."""
+    model, X, y = flat()
+    return LinearCRF(attributes=model, transition_features=True), X, y
+
+
 def main() -> None:
-    for make in (symbols, table, discovered):
+    for make in (symbols, table, discovered, flat, linear):
         crf, X, y = make()
         name = f"format{VERSION}-{make.__name__}"
         crf.fit(X, y).save(FOLDER / f"{name}.treecrf")
+        parameters = crf.get_params(deep=False)
+        parameters.pop("attributes", None)  # they are no matter of JSON
         expected = {
-            "parameters": crf.get_params(),
+            "parameters": parameters,
             "X": X,
             "labels": [labels.tolist() for labels in crf.predict(X)],
             "probabilities": [p.tolist() for p in crf.predict_proba(X)],
-            "train_score": crf.train_score_.tolist(),
         }
+        if hasattr(crf, "train_score_"):
+            expected["train_score"] = crf.train_score_.tolist()
         (FOLDER / f"{name}.json").write_text(json.dumps(expected) + "\n")
 
 
