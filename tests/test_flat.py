@@ -41,11 +41,6 @@ LENGTHS = [9, 1, 14, 3, 60]
 SMALL = {"max_iter": 6, "max_leaf_nodes": 12, "l2_regularization": 1.0, "random_state": 0}
 
 
-# Some of their trees are computed, not grown: those leaves are no multiples of 2**-40, and their
-# sums depend on the order.
-ROUNDED = {name: 1e-12 * name.startswith("flat future") for name in FLAT}
-
-
 def scores_of(model, X, n_threads=1) -> np.ndarray:
     with Threads(n_threads) as threads:
         return model._scores_of(model._read(X)[0], threads)
@@ -105,11 +100,8 @@ def test_every_learner_predicts_the_same(name, fitted, letters):
     X, y = letters
     model, flat = fitted(name.removeprefix("flat ")), fitted(name)
     for asked in (X, ["abca", "d", "ba?", "cd"]):
-        np.testing.assert_allclose(
-            scores_of(flat, asked), scores_of(model, asked), rtol=0, atol=ROUNDED[name]
-        )
-        if not ROUNDED[name]:
-            assert_predicts_the_same(flat, model, asked)
+        np.testing.assert_array_equal(scores_of(flat, asked), scores_of(model, asked))
+        assert_predicts_the_same(flat, model, asked)
         assert_equal_arrays(flat.predict(asked), model.predict(asked))
     assert flat.score(X, y) == model.score(X, y)
     assert (
@@ -135,7 +127,7 @@ def test_tables_with_gaps_and_names(name):
         model = clone(GROWN[name]).set_params(missing=missing).fit(X, y)
         flat = flatten(model)
         for p, q in zip(flat.predict_proba(X), model.predict_proba(X), strict=True):
-            np.testing.assert_allclose(p, q, rtol=0, atol=ROUNDED[f"flat {name}"])
+            np.testing.assert_array_equal(p, q)
         assert flat.feature_names_in_.tolist() == ["heat", "room", "open"]
         for rows in flat.transform(X):
             assert rows.data.min(initial=1) > 0

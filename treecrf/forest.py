@@ -12,10 +12,17 @@ from treecrf.threads import Threads
 from treecrf.window_tests import TestTable
 
 LABEL = -2
+# Leaves are multiples of this, so that sums of them do not depend on their order.
+LEAF_UNIT = 2.0**-40
 TEST = ("column", "offset", "value")
 FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
 # Fields that have an entry for each surrogate instead of each node.
 SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
+
+
+def rounded_leaves(values: np.ndarray) -> np.ndarray:
+    """Values of leaves, as those of grown trees are rounded."""
+    return np.rint(values / LEAF_UNIT) * LEAF_UNIT
 
 
 class Forest:

@@ -11,11 +11,8 @@ from treecrf._tree import TreeGrower
 from treecrf.boosting import leave_room
 from treecrf.bundling import bundle
 from treecrf.encoding import EncodedSequences, Encoder
-from treecrf.forest import Forest
+from treecrf.forest import Forest, rounded_leaves
 from treecrf.window_tests import number_tests
-
-# Leaves are rounded, so that sums of them do not depend on their order.
-LEAF_UNIT = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,9 @@ class InstanceTree:
 
     def scaled(self, factor: float) -> InstanceTree:
         """The tree with other leaves."""
-        leaf, values = (_rounded(factor * array) for array in (self.grown["leaf"], self.values))
+        leaf, values = (
+            rounded_leaves(factor * array) for array in (self.grown["leaf"], self.values)
+        )
         return InstanceTree(self.grown | {"leaf": leaf}, values)
 
 
@@ -93,7 +92,3 @@ class InstanceGrower:
         tree = InstanceTree(grown, values[:, 0])
         largest = np.abs(grown["leaf"]).max()
         return tree.scaled(1 / largest) if largest > 0 else None
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    return np.rint(values / LEAF_UNIT) * LEAF_UNIT

@@ -35,7 +35,7 @@ class LinearCRF(LinearSequenceClassifier):
         each place of the window has weights of its own, and so has each place outside of the
         sequence.
     attributes : source of attributes or None, default=None
-        What takes the place of windows of the input, such as the conjunctions of a flattened model.
+        What takes the place of windows of the input, such as a `FlatModel` with its conjunctions.
         Then ``window`` is 0, and ``min_count``, ``missing`` and ``categorical_features`` mean
         nothing. If it brings weights, training starts from them.
     transition_features : bool, default=False

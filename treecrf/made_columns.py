@@ -13,6 +13,7 @@ import numpy as np
 
 from treecrf.columns import NUMBER, Columns
 from treecrf.encoding import CODES, EncodedSequences, Plan
+from treecrf.forest import rounded_leaves
 
 
 def thresholds_of(n_bins: int) -> np.ndarray:
@@ -98,7 +99,7 @@ def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[s
     return _tree(
         column=np.where(inner, column, 0),
         value=np.where(inner, between, 0),
-        leaf=np.where(inner, 0.0, values[first]),
+        leaf=np.where(inner, 0.0, rounded_leaves(values[first])),
         gain=np.where(inner, np.maximum(explained[children].sum(axis=0) - explained, 0.0), 0.0),
         weight=weight,
         share=np.where(inner, weight[children[0]] / weight, 0.0),

@@ -86,9 +86,9 @@ class StructuredPerceptron(LinearSequenceClassifier):
         The labels, sorted.
     n_iter_ : int
         Number of epochs, after an early stop that of the best one.
-    train_accuracy_ : float array (n_iter_,)
+    train_accuracy_ : float array of shape ``(n_iter_,)``
         Share of the training labels that were found right in each epoch, before their correction.
-    validation_accuracy_ : float array (n_iter_,)
+    validation_accuracy_ : float array of shape ``(n_iter_,)``
         Share of the held-out labels that the model finds right after each epoch; empty without
         held-out sequences.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array

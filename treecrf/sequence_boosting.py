@@ -104,17 +104,17 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         The labels, sorted.
     n_iter_ : int
         Number of rounds.
-    features_ : int array (n_iter_,)
+    features_ : int array of shape ``(n_iter_,)``
         What was chosen in each round, as a number among all features. `get_chosen_features` tells
         what they are.
-    steps_ : float array (n_iter_,)
+    steps_ : float array of shape ``(n_iter_,)``
         By how much the weights were changed.
-    bounds_ : float array (n_iter_,)
+    bounds_ : float array of shape ``(n_iter_,)``
         The bounds by which they were chosen: at most the ratio of the loss after a round to that
         before it.
-    loss_ : float array (n_iter_ + 1,)
+    loss_ : float array of shape ``(n_iter_ + 1,)``
         Logarithm of the loss before the first and after each round.
-    train_score_ : float array (n_iter_ + 1,)
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood of a training position before the first and after each round.
     validation_score_ : float array
         The same for held-out sequences; empty without them.
