@@ -31,6 +31,11 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[plot,progress]"
 	touch $@
 
+# For docs and tests in one go: each installation compiles the modules again.
+$(VENV)/.all: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[plot,progress,test,docs]"
+	touch $(VENV)/.installed $(VENV)/.test $(VENV)/.docs $@
+
 $(VENV)/.test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
