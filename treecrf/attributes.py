@@ -16,6 +16,7 @@ from treecrf.alphabet import Alphabet
 from treecrf.columns import find_missing
 from treecrf.filling import FILLED, IMPUTE, Filling, learn_filling, means_of
 from treecrf.sequences import BOOLEAN, CATEGORY, Sequences, Trained, place_of
+from treecrf.wording import feature_name, place
 
 # The square of a number, times a weight, is a double too.
 LARGEST_NUMBER = 1e100
@@ -154,12 +155,11 @@ class WindowAttributes:
 
     def names_at(self, offset: int) -> list[str]:
         """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
-        at = f"[{offset:+d}]" if offset else "[0]" * any(self.window)
+        at = place(offset) if offset or any(self.window) else ""
         trained = self.trained_on
         names = []
         for column, source in enumerate(self.filling.sources):
-            name = f"x{source}" if trained.names is None else trained.names[source]
-            name = ("symbol" if trained.form == "symbols" else name) + at
+            name = feature_name(trained, source) + at
             if column >= trained.n_features:
                 names.append(f"{name} is missing")
             elif trained.kinds[column] == CATEGORY:

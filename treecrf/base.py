@@ -35,7 +35,6 @@ from treecrf.sequences import Sequences, Trained
 from treecrf.threads import Threads
 from treecrf.weights import label_weights
 
-# Codes of a window are counted for every position.
 # Second-order leaves can be far off where there is little curvature.
 MOST_NEWTON_STEP = 4.0
 

@@ -62,9 +62,8 @@ def hold_out(data: Labeled, fraction: float, seed: int) -> tuple[Labeled, Labele
     held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
     training = data.take(kept)
     # What only the others hold has not been seen in training.
-    return replace(training, sequences=training.sequences.with_used_categories()), data.take(
-        held_out
-    )
+    sequences = training.sequences.with_used_categories()
+    return replace(training, sequences=sequences), data.take(held_out)
 
 
 def read_validation(

@@ -17,6 +17,7 @@ from treecrf.labeled import Labeled
 from treecrf.labels import Given, encode_labels
 from treecrf.sequences import Sequences
 
+# Codes of a window are counted for every position.
 LARGEST_WINDOW = 10_000
 
 

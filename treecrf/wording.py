@@ -51,7 +51,7 @@ def name_of_test(
     if made >= 0:
         return f"future{made}{at} > {learned.values[value]:.6g}"
     source = column if encoder.filling is None else int(encoder.filling.sources[column])
-    name = feature_name(encoder.trained_on, source)
+    name = feature_name(encoder, source)
     told = "" if column == source or column < encoder.n_features else " is missing"
     if learned.kind == "category":
         return f"{name}{at}{told} is {learned.values[value].item()!r}"
@@ -73,7 +73,7 @@ def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np
     return (np.asarray(columns) != BOUNDARY) & in_lists & (values < plan.zeros[real])
 
 
-def feature_name(trained_on: Trained, j: int) -> str:
+def feature_name(trained_on: Trained | Encoder, j: int) -> str:
     """What tests and pictures call a feature."""
     if trained_on.form == "symbols":
         return "symbol"
