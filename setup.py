@@ -1,7 +1,7 @@
 """The compiled modules and their compiler flags; everything else is in pyproject.toml."""
 
 import os
-from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -13,38 +13,22 @@ CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
 # Neither flag set lets the compiler reorder sums or fuse multiply and add: trees must be the same
 # on every machine. OpenMP stands for its vector loops alone, not for threads.
 FLAGS = {
-    "unix": ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"],
+    "unix": [
+        "-O3",
+        "-g0",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fopenmp-simd",
+    ],
     "msvc": ["/O2", "/fp:precise"],
 }
 
 
-MODULES = (
-    "_chain",
-    "_inference",
-    "_objectives",
-    "_decode",
-    "_local",
-    "_features",
-    "_members",
-    "_surrogates",
-    "_tree",
-    "_answers",
-    "_evaluate",
-    "_lookup",
-    "_walk",
-    "_flat",
-    "_context_scores",
-    "_beam",
-    "_linear",
-    "_linear_chain",
-    "_attribute_rows",
-    "_labeled_chains",
-    "_perceptron",
-    "_max_margin",
-    "_kernel_sums",
-    "_sequence_boosting",
-)
-HEADERS = ["treecrf/_simd.h", "treecrf/_recursions.h", "treecrf/_slopes.h"]
+SOURCES = sorted(Path("treecrf").rglob("*.pyx"))
+HEADERS = sorted(str(path) for path in Path("treecrf").rglob("*.h"))
+# What all modules need of Cython's own code is compiled once, in a module that they share.
+SHARED = "treecrf._cyutility"
 
 
 class BuildExt(build_ext):
@@ -59,16 +43,21 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
+extensions = [
+    Extension(
+        ".".join(path.with_suffix("").parts),
+        [str(path)],
+        include_dirs=["treecrf"],
+        depends=HEADERS,
+    )
+    for path in SOURCES
+]
+
 setup(
     ext_modules=cythonize(
-        [
-            Extension(
-                f"treecrf.{name}",
-                [f"treecrf/{name}.pyx"],
-                depends=[*HEADERS, *glob(f"treecrf/{name}.h")],
-            )
-            for name in MODULES
-        ],
+        [*extensions, Extension(SHARED, ["treecrf/_cyutility.c"])],
+        nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=SHARED,
         compiler_directives={
             "language_level": 3,
             "boundscheck": CHECKS,

@@ -13,7 +13,8 @@ import numpy as np
 from hmmlearn import _hmmc
 from measure import Spread, markdown, seconds_repeated
 
-from treecrf import _decode, _inference
+from treecrf import _inference
+from treecrf.chains import _decode
 
 N_POSITIONS = 50_000
 HEADER = ("labels", "decoding", "TreeCRF, 1000 positions/s", "hmmlearn, 1000 positions/s",

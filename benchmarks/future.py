@@ -18,8 +18,8 @@ from measure import markdown
 from papers_data import folder
 
 from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEMM
-from treecrf.bags import Bags
 from treecrf.datasets import make_future_bags
+from treecrf.learners.future.bags import Bags
 
 DATA = ("bags", "nettalk", "scaling")
 N_TRAIN, N_VALIDATION, N_TEST = 400, 200, 100

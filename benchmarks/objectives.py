@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from tune import N_FOLDS, smooth
 
 from treecrf import TreeCRF
-from treecrf.objectives import OBJECTIVES
+from treecrf.chains.objectives import OBJECTIVES
 
 HEADER = ("data, objective", "l2, iterations", "labels %, marginal", "labels %, Viterbi",
           "sequences %, marginal", "sequences %, Viterbi", "log P a label", "log q a label",

@@ -19,8 +19,9 @@ from measure import Spread, markdown, seconds_repeated
 from papers_data import NAMES, Task, load
 from threadpoolctl import threadpool_limits
 
-from treecrf import FlatModel, TreeCRF, evaluation, flatten
-from treecrf.threads import Threads
+from treecrf import FlatModel, TreeCRF, flatten
+from treecrf.trees.scoring import scorer
+from treecrf.utils.threads import Threads
 
 # What makes all positions go one way.
 WAYS = {
@@ -99,12 +100,12 @@ def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str,
 @contextmanager
 def only(way: str) -> Iterator[None]:
     """Let all positions go one way."""
-    before = {name: getattr(evaluation, name) for name in WAYS[way]}
-    vars(evaluation).update(WAYS[way])
+    before = {name: getattr(scorer, name) for name in WAYS[way]}
+    vars(scorer).update(WAYS[way])
     try:
         yield
     finally:
-        vars(evaluation).update(before)
+        vars(scorer).update(before)
 
 
 def tagger(linear: CRFsuite) -> Callable[[list], list]:

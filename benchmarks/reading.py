@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from measure import markdown, peak_memory, reset_peak_memory
 
-from treecrf.encoding import EncodedSequences, Encoder
-from treecrf.files import Reading, read_file
-from treecrf.inputs import as_sequences
-from treecrf.sequences import Sequences
+from treecrf.cli.files import Reading, read_file
+from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.sequences import Sequences
 
 LENGTH = 50
 ROWS_AT_ONCE = 10_000
@@ -85,7 +85,7 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
     """Read at once."""
     import pandas as pd
 
-    from treecrf.cuts import Cut
+    from treecrf.inputs.segmentation import Cut
 
     frame = pd.read_csv(path, dtype={"late": str})
     labels = frame.pop("y").to_numpy(dtype=str)

@@ -20,7 +20,7 @@ interpreter runs with, so nothing has to be downloaded; `tokenize` and `ast` giv
 
 import matplotlib.pyplot as plt
 
-from treecrf import demo
+from treecrf.cli import demo
 
 files = demo.load_files(225, seed=0)
 test, train = files[:75], files[75:]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from family import FAMILY, FLAT
 from hypothesis import settings
 from sklearn.base import clone
+from support.family import FAMILY, FLAT
 
 from treecrf import TreeCRF, flatten
 

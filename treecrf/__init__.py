@@ -1,20 +1,23 @@
 """Sequence labelling with boosted trees: conditional random fields for structured data."""
 
 from treecrf._version import __version__
-from treecrf.crf import TreeCRF
-from treecrf.flat import FlatModel, flatten
-from treecrf.future import FutureFeatureMEMM
-from treecrf.future_features import FutureFeature
-from treecrf.future_transformer import FutureFeatures
-from treecrf.hmm import HMMClassifier
-from treecrf.io import ModelFileError
-from treecrf.linear import LinearCRF
-from treecrf.max_margin import StructuredSVM
-from treecrf.memm import TreeMEMM
-from treecrf.models import load
-from treecrf.perceptron import StructuredPerceptron
-from treecrf.sequence_boosting import SequenceBoostingClassifier
-from treecrf.window import RecurrentSlidingWindowClassifier, SlidingWindowClassifier
+from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.memm import TreeMEMM
+from treecrf.learners.boosted.window import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+)
+from treecrf.learners.flat.model import FlatModel, flatten
+from treecrf.learners.future.features import FutureFeature
+from treecrf.learners.future.memm import FutureFeatureMEMM
+from treecrf.learners.future.transformer import FutureFeatures
+from treecrf.learners.hmm import HMMClassifier
+from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.registry import load
+from treecrf.learners.structured.max_margin.classifier import StructuredSVM
+from treecrf.learners.structured.perceptron import StructuredPerceptron
+from treecrf.learners.structured.sequence_boosting.classifier import SequenceBoostingClassifier
+from treecrf.utils.model_file import ModelFileError
 
 __all__ = [
     "FlatModel",

@@ -17,13 +17,13 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
-from treecrf._chain cimport (
+from treecrf.chains._chain cimport (
     Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, ROUND, backward, backward_row, close_chain,
     contexts_at, forward, forward_row, next_context, occupancy, open_chain, place, tile_length,
     tile_pairs,
 )
 
-cdef extern from "_recursions.h" nogil:
+cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
 
 

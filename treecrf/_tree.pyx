@@ -24,18 +24,18 @@ summation, and a histogram may be had by subtraction.
 
 import numpy as np
 
-from treecrf.contexts import extended_contexts
+from treecrf.chains.contexts import extended_contexts
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf._features cimport Features
-from treecrf._members cimport WHOLE, RowSet, RowSets, round_value, value_of_part
-from treecrf._surrogates cimport Ranking, Side, SurrogateSearch
+from treecrf.trees.growing._features cimport Features
+from treecrf.trees.growing._members cimport WHOLE, RowSet, RowSets, round_value, value_of_part
+from treecrf.trees.growing._surrogates cimport Ranking, Side, SurrogateSearch
 
-cdef extern from "_simd.h" nogil:
+cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
     int count_bits(uint64_t word)
@@ -124,9 +124,9 @@ cdef class TreeGrower:
 
     Parameters
     ----------
-    encoded : treecrf.encoding.EncodedSequences
+    encoded : treecrf.encoding.encoder.EncodedSequences
         The positions.
-    tests : treecrf.window_tests.TestTable
+    tests : treecrf.trees.growing.window_tests.TestTable
         The window tests, in the order of the histogram's bins.
     depth : uint8 array (n_positions,)
         Number of labels before each position, at most ``order``; not used with planes.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf import _decode, _inference, _tree
-from treecrf.encoding import Encoder
-from treecrf.inputs import as_sequences
-from treecrf.window_tests import number_tests
+from treecrf import _inference, _tree
+from treecrf.chains import _decode
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.reading import as_sequences
+from treecrf.trees.growing.window_tests import number_tests
 
 from . import HALF_WINDOWS, LABELS, LENGTHS
 from .synthetic import sequences

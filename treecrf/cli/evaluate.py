@@ -9,9 +9,9 @@ import sys
 import numpy as np
 
 import treecrf
+from treecrf.cli.files import read_file
 from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
 from treecrf.cli.predict import predictions
-from treecrf.files import read_file
 from treecrf.metrics import (
     sequence_accuracy_score,
     span_classification_report,

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 import treecrf
-from treecrf.classifier import SequenceClassifier
+from treecrf.inputs.sequences import KINDS
 from treecrf.inspection import strongest_rules
 from treecrf.inspection.grown import has_trees
-from treecrf.sequences import KINDS
+from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = "Tell what a model file holds."
 MOST_LABELS = 40

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from treecrf._version import __version__
 from treecrf.cli import evaluate, info, predict, train
-from treecrf.demo import command as demo
+from treecrf.cli.demo import command as demo
 
 COMMANDS = {
     "train": (train, "train a model on a file and save it"),

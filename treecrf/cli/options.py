@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import codecs
 
-from treecrf.classifier import SequenceClassifier
-from treecrf.files import FORMATS, ModelInput, Reading
+from treecrf.cli.files import FORMATS, ModelInput, Reading
+from treecrf.learners.classifier import SequenceClassifier
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
-from treecrf.classifier import SequenceClassifier
+from treecrf.learners.classifier import SequenceClassifier
 
 LEARNERS: dict[str, type[SequenceClassifier]] = {
     "crf": TreeCRF,

@@ -12,10 +12,10 @@ from typing import TextIO
 import numpy as np
 
 import treecrf
-from treecrf.classifier import SequenceClassifier
+from treecrf.cli.files import FileData, read_file
 from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
-from treecrf.files import FileData, read_file
-from treecrf.sequences import Sequences, runs
+from treecrf.inputs.sequences import Sequences, runs
+from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table the output is CSV with a row "

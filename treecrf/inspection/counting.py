@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf.classifier import SequenceClassifier
-from treecrf.contexts import check_label_codes, previous_labels
-from treecrf.encoding import EncodedSequences, Encoder
-from treecrf.forest import LABEL, SURROGATE_FIELDS, Forest
+from treecrf.chains.contexts import check_label_codes, previous_labels
+from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.inputs.labels import Given, encode_labels
+from treecrf.inputs.sequences import Sequences, reversed_places
 from treecrf.inspection.grown import Grown
-from treecrf.labels import Given, encode_labels
-from treecrf.rules import Condition
-from treecrf.sequences import Sequences, reversed_places
-from treecrf.threads import Threads
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
+from treecrf.trees.rules import Condition
+from treecrf.utils.threads import Threads
 
 
 def shares_of(

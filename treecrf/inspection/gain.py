@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.encoding import BOUNDARY
-from treecrf.forest import LABEL
+from treecrf.encoding.encoder import BOUNDARY
+from treecrf.encoding.names import feature_names
 from treecrf.inspection.grown import Grown
-from treecrf.wording import feature_names
+from treecrf.trees.forest import LABEL
 
 
 def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.classifier import SequenceClassifier
-from treecrf.encoding import Encoder
-from treecrf.forest import LABEL, Forest
-from treecrf.rules import Condition
-from treecrf.wording import conjunction, name_of_label_test, name_of_labels, name_of_test
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.rules import Condition
 
 
 @dataclass(frozen=True)

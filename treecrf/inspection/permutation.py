@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from treecrf.classifier import SequenceClassifier
-from treecrf.cuts import Cut
-from treecrf.encoding import Encoder
-from treecrf.forest import Forest
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.names import feature_names
+from treecrf.inputs.labels import Given
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import listed
 from treecrf.inspection.grown import check_model, has_trees
 from treecrf.inspection.shuffled import ReplacedSequences, column_of, shuffled_places
-from treecrf.labels import Given
+from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
-from treecrf.sequences import Sequences
-from treecrf.values import listed
-from treecrf.wording import feature_names
+from treecrf.trees.forest import Forest
 
 
 def permutation_importance(

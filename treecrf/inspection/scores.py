@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.classifier import SequenceClassifier
-from treecrf.cuts import Cut
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.objectives import make_objective
+from treecrf.inputs.labels import Given, encode_labels
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.sequences import Sequences, reversed_places, runs
 from treecrf.inspection.grown import Grown, check_model
-from treecrf.labels import Given, encode_labels
-from treecrf.lattice import Lattice
-from treecrf.objectives import make_objective
-from treecrf.sequences import Sequences, reversed_places, runs
-from treecrf.threads import Threads
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.utils.threads import Threads
 
 # Scores of so many bytes are held at a time.
 MOST_BYTES = 1 << 26

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.lattice import split
-from treecrf.sequences import Sequences, offsets_of, reversed_places
+from treecrf.chains.lattice import split
+from treecrf.inputs.sequences import Sequences, offsets_of, reversed_places
 
 
 @dataclass(frozen=True, kw_only=True)

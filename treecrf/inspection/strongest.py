@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.cuts import Cut
+from treecrf.inputs.labels import Given
+from treecrf.inputs.segmentation import Cut
 from treecrf.inspection.counting import shares_of
 from treecrf.inspection.grown import Grown, code_of
-from treecrf.labels import Given
-from treecrf.rules import Condition, leaf_values
+from treecrf.trees.rules import Condition, leaf_values
 
 
 @dataclass(frozen=True)

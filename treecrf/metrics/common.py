@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treecrf.labels import label_array, label_kind
-from treecrf.values import listed
+from treecrf.inputs.labels import label_array, label_kind
+from treecrf.inputs.values import listed
 
 LabelSequences = Iterable[ArrayLike | str]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.labels import label_kind
+from treecrf.inputs.labels import label_kind
 from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
 
 # IOE1 is left out: seqeval 1.2.2 misses one-label spans that another span of their type follows.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.future import FutureFeatureMEMM
+from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import axes_of, pyplot
 
 

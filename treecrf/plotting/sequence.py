@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.cuts import Cut
+from treecrf.inputs.labels import Given, encode_labels
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.values import listed
 from treecrf.inspection.grown import check_model
-from treecrf.labels import Given, encode_labels
 from treecrf.plotting.common import (
     OTHERS,
     add_legend,
@@ -20,7 +21,6 @@ from treecrf.plotting.common import (
     pyplot,
     size_of,
 )
-from treecrf.values import listed
 
 # Where the strips stand above the probabilities.
 PREDICTED, TRUE, THICK = 1.05, 1.19, 0.1

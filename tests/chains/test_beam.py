@@ -1,0 +1,666 @@
+"""Beams agree with enumeration of what they keep, and wide ones with exact inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.beam_oracle import naive_beam, paths_in
+from support.cases import STORAGES, random_sequences
+from test_scorer import PLAIN_GROWTH, Trained
+
+import treecrf.encoding.encoder
+from treecrf import TreeCRF, _inference
+from treecrf.chains import _beam, _decode
+from treecrf.chains._context_scores import ArrayScores
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.lattice import chains_of
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.reading import as_sequences
+from treecrf.learners.boosted.beam import (
+    Beam,
+    BeamBooster,
+    BeamLattice,
+    BeamObjective,
+    BeamValidation,
+)
+from treecrf.learners.boosted.loop import Growth, boost
+from treecrf.trees.context_scores import Remembered
+from treecrf.trees.forest import Forest
+from treecrf.utils.threads import Threads
+
+STEP = 2.0**-32  # residuals and curvatures are multiples of this
+KINDS = ["moderate", "large", "tied", "forbidden"]
+
+
+def draw_scores(kind, rng, shape):
+    if kind == "large":
+        return rng.choice([-500.0, 500.0], shape) + rng.normal(size=shape)
+    if kind == "tied":  # sums of these are exact, so that ties are ties in every order of sums
+        return rng.choice([0.0, -1000.0], shape)
+    scores = rng.normal(size=shape)
+    if kind == "forbidden":
+        forbidden = rng.random(shape) < 0.3
+        forbidden[rng.integers(shape[0], size=shape[1]), np.arange(shape[1])] = False
+        scores[forbidden] = -np.inf
+    return scores
+
+
+class Beams:
+    """Several sequences in the arrays that the kernels work on."""
+
+    def __init__(self, kind, rng, n_labels, order, lengths, width):
+        self.n_labels, self.order, self.width = n_labels, order, width
+        shapes = [(n_labels, n, n_labels**order) for n in lengths]
+        self.pieces = [draw_scores(kind, rng, shape) for shape in shapes]
+        self.scores = np.ascontiguousarray(np.concatenate(self.pieces, axis=1))
+        self.offsets = np.cumsum([0, *lengths])
+        self.labels = rng.integers(n_labels, size=self.offsets[-1]).astype(np.int32)
+        self.chains = chains_of(self.offsets, order)
+        self.whole = (0, len(self.chains) - 1)
+
+    @property
+    def source(self):
+        return ArrayScores(self.scores, self.order)
+
+    def per_sequence(self, values):
+        """Sum the values of the chains; with order 0 each position is one."""
+        return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+
+    def marginals(self, forward_only=False, part=None):
+        out, log_z = np.full((self.offsets[-1], self.n_labels), 7.0), np.full(self.whole[1], 7.0)
+        part = part or self.whole
+        _beam.marginals(self.source, self.chains, *part, self.width, forward_only, out, log_z)
+        return out, log_z
+
+    def pairs(self):
+        out = np.full((self.offsets[-1], self.n_labels, self.n_labels), 7.0)
+        log_z = np.zeros(self.whole[1])
+        _beam.pair_marginals(self.source, self.chains, *self.whole, self.width, out, log_z)
+        return out
+
+    def log_likelihood(self, part=None):
+        out = np.full(self.whole[1], 7.0)
+        part = part or self.whole
+        _beam.log_likelihood(self.source, self.chains, self.labels, *part, self.width, out)
+        return out
+
+    def residuals(self, forward_only=False, curved=True, part=None):
+        """Residuals, curvature and log-likelihoods; NaN where there is no state."""
+        n = self.scores[0].size
+        out, curvature = np.full((2, self.n_labels, n), np.nan)
+        log_likelihoods = np.full(self.whole[1], 7.0)
+        _beam.residuals(
+            self.source,
+            self.chains,
+            self.labels,
+            *(part or self.whole),
+            self.width,
+            forward_only,
+            out,
+            curvature if curved else None,
+            log_likelihoods,
+        )
+        shape = self.scores.shape
+        return out.reshape(shape), curvature.reshape(shape), log_likelihoods
+
+    def best_paths(self, n, part=None):
+        codes = np.full((n, self.offsets[-1]), -1, dtype=np.int32)
+        best, log_z = np.full((self.whole[1], n), 7.0), np.full(self.whole[1], 7.0)
+        part = part or self.whole
+        _beam.best_paths(self.source, self.chains, *part, self.width, codes, best, log_z)
+        return codes, best, log_z
+
+    def naive(self, labeled):
+        """Yield the beam of each sequence, its log Z, scores, labels and slice of positions."""
+        for piece, start, stop in zip(
+            self.pieces, self.offsets[:-1], self.offsets[1:], strict=True
+        ):
+            labels = self.labels[start:stop]
+            shape = self.n_labels, self.order, self.width
+            kept, log_z = naive_beam(piece, *shape, labels if labeled else None)
+            yield kept, log_z, piece, labels, slice(start, stop)
+
+    def paths(self, kept, piece, length=None):
+        return paths_in(kept, piece, self.n_labels, self.order, length)
+
+    def past_joint(self, kept, piece):
+        """P(label and context) given the positions up to each."""
+        joint = np.zeros(piece.shape)
+        for t in range(piece.shape[1]):
+            joint[:, t] = self.paths(kept, piece, t + 1).joint[:, t]
+        return joint
+
+
+def shapes_of(n_labels, order):
+    return st.tuples(
+        st.just(n_labels),
+        st.just(order),
+        st.lists(st.integers(1, 6 if n_labels < 3 else 4), min_size=1, max_size=3),
+        st.integers(1, n_labels ** max(order, 1) + 1),
+    )
+
+
+shapes = st.tuples(st.integers(1, 3), st.integers(0, 3)).flatmap(lambda shape: shapes_of(*shape))
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+kinds = st.sampled_from(KINDS)
+free_kinds = st.sampled_from(KINDS[:3])
+
+
+# Kernels
+
+
+@settings(max_examples=80, deadline=None)
+@given(free_kinds, seeds, shapes)
+def test_probabilities_agree_with_enumeration(kind, rng, shape):
+    case = Beams(kind, rng, *shape)
+    unary, log_z = case.marginals()
+    filtered, _ = case.marginals(forward_only=True)
+    pairs = case.pairs()
+    log_z = case.per_sequence(log_z)
+    for i, (kept, expected_log_z, piece, _, where) in enumerate(case.naive(labeled=False)):
+        joint = case.paths(kept, piece).joint
+        np.testing.assert_allclose(log_z[i], expected_log_z, rtol=1e-11, atol=1e-9)
+        np.testing.assert_allclose(unary[where], joint.sum(axis=2).T, rtol=1e-9, atol=1e-11)
+        past = case.past_joint(kept, piece).sum(axis=2).T
+        np.testing.assert_allclose(filtered[where], past, rtol=1e-9, atol=1e-11)
+        assert not pairs[where.start].any()
+        if case.order:
+            by_label = joint.reshape(case.n_labels, len(past), -1, case.n_labels).sum(axis=2)
+            expected = by_label.transpose(1, 2, 0)[1:]
+            np.testing.assert_allclose(pairs[where][1:], expected, rtol=1e-9, atol=1e-11)
+
+
+@settings(max_examples=80, deadline=None)
+@given(kinds, seeds, shapes, st.booleans())
+def test_residuals_are_rounded_indicators_less_probabilities(kind, rng, shape, forward_only):
+    case = Beams(kind, rng, *shape)
+    if kind == "forbidden":  # the labels must be possible
+        best, case.width = case.width, case.n_labels ** max(case.order, 1)
+        case.labels, case.width = case.best_paths(1)[0][0], best
+    residuals, _, log_likelihoods = case.residuals(forward_only)
+    np.testing.assert_array_equal(residuals, case.residuals(forward_only, curved=False)[0])
+    np.testing.assert_array_equal(log_likelihoods, case.log_likelihood())
+    log_likelihoods = case.per_sequence(log_likelihoods)
+    for i, (kept, log_z, piece, labels, where) in enumerate(case.naive(labeled=True)):
+        paths = case.paths(kept, piece)
+        truth = paths.sequences.index(tuple(labels.tolist()))
+        expected = paths.totals[truth] - log_z
+        np.testing.assert_allclose(log_likelihoods[i], expected, rtol=1e-11, atol=1e-9)
+        joint = case.past_joint(kept, piece) if forward_only else paths.joint
+        exists = np.zeros(piece.shape, dtype=bool)
+        for t, contexts in enumerate(kept):
+            exists[:, t, contexts] = True
+        found = residuals[:, where]
+        assert np.isnan(found[~exists]).all()
+        assert (found[exists] / STEP % 1 == 0).all()
+        expected = (paths.events[truth] - joint)[exists]
+        np.testing.assert_allclose(found[exists], expected, rtol=0, atol=STEP / 2 + 1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(free_kinds, seeds, shapes, st.booleans())
+def test_curvature_bounds_what_scores_can_move(kind, rng, shape, forward_only):
+    case = Beams(kind, rng, *shape)
+    curvature = case.residuals(forward_only)[1]
+    for kept, _, piece, _, where in case.naive(labeled=True):
+        exact = np.zeros(piece.shape)
+        for t in range(piece.shape[1]):
+            paths = case.paths(kept, piece, t + 1 if forward_only else None)
+            exact[:, t] = paths.sums_of_covariance[:, t]
+        found = curvature[:, where]
+        exists = ~np.isnan(found)
+        assert (found[exists] / STEP % 1 == 0).all()
+        assert (found[exists] >= exact[exists] - STEP).all()
+        assert (found[exists] <= (3 if case.order else 1) * exact[exists] + STEP).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(kinds, seeds, shapes, st.integers(1, 5))
+def test_best_paths_in_the_beam(kind, rng, shape, n):
+    case = Beams(kind, rng, *shape)
+    codes, best, log_z = case.best_paths(n)
+    if not case.order:  # every position is a sequence
+        ranked = -np.sort(-case.scores[:, :, 0], axis=0).T
+        expected = np.full((len(ranked), n), -np.inf)
+        expected[:, : case.n_labels] = ranked[:, :n]
+        np.testing.assert_allclose(best, expected)
+        return
+    for i, (kept, expected_log_z, piece, _, where) in enumerate(case.naive(labeled=False)):
+        paths = case.paths(kept, piece)
+        ranked = -np.sort(-paths.totals[paths.totals > -np.inf])[:n]
+        np.testing.assert_allclose(best[i, : len(ranked)], ranked, rtol=1e-12, atol=1e-12)
+        assert (best[i, len(ranked) :] == -np.inf).all()
+        np.testing.assert_allclose(log_z[i], expected_log_z, rtol=1e-11, atol=1e-9)
+        found = [tuple(labels.tolist()) for labels in codes[: len(ranked), where]]
+        assert len(set(found)) == len(found)
+        totals = [paths.totals[paths.sequences.index(labels)] for labels in found]
+        np.testing.assert_allclose(totals, ranked, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kinds, seeds, shapes)
+def test_wide_beams_are_exact(kind, rng, shape):
+    case = Beams(kind, rng, *shape)
+    case.width = case.n_labels ** max(case.order, 1)
+    n = len(case.chains) - 1
+    marginals, log_z = np.zeros((case.offsets[-1], case.n_labels)), np.zeros(n)
+    arguments = case.scores, case.chains
+    _inference.marginals(*arguments, *case.whole, marginals, log_z)
+    np.testing.assert_allclose(case.marginals()[0], marginals, atol=1e-9)
+    np.testing.assert_allclose(case.marginals()[1], log_z, rtol=1e-12, atol=1e-12)
+    codes, best = np.zeros(case.offsets[-1], dtype=np.int32), np.zeros(n)
+    _decode.viterbi(*arguments, *case.whole, codes, best)
+    found, found_best, _ = case.best_paths(1)
+    np.testing.assert_array_equal(found[0], codes)
+    np.testing.assert_array_equal(found_best[:, 0], best)
+    residuals, curvature = np.zeros((2, *case.scores.shape))
+    likelihoods = np.zeros(n)
+    _inference.residuals(*arguments, case.labels, *case.whole, residuals, curvature, likelihoods)
+    found, bound, found_likelihoods = case.residuals()
+    np.testing.assert_allclose(found_likelihoods, likelihoods, rtol=1e-11, atol=1e-9)
+    if np.isfinite(likelihoods).all():
+        np.testing.assert_allclose(np.nan_to_num(found), residuals, atol=1e-9)
+        np.testing.assert_allclose(np.nan_to_num(bound), curvature, atol=1e-8)
+
+
+def test_ties_go_to_the_lowest_contexts():
+    case = Beams("moderate", np.random.default_rng(0), 4, 1, [6], 3)
+    case.scores[:] = 0.0
+    case.labels[:] = 3
+    residuals = case.residuals()[0]
+    for t in range(1, 6):
+        assert np.flatnonzero(~np.isnan(residuals[0, t])).tolist() == [0, 1, 3]
+    codes, best, _ = case.best_paths(3)
+    assert not codes[0].any()
+    assert len(np.unique(codes, axis=0)) == 3
+    assert not best.any()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_only_the_chosen_sequences_are_written(order):
+    case = Beams("moderate", np.random.default_rng(order), 2, order, [3, 1, 4, 2, 5], 2)
+    part = (1, 3)
+    positions = np.zeros(case.offsets[-1], dtype=bool)
+    positions[case.offsets[1] : case.offsets[3]] = True
+    sequences = np.isin(np.arange(5), [1, 2])
+
+    def check(function, *axes):
+        for some, all_of_it, axis in zip(function(part=part), function(), axes, strict=True):
+            inside = positions if len(positions) == some.shape[axis] else sequences
+            kept = np.compress(inside, some, axis)
+            np.testing.assert_array_equal(kept, np.compress(inside, all_of_it, axis))
+            rest = np.compress(~inside, some, axis)
+            assert (np.isnan(rest) | (rest == 7.0) | (rest == -1)).all()
+
+    check(case.marginals, 0, 0)
+    check(case.residuals, 1, 1, 0)
+    check(lambda **part: case.best_paths(2, **part), 1, 0, 0)
+    check(lambda **part: [case.log_likelihood(**part)], 0)
+    assert (case.log_likelihood(part=(2, 2)) == 7.0).all()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["moderate", "large"])
+def test_hundred_thousand_positions(kind, order):
+    case = Beams(kind, np.random.default_rng(order), 2, order, [100_000], 2**order)
+    marginals, log_z = np.zeros((100_000, 2)), np.zeros(1)
+    _inference.marginals(case.scores, case.chains, 0, 1, marginals, log_z)
+    found, found_log_z = case.marginals()
+    np.testing.assert_allclose(found, marginals, atol=1e-9)
+    np.testing.assert_allclose(found_log_z, log_z, rtol=1e-12)
+    case.width = 2
+    found, found_log_z = case.marginals()
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
+    expected = naive_beam(case.scores, 2, order, 2)[1]
+    np.testing.assert_allclose(found_log_z, expected, rtol=1e-12)
+    residuals, curvature, log_likelihood = case.residuals()
+    assert log_likelihood[0] <= 0
+    exists = ~np.isnan(residuals)
+    assert np.isfinite(residuals[exists]).all()
+    assert (curvature[exists] >= 0).all()
+
+
+# Scores of contexts
+
+
+@pytest.fixture
+def few_codes(monkeypatch):
+    """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
+    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+
+
+def everything(source, offsets, width):
+    """What the kernels say about some sequences; equal scores give equal bits."""
+    n, n_positions = len(offsets) - 1, int(offsets[-1])
+    unary, log_z, best = np.zeros((n_positions, source.n_labels)), np.zeros(n), np.zeros((n, 2))
+    codes = np.zeros((2, n_positions), dtype=np.int32)
+    _beam.marginals(source, offsets, 0, n, width, False, unary, log_z)
+    _beam.best_paths(source, offsets, 0, n, width, codes, best, log_z)
+    return unary, log_z, best, codes
+
+
+FREE = Constraints(np.arange(3))
+
+
+def lattice_of(trained, sequences=None, width=3, n_threads=1, constraints=FREE):
+    encoded = trained.encoded
+    if sequences is not None:
+        encoded = trained.encoder.encode(as_sequences(sequences))
+    beam, threads = Beam(width), Threads(n_threads)
+    return BeamLattice(trained.forest, trained.encoder, encoded, beam, threads, constraints)
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (0, 3)])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_walked_trees_score_as_the_forest_does(kind, order, window, few_codes):
+    trained = Trained(kind, order, order=order, window=window, n_labels=3, max_leaf_nodes=30)
+    new = random_sequences(kind, np.random.default_rng(1), [7, 1, 20], new=True)
+    for sequences in (None, new):
+        scores = ArrayScores(trained.scores(sequences), order)
+        for width in (1, 4, 3**order):
+            lattice = lattice_of(trained, sequences, width)
+            walked = everything(lattice.scores, lattice.offsets, width)
+            for found, expected in zip(
+                walked, everything(scores, lattice.offsets, width), strict=True
+            ):
+                np.testing.assert_array_equal(found, expected)
+
+
+def context_numbers(labels, n_labels):
+    """Numbers of contexts given as a label at each lag, ``n_labels`` for none."""
+    lags = n_labels ** np.arange(len(labels))[:, None]
+    return (np.where(labels < n_labels, labels, 0) * lags).sum(axis=0)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["letters", "sparse"])
+def test_remembered_scores_follow_the_forest(kind, order):
+    """Iteration by iteration contexts come, stay, go and return; all have the scores of now."""
+    trained = Trained(kind, order, order=order, n_labels=3, n_iter=12, max_leaf_nodes=30)
+    encoded, n = trained.encoded, trained.encoded.n_positions
+    forest, rng = Forest(3, order), np.random.default_rng(order)
+    remembered = Remembered(forest, trained.encoder, trained.encoder.plan, encoded, 2)
+    rows = encoded.rows_from_first
+    position_of = np.full(remembered.n_rows, -1)
+    position_of[rows] = np.arange(n)
+    offsets = encoded.offsets
+    for i in [0, 1, 2, 2, 5, 6, 7, 8, 9, 10, 11, 12]:
+        forest.trees = trained.forest.trees[: 3 * i]
+        labels = rng.integers(3, size=n).astype(np.int32)
+        _beam.log_likelihood(
+            remembered.begin_pass(), offsets, labels, 0, len(offsets) - 1, 2, np.zeros(99)
+        )
+        scores = remembered.scores
+        seen = np.flatnonzero(scores.seen())
+        positions = position_of[seen % remembered.n_rows]
+        assert np.bincount(positions, minlength=n).min() >= 1
+        assert np.bincount(positions, minlength=n).max() <= 2
+        contexts = context_numbers(scores.labels[:, seen], 3)
+        assert len(set(zip(positions, contexts, strict=True))) == len(seen)
+        dense = trained.scores(iterations=(0, i))
+        np.testing.assert_array_equal(scores.values[:, seen, 0], dense[:, positions, contexts])
+        depth = (scores.labels[:, seen] < 3).sum(axis=0)
+        np.testing.assert_array_equal(depth, encoded.depth_of(order)[positions])
+
+
+# Training
+
+
+def draw_task(rng, n_labels=3, lengths=(9, 1, 14, 3, 20, 7)):
+    """Letters, and labels that depend on the letter and the labels before."""
+    sequences = random_sequences("letters", rng, lengths)
+    labels = []
+    for sequence in sequences:
+        previous, own = 0, []
+        for letter in sequence:
+            noise = rng.random() < 0.2
+            previous = int((previous + ord(letter) + noise) % n_labels)
+            own.append(previous)
+        labels.append(own)
+    return sequences, labels
+
+
+@dataclass
+class Task:
+    """Sequences with labels, ready for training with a beam."""
+
+    rng: np.random.Generator
+    order: int = 1
+    n_labels: int = 3
+    second_order: bool = False
+    constraints: Constraints = FREE
+
+    def __post_init__(self):
+        self.sequences, labels = draw_task(self.rng, self.n_labels)
+        self.codes = np.concatenate(labels).astype(np.int32)
+        self.labels = labels
+        packed = as_sequences(self.sequences)
+        self.encoder = Encoder((1, 1)).fit(packed, self.rng)
+        self.encoded = self.encoder.encode(packed)
+
+    def objective(self, beam, threads):
+        return BeamObjective(
+            self.encoded.offsets,
+            self.codes,
+            self.n_labels,
+            self.order,
+            self.second_order,
+            beam,
+            self.constraints,
+            threads,
+        )
+
+    def booster(self, beam, n_threads=1, forest=None, weights=None, **growth):
+        limit = {"max_leaf_value": 4.0} if self.second_order else {}
+        threads = Threads(n_threads)
+        return BeamBooster(
+            forest or Forest(self.n_labels, self.order),
+            self.encoder,
+            self.encoded,
+            self.objective(beam, threads),
+            Growth(**{**PLAIN_GROWTH, **limit, **growth}),
+            np.ones(len(self.codes)) if weights is None else weights,
+            threads,
+        )
+
+    def train(self, beam, n_iter=6, **options):
+        booster = self.booster(beam, **options)
+        history = boost(booster, n_iter, None, None, lambda *_: None)
+        return booster.forest, history.train
+
+
+# `PLAIN_GROWTH` as an estimator has it.
+LIKE_PLAIN_GROWTH = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "learning_rate": 0.3}
+
+
+def assert_same_trees(one, two, but=frozenset()):
+    assert len(one.trees) == len(two.trees) > 0
+    for old, new in zip(one.trees, two.trees, strict=True):
+        for name in old.keys() - but:
+            np.testing.assert_array_equal(old[name], new[name])
+
+
+@pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, {"min_samples_leaf": 3}])
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_training_with_all_contexts_is_exact(order, second_order, options):
+    task = Task(np.random.default_rng(order), order, second_order=second_order)
+    forest, likelihoods = task.train(Beam(100), **options)
+    crf = TreeCRF(
+        order=order,
+        window=1,
+        max_iter=6,
+        second_order=second_order,
+        **LIKE_PLAIN_GROWTH,
+        **options,
+    )
+    # The seed of subsamples comes from the random state.
+    crf.fit(task.sequences, task.labels)
+    if "subsample" in options:
+        forest, likelihoods = task.train(Beam(100), seed=crf._seed, **options)
+    assert_same_trees(forest, crf._forest)
+    np.testing.assert_allclose(likelihoods, crf.train_score_, atol=1e-12)
+    lattice = lattice_of(crf_as_trained(crf, task), width=100)
+    np.testing.assert_allclose(
+        lattice.marginals(), np.concatenate(crf.predict_proba(task.sequences)), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        lattice.log_likelihoods(task.codes),
+        crf.predict_log_likelihood(task.sequences, task.labels),
+        atol=1e-12,
+    )
+    labels, log_probabilities = crf.decode(task.sequences)
+    codes, found = lattice.best()
+    np.testing.assert_array_equal(codes, np.concatenate(labels))
+    np.testing.assert_allclose(found, log_probabilities, atol=1e-12)
+
+
+def crf_as_trained(crf, task):
+    """A fitted model where `lattice_of` looks for its parts."""
+    task.forest, task.encoder = crf._forest, crf._encoder
+    return task
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_constrained_training_with_all_contexts_is_exact(order):
+    """By curvature; impossible contexts, which no beam keeps, have none and so count nothing."""
+    rng = np.random.default_rng(order)
+    task = Task(rng, order, second_order=True)
+    task.codes = (rng.integers(2, size=len(task.codes)).cumsum() % 3).astype(np.int32)
+    task.labels = np.split(task.codes, task.encoded.offsets[1:-1])
+    follows = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=bool)
+    task.constraints = Constraints(np.arange(3), follows)
+    forest, likelihoods = task.train(Beam(100))
+    crf = TreeCRF(
+        order=order,
+        window=1,
+        max_iter=6,
+        second_order=True,
+        transitions=follows,
+        **LIKE_PLAIN_GROWTH,
+    ).fit(task.sequences, task.labels)
+    # Without a beam, contexts that cannot be count among the examples.
+    assert_same_trees(forest, crf._forest, but={"share"})
+    np.testing.assert_allclose(likelihoods, crf.train_score_, atol=1e-12)
+
+
+@pytest.mark.parametrize("forward_only", [False, True])
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_narrow_beams_learn_and_threads_change_nothing(order, second_order, forward_only):
+    task = Task(np.random.default_rng(order), order, second_order=second_order)
+    beam = Beam(2, forward_only)
+    forest, likelihoods = task.train(beam)
+    assert likelihoods[-1] > 0.7 * likelihoods[0]
+    two, two_likelihoods = task.train(beam, n_threads=2)
+    assert_same_trees(forest, two)
+    assert likelihoods == two_likelihoods
+    task.forest = forest
+    one, two = (lattice_of(task, width=2, n_threads=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.marginals(), two.marginals())
+    np.testing.assert_array_equal(one.pairwise(), two.pairwise())
+    np.testing.assert_array_equal(one.log_likelihoods(task.codes), two.log_likelihoods(task.codes))
+    for a, b in zip(one.best(), two.best(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    # The training likelihood is that of the beam at prediction.
+    mean = one.log_likelihoods(task.codes).sum() / len(task.codes)
+    np.testing.assert_allclose(mean, likelihoods[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_training_goes_on_where_it_stopped(order):
+    task = Task(np.random.default_rng(order), order)
+    whole, likelihoods = task.train(Beam(2), 6)
+    first, before = task.train(Beam(2), 3)
+    forest, after = task.train(Beam(2), 6, forest=first)
+    assert_same_trees(whole, forest)
+    assert before + after[1:] == likelihoods
+
+
+def test_weights_of_positions_reach_all_their_examples():
+    task = Task(np.random.default_rng(0), 2)
+    weights = np.where(task.codes == 1, 2.0, 0.5)
+    plain, _ = task.train(Beam(100), weights=weights)
+    class_weight = {0: 0.5, 1: 2.0, 2: 0.5}
+    crf = TreeCRF(order=2, window=1, max_iter=6, class_weight=class_weight, **LIKE_PLAIN_GROWTH)
+    assert_same_trees(plain, crf.fit(task.sequences, task.labels)._forest)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_validation_follows_the_training(order):
+    task = Task(np.random.default_rng(order), order)
+    held_out = Task(np.random.default_rng(order + 10), order)
+    encoded = task.encoder.encode(as_sequences(held_out.sequences))
+    beam, threads = Beam(2), Threads(1)
+    objective = BeamObjective(encoded.offsets, held_out.codes, 3, order, False, beam, FREE, threads)
+    validation = BeamValidation(task.encoder, encoded, objective)
+    booster = task.booster(beam)
+    history = boost(booster, 5, validation, None, lambda *_: None)
+    for i, value in enumerate(history.validation):
+        forest = booster.forest.copy(i)
+        lattice = BeamLattice(forest, task.encoder, encoded, beam, threads, FREE)
+        true = lattice.marginals()[np.arange(len(held_out.codes)), held_out.codes]
+        assert i or (true == 0).any()  # the beam leaves some labels out
+        np.testing.assert_allclose(value, np.log(np.maximum(true, 1e-4)).mean(), rtol=1e-12)
+
+
+# Prediction
+
+
+FOLLOWS = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
+
+
+@pytest.mark.parametrize("width", [2, 100])
+@pytest.mark.parametrize("order", [1, 2])
+def test_constraints_hold_in_the_beam(order, width):
+    trained = Trained("letters", order, order=order, n_labels=3)
+    rng = np.random.default_rng(0)
+    allowed = rng.random((trained.encoded.n_positions, 3)) < 0.7
+    allowed[:, 1] = True  # a sequence is always possible
+    constraints = Constraints(np.arange(3), FOLLOWS, allowed)
+    lattice = lattice_of(trained, width=width, constraints=constraints)
+    offsets, scores = lattice.offsets, trained.scores()
+    constraints.forbid(scores, offsets)
+    expected = everything(ArrayScores(scores, order), offsets, width)
+    for found, other in zip(everything(lattice.scores, offsets, width), expected, strict=True):
+        np.testing.assert_array_equal(found, other)
+    marginals = lattice.marginals()
+    assert not marginals[~allowed].any()
+    np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+
+
+def test_a_beam_without_an_allowed_sequence_is_refused():
+    trained = Trained("letters", 0, order=1, n_labels=3)
+    allowed = np.ones((trained.encoded.n_positions, 3), dtype=bool)
+    allowed[trained.encoded.offsets[2] + 3] = False
+    lattice = lattice_of(trained, constraints=Constraints(np.arange(3), None, allowed))
+    for ask in (lattice.marginals, lattice.best, lattice.pairwise):
+        with pytest.raises(ValueError, match="sequence 2: no label sequence in the beam"):
+            ask()
+    likelihoods = lattice.log_likelihoods(np.zeros(len(allowed), dtype=np.int32))
+    assert np.flatnonzero(likelihoods == -np.inf).tolist() == [2]
+
+
+def test_n_best_of_a_short_sequence_are_all_there_are():
+    trained = Trained("letters", 0, order=2, n_labels=3)
+    found = lattice_of(trained, ["ab", "abcabc"], width=9).n_best(20)
+    paths, log_probabilities = found[0]
+    assert len(paths) == len(log_probabilities) == 9
+    assert len({tuple(path.tolist()) for path in paths}) == 9
+    np.testing.assert_allclose(np.exp(log_probabilities).sum(), 1.0)
+    assert (np.diff(log_probabilities) <= 0).all()
+    assert [len(path) for path in found[1][0]] == [6] * 20
+
+
+def test_contexts_that_no_beam_can_tell_apart_are_refused():
+    with pytest.raises(ValueError, match="order=0 has one context"):
+        Beam(3).width_for(4, 0)
+    with pytest.raises(ValueError, match=r"order=9 with 200 labels makes 200\*\*9 contexts"):
+        Beam(3).width_for(200, 9)
+    assert Beam(3).width_for(255, 7) == 3
+    assert Beam(300).width_for(2, 3) == 8

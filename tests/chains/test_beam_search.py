@@ -1,0 +1,61 @@
+"""Beam search against the enumeration of all label sequences, and against greedy by hand."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from treecrf.chains.beam_search import beam_search
+
+
+class Local:
+    """Random distributions of a label for each position and each context, made when asked."""
+
+    def __init__(self, rng, n_labels, order, lengths):
+        self.rng, self.n_labels, self.order = rng, n_labels, order
+        self.offsets = np.append(0, np.cumsum(lengths))
+        self.known = {}
+
+    def log_p(self, position, given):
+        key = (position, *given)
+        if key not in self.known:
+            values = self.rng.normal(size=self.n_labels) * 2
+            self.known[key] = values - np.log(np.exp(values).sum())
+        return self.known[key]
+
+    def step(self, positions, given):
+        rows = [self.log_p(int(p), given[:, i].tolist()) for i, p in enumerate(positions)]
+        return np.array(rows)
+
+    def before(self, labels, t):
+        return [labels[t - j] if j <= t else self.n_labels for j in range(1, self.order + 1)]
+
+    def value(self, start, labels):
+        return sum(self.log_p(start + t, self.before(labels, t))[v] for t, v in enumerate(labels))
+
+    def greedy(self, start, length):
+        labels = []
+        for t in range(length):
+            labels.append(int(self.log_p(start + t, self.before(labels, t)).argmax()))
+        return labels
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_width_one_is_greedy_and_all_is_exact(seed, n_labels, order):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, rng.integers(1, 5))
+    local = Local(rng, n_labels, order, lengths)
+    for width in (1, 2, n_labels**order):
+        codes, values = beam_search(local.step, local.offsets, n_labels, order, width)
+        for start, length, value in zip(local.offsets, lengths, values, strict=False):
+            found = codes[start : start + length].tolist()
+            assert local.value(start, found) == pytest.approx(value)
+            if width == 1:
+                assert found == local.greedy(start, length)
+            if width == n_labels**order:
+                everything = product(range(n_labels), repeat=int(length))
+                assert value == pytest.approx(max(local.value(start, y) for y in everything))

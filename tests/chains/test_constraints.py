@@ -1,0 +1,282 @@
+"""Labels that cannot be: rules, masks, known labels, and what they leave of scores."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from support.oracles import context_at
+
+from treecrf import TreeCRF
+from treecrf.chains.constraints import (
+    Constraints,
+    Transitions,
+    as_allowed,
+    as_transitions,
+    check_allowed,
+)
+from treecrf.chains.contexts import previous_labels
+from treecrf.inputs.sequences import offsets_of
+
+XYZ = np.array(["x", "y", "z"])
+# z ends a sequence, x begins none, y may not follow itself.
+FOLLOWS = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 0], [0, 1, 1]], dtype=bool)
+
+
+def random_transitions(rng, n_labels) -> Transitions:
+    return Transitions(rng.random((n_labels + 1, n_labels)) < 0.6, rng.random(n_labels) < 0.7)
+
+
+def is_possible(labels, transitions, allowed=None) -> bool:
+    before = [len(transitions.ends), *labels[:-1]]
+    steps = all(transitions.follows[u, v] for u, v in zip(before, labels, strict=True))
+    masks = allowed is None or all(allowed[t, v] for t, v in enumerate(labels))
+    return steps and masks and bool(transitions.ends[labels[-1]])
+
+
+# Rules
+
+
+def test_matrices_with_and_without_a_row_for_the_start():
+    for table in (FOLLOWS, FOLLOWS.tolist(), FOLLOWS.astype(float), FOLLOWS.astype(np.int8)):
+        found = as_transitions(table, XYZ, 1)
+        np.testing.assert_array_equal(found.follows, FOLLOWS)
+        assert found.ends.all()
+    found = as_transitions(FOLLOWS[:3], XYZ, 2)
+    np.testing.assert_array_equal(found.follows, np.vstack([FOLLOWS[:3], [[True] * 3]]))
+    assert as_transitions(None, XYZ, 0) is None
+
+
+BIO = ["B-a", "B-b", "I-a", "I-b", "O"]
+BIOES = [f"{letter}-{kind}" for letter in "BEIS" for kind in "ab"] + ["O"]
+
+
+def bio_follows(before, tag) -> bool:
+    """I-X only after B-X or I-X."""
+    return not tag.startswith("I") or before in ("B" + tag[1:], "I" + tag[1:])
+
+
+def bioes_follows(before, tag) -> bool:
+    """After B-X and I-X come I-X and E-X alone, and these only there."""
+    if before[0] in "BI":
+        return tag in ("I" + before[1:], "E" + before[1:])
+    return tag[0] not in "IE"
+
+
+@pytest.mark.parametrize(
+    ("rules", "tags", "follows"), [("bio", BIO, bio_follows), ("bioes", BIOES, bioes_follows)]
+)
+@pytest.mark.parametrize("typed", [True, False])
+def test_rules_for_chunks(rules, tags, follows, typed):
+    tags = sorted(tags if typed else {tag[0] for tag in tags})
+    found = as_transitions(rules, np.array(tags), 1)
+    for row, before in zip(found.follows, [*tags, "O"], strict=True):
+        assert row.tolist() == [follows(before, tag) for tag in tags]
+    assert found.ends.tolist() == [follows(tag, "O") for tag in tags]
+
+
+def test_rules_for_some_of_the_tags():
+    found = as_transitions("bio", np.array(["I-a", "O"]), 1)
+    assert found.follows.tolist() == [[True, True], [False, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("transitions", "classes", "order", "message"),
+    [
+        (FOLLOWS, XYZ, 0, "transitions need previous labels: order=0 has none"),
+        ("bio", XYZ, 0, "transitions need previous labels: order=0 has none"),
+        (np.ones((2, 3)), XYZ, 1, "transitions has the shape (2, 3), expected (3, 3) or (4, 3): a"),
+        (np.ones(3), XYZ, 1, "transitions has the shape (3,), expected (3, 3) or (4, 3)"),
+        (FOLLOWS * 2, XYZ, 1, "transitions holds other values than True and False"),
+        (FOLLOWS * np.nan, XYZ, 1, "transitions holds other values than True and False"),
+        ([["a"] * 3] * 3, XYZ, 1, "transitions holds other values than True and False"),
+        ("bio", XYZ, 1, "transitions=\"bio\": the label 'x' is neither O nor of the form B-X, I-X"),
+        ("bioes", ["O", "X-a"], 1, "'X-a' is neither O nor of the form B-X, I-X, E-X, S-X"),
+        ("bio", ["E-a", "O"], 1, "the label 'E-a' is neither O nor of the form B-X, I-X"),
+        ("bio", ["B-", "O"], 1, "the label 'B-' is neither O nor"),
+        ("bio", ["O", "O-a"], 1, "the label 'O-a' is neither O nor"),
+        ("bio", ["-a", "O"], 1, "the label '-a' is neither O nor"),
+        ("bio", [0, 1], 1, "the label 0 is neither O nor"),
+    ],
+)
+def test_bad_rules_are_named(transitions, classes, order, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_transitions(transitions, np.array(classes), order)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["yx", "yxy", "y"], None),
+        (["yx", "xyz"], "sequence 1, position 0: 'x' at the start is forbidden by transitions"),
+        (["yxz", "yxzy"], "sequence 1, position 3: 'y' after 'z' is forbidden by transitions"),
+        (["y", "yx", "yy"], "sequence 2, position 1: 'y' after 'y' is forbidden by transitions"),
+    ],
+)
+def test_labels_that_break_rules_are_named(labels, message):
+    codes = np.array([["x", "y", "z"].index(v) for v in "".join(labels)])
+    offsets = offsets_of([len(one) for one in labels])
+    transitions = as_transitions(FOLLOWS, XYZ, 1)
+    if message is None:
+        transitions.check(codes, offsets, XYZ)
+        return
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        transitions.check(codes, offsets, XYZ)
+
+
+def test_chunks_that_do_not_end_are_named():
+    classes = np.array(["B", "E", "I", "O"])
+    rules = as_transitions("bioes", classes, 1)
+    with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'I' at the end is forbidden"):
+        rules.check(np.array([0, 1, 3, 0, 2]), np.array([0, 3, 5]), classes)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_reversed_rules_are_those_of_reversed_sequences(seed):
+    transitions = random_transitions(np.random.default_rng(seed), 3)
+    for n in (1, 2, 4):
+        for labels in product(range(3), repeat=n):
+            backward = is_possible(labels[::-1], transitions.reversed())
+            assert backward == is_possible(labels, transitions)
+
+
+# Scores
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_forbidden_is_minus_infinity_and_nothing_else(order, masked, seed):
+    rng = np.random.default_rng(seed)
+    offsets = offsets_of([1, 3, 4])
+    transitions = random_transitions(rng, 3)
+    transitions.follows[:, 0] = transitions.ends[0] = True
+    allowed = rng.random((8, 3)) < 0.7 if masked else None
+    if masked:
+        allowed[:, 0] = True
+    constraints = Constraints.of(transitions, XYZ, offsets, allowed)
+    scores = rng.normal(size=(3, 8, 3**order))
+    kept = scores.copy()
+    constraints.forbid(scores, offsets)
+    np.testing.assert_array_equal(scores[np.isfinite(scores)], kept[np.isfinite(scores)])
+    for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        mask = None if allowed is None else allowed[start:stop]
+        for labels in product(range(3), repeat=int([1, 3, 4][i])):
+            path = [
+                scores[v, start + t, context_at(labels, t, 3, order)] for t, v in enumerate(labels)
+            ]
+            assert np.isfinite(path).all() == is_possible(labels, transitions, mask)
+            codes = np.zeros(8, dtype=np.int32)
+            codes[start:stop] = labels
+            given = previous_labels(codes, offsets, 3, order)
+            alone = np.zeros((3, 8, 1))
+            constraints.forbid_given(alone, given)
+            found = alone[codes[start:stop], np.arange(start, stop), 0]
+            np.testing.assert_array_equal(np.isfinite(found), np.isfinite(path))
+            some = np.zeros((3, 1, 1))
+            constraints.forbid_given(some, given[:, start : start + 1], np.array([start]))
+            np.testing.assert_array_equal(some[:, 0], alone[:, start])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_every_walk_from_the_start_reaches_the_end(masked, seed):
+    rng = np.random.default_rng(seed)
+    transitions = random_transitions(rng, 3)
+    n = int(rng.integers(1, 6))
+    allowed = rng.random((n, 3)) < 0.6 if masked else None
+    possible = [
+        labels
+        for labels in product(range(3), repeat=n)
+        if is_possible(labels, transitions, allowed)
+    ]
+    offsets = np.array([0, n])
+    if not possible:
+        with pytest.raises(ValueError, match=r"^sequence 0: no label sequence is allowed$"):
+            Constraints.of(transitions, XYZ, offsets, allowed)
+        return
+    constraints = Constraints.of(transitions, XYZ, offsets, allowed)
+    for t in range(n):
+        for before in {labels[:t] for labels in possible}:
+            scores = np.zeros((3, 1, 1))
+            given = np.array([[before[-1] if t else 3]], dtype=np.uint8)
+            constraints.forbid_given(scores, given, np.array([t]))
+            goes_on = {labels[t] for labels in possible if labels[:t] == before}
+            assert set(np.flatnonzero(np.isfinite(scores[:, 0, 0]))) == goes_on
+
+
+def test_rules_without_dead_ends_need_no_masks():
+    free = Transitions(np.ones((4, 3), dtype=bool), np.ones(3, dtype=bool))
+    assert Constraints.of(free, XYZ, np.array([0, 9])).allowed is None
+    assert Constraints.of(None, XYZ, np.array([0, 9])) == Constraints(XYZ)
+    z_is_last = Constraints.of(as_transitions(FOLLOWS, XYZ, 1), XYZ, np.array([0, 3, 4]))
+    assert z_is_last.allowed[:, 2].tolist() == [False, False, True, True]
+
+
+def test_labels_that_take_turns_reach_the_end_of_long_sequences():
+    turns = Transitions(np.array([[0, 1], [1, 0], [1, 1]], dtype=bool), np.array([True, False]))
+    allowed = Constraints.of(turns, np.arange(2), np.array([0, 9, 10, 20])).allowed
+    np.testing.assert_array_equal(allowed[9], [True, False])
+    np.testing.assert_array_equal(allowed[:9, 0], np.arange(9) % 2 == 0)
+    np.testing.assert_array_equal(allowed[10:, 0], np.arange(10) % 2 == 1)
+
+
+def test_sequences_without_a_way_are_named():
+    transitions = as_transitions(FOLLOWS, XYZ, 1)
+    allowed = np.ones((5, 3), dtype=bool)
+    allowed[3:] = [0, 1, 0]
+    with pytest.raises(ValueError, match=r"^sequence 1: no label sequence is allowed$"):
+        Constraints.of(transitions, XYZ, np.array([0, 3, 5]), allowed)
+
+
+def test_a_long_sequence_is_no_obstacle():
+    n = 20_000
+    crf = TreeCRF(transitions=FOLLOWS[:3], max_iter=1).fit(["abc"], ["xyz"])
+    known = [None] * n
+    known[n // 2] = "y"
+    labels = crf.predict(["a" * n], known=[known])[0]
+    assert labels[n // 2] == "y"
+    assert labels[n // 2 - 1] != "y" != labels[n // 2 + 1]
+
+
+# Masks and known labels
+
+
+def test_masks_and_known_labels_are_put_together():
+    offsets = np.array([0, 2, 3, 5])
+    assert as_allowed(None, None, XYZ, offsets) is None
+    mask = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool)
+    known = ([None, "z"], None, "xy")
+    found = as_allowed([mask, None, None], known, XYZ, offsets)
+    expected = [[1, 1, 0], [0, 0, 1], [1, 1, 1], [1, 0, 0], [0, 1, 0]]
+    np.testing.assert_array_equal(found, np.array(expected, dtype=bool))
+    assert mask.sum() == 4
+    assert as_allowed([None] * 3, None, XYZ, offsets).all()
+
+
+@pytest.mark.parametrize(
+    ("classes", "known"),
+    [
+        ([0, 1, 5], [5, None, np.int8(0)]),
+        ([0, 1, 5], [5.0, None, False]),
+        ([0, 1, 5], np.array([5, None, 0], dtype=object)),
+        (["a", "b", "c"], np.array(["c", None, "a"], dtype=object)),
+        (["a", "b", "c"], [np.str_("c"), None, "a"]),
+    ],
+)
+def test_forms_of_known_labels(classes, known):
+    found = as_allowed(None, [known], np.array(classes), np.array([0, 3]))
+    np.testing.assert_array_equal(found, np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]], dtype=bool))
+
+
+def test_labels_that_masks_forbid_are_named():
+    allowed = np.ones((4, 3), dtype=bool)
+    check_allowed(allowed, np.array([0, 1, 2, 0]), XYZ, np.array([0, 2, 4]))
+    allowed[[1, 3], [1, 0]] = False
+    with pytest.raises(ValueError, match=r"^sequence 0, position 1: 'y' is forbidden by allowed$"):
+        check_allowed(allowed, np.array([0, 1, 2, 0]), XYZ, np.array([0, 2, 4]))
+    allowed[1, 1] = True
+    with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'x' is forbidden by allowed$"):
+        check_allowed(allowed, np.array([0, 1, 2, 0]), XYZ, np.array([0, 2, 4]))

@@ -1,0 +1,520 @@
+"""Objectives agree with enumeration, their residuals are slopes, and boosting climbs them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.chains import STEP, Chains, kinds, possible_kinds, seeds, shapes
+from support.family import value_of
+from support.objectives_oracle import (
+    inverse_weights,
+    label_gradient,
+    label_log_probabilities,
+    log_likelihood_gradient,
+    log_mean_inverse,
+)
+from support.oracles import brute_force, finite_difference_gradient
+from test_model_file import sealed
+
+import treecrf
+from treecrf import ModelFileError, TreeCRF
+from treecrf.chains import _objectives
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.objectives import OBJECTIVES, make_objective, unit_of
+from treecrf.datasets import fetch_nettalk, fetch_protein
+from treecrf.utils.threads import Threads
+
+OTHERS = [name for name in OBJECTIVES if name != "log"]
+every = pytest.mark.parametrize("name", OBJECTIVES)
+
+
+def objective_of(name, case):
+    free = Constraints(None, None)
+    return make_objective(
+        name, case.offsets, case.labels, case.n_labels, case.order, free, Threads(None)
+    )
+
+
+class Expected:
+    """Value and gradient of an objective, as enumeration has them; None where it has none."""
+
+    def __init__(self, name, case):
+        self.gradient = np.zeros(case.scores.shape)
+        oracles = list(case.oracles())
+        n, n_positions = len(oracles), case.offsets[-1]
+        logs = np.array([oracle.log_probability(labels) for oracle, _, labels, _ in oracles])
+        of_labels = [label_log_probabilities(oracle, labels) for oracle, _, labels, _ in oracles]
+        log_q = np.concatenate(of_labels)
+        ones = np.ones(n_positions)
+        self.value, weights = {
+            "log": lambda: (logs.sum() / n_positions, np.ones(n)),
+            "exponential": lambda: (
+                -log_mean_inverse(logs) * n / n_positions,
+                inverse_weights(logs),
+            ),
+            "hamming_log": lambda: (log_q.mean(), ones),
+            "hamming_exponential": lambda: (-log_mean_inverse(log_q), inverse_weights(log_q)),
+        }[name]()
+        for i, (oracle, _, labels, where) in enumerate(oracles):
+            self.gradient[:, where] = (
+                label_gradient(oracle, labels, weights[where])
+                if name.startswith("hamming")
+                else weights[i] * log_likelihood_gradient(oracle, labels)
+            )
+
+
+# Values and gradients
+
+
+@every
+@settings(max_examples=80)
+@given(possible_kinds, seeds, shapes)
+def test_values_and_residuals_agree_with_enumeration(name, kind, rng, shape):
+    case = Chains(kind, rng, *shape)
+    objective = objective_of(name, case)
+    residuals, curvature, value = objective.examples(case.scores, 0)
+    expected = Expected(name, case)
+    assert curvature is None
+    assert value == objective_of(name, case).value(case.scores)
+    np.testing.assert_allclose(value, expected.value, rtol=1e-11, atol=1e-11)
+    # Rounded once, and after multiplication by weights of up to the number of terms again.
+    atol = STEP * len(case.labels) + 1e-10
+    np.testing.assert_allclose(residuals, expected.gradient, rtol=0, atol=atol)
+    assert (residuals / STEP % 1 == 0).all()
+    assert not residuals[np.isneginf(case.scores)].any()
+
+
+@every
+@pytest.mark.parametrize("order", range(4))
+def test_residuals_are_the_slope_of_the_value(name, order):
+    case = Chains("moderate", np.random.default_rng(order), 2, order, [4, 1, 3])
+    n_positions = len(case.labels)
+    residuals = objective_of(name, case).examples(case.scores, 0)[0]
+    numeric = finite_difference_gradient(objective_of(name, case).value, case.scores, eps=1e-4)
+    np.testing.assert_allclose(residuals, n_positions * numeric, atol=1e-6)
+
+
+def published(name, case, scores):
+    """The objective as it was published, by enumeration."""
+    total = 0.0
+    for start, stop in zip(case.offsets[:-1], case.offsets[1:], strict=True):
+        labels = case.labels[start:stop]
+        everything = brute_force(scores[:, start:stop], case.n_labels, case.order)
+        q = np.exp(label_log_probabilities(everything, labels))
+        p = np.exp(everything.log_probability(labels))
+        total += {
+            "log": np.log(p),
+            "exponential": -(1 / p - 1),
+            "hamming_log": np.log(q).sum(),
+            "hamming_exponential": -(1 / q - 1).sum(),
+        }[name]
+    return total
+
+
+@every
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_residuals_point_along_the_slope_of_the_published_objective(name, order):
+    case = Chains("moderate", np.random.default_rng(order), 2, order, [3, 2])
+    residuals = objective_of(name, case).examples(case.scores, 0)[0]
+    slope = finite_difference_gradient(lambda s: published(name, case, s), case.scores, eps=1e-4)
+    factor = (residuals * slope).sum() / (slope * slope).sum()
+    assert factor > 0
+    np.testing.assert_allclose(residuals, factor * slope, atol=1e-6)
+
+
+@every
+def test_without_contexts_and_neighbors(name):
+    """One position in a sequence, whose label is all there is to know."""
+    case = Chains("moderate", np.random.default_rng(0), 3, 1, [1, 1, 1])
+    ours = objective_of(name, case)
+    other = "hamming_" + name if name in ("log", "exponential") else name.removeprefix("hamming_")
+    theirs = objective_of(other, case)
+    for a, b in zip(ours.examples(case.scores, 0), theirs.examples(case.scores, 0), strict=True):
+        if a is not None:
+            np.testing.assert_allclose(a, b, atol=4 * STEP)
+
+
+@every
+def test_one_label_is_certain(name):
+    case = Chains("moderate", np.random.default_rng(0), 1, 2, [3, 1])
+    residuals, _, value = objective_of(name, case).examples(case.scores, 0)
+    assert value == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(residuals, 0.0, atol=STEP)
+
+
+# Long sequences and improbable labels
+
+
+@every
+@pytest.mark.parametrize("kind", ["moderate", "large", "forbidden steps", "large, forbidden"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_hundred_thousand_positions(name, kind, order):
+    case = Chains(kind, np.random.default_rng(order), 2, order, [100_000, 50])
+    objective = objective_of(name, case)
+    residuals, _, value = objective.examples(case.scores, 0)
+    assert np.isfinite(residuals).all() and np.isfinite(value)
+    assert (residuals / STEP % 1 == 0).all()
+    if objective.counts is not None:
+        room = objective.counts[:, None] + STEP * residuals[:, 0].size
+        assert (np.abs(residuals) <= room).all()
+        assert not residuals[:, objective.counts == 0].any()  # examples that do not count
+    # The probabilities of a position sum to 1, whatever is learned.
+    np.testing.assert_allclose(residuals.sum(axis=(0, 2)), 0.0, atol=1e-6)
+
+
+def passed_on(scores, labels):
+    """Gradient of sum_t log P(label of t) at order 1, from joint marginals of all pairs."""
+    K, n, _ = scores.shape
+    factors = np.exp(scores.transpose(1, 2, 0))  # (n, before, label)
+    factors[0, 1:] = 0.0
+    ahead, behind = np.ones((n, K)), np.ones((n, K))
+    start = factors[0, 0] / factors[0, 0].sum()
+    ahead[0] = start
+    for t in range(1, n):
+        ahead[t] = ahead[t - 1] @ factors[t]
+        ahead[t] /= ahead[t].sum()
+    for t in range(n - 2, -1, -1):
+        behind[t] = factors[t + 1] @ behind[t + 1]
+        behind[t] /= behind[t].max()
+    q = ahead * behind
+    q /= q.sum(axis=1, keepdims=True)
+    pairs = np.zeros((n, K, K))
+    pairs[0, 0] = q[0]
+    for t in range(1, n):
+        pairs[t] = ahead[t - 1][:, None] * factors[t] * behind[t]
+        pairs[t] /= pairs[t].sum()
+    given = pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1e-300)
+    gradient = np.zeros((n, K, K))
+    for s, label in enumerate(labels):
+        # The chain given the label of s: backwards and onwards from there.
+        now = np.eye(K)[label]
+        for t in range(s, -1, -1):
+            joint = pairs[t] / pairs[t].sum(axis=0) * now
+            gradient[t] += joint - pairs[t]
+            now = joint.sum(axis=1)
+        now = np.eye(K)[label]
+        for t in range(s + 1, n):
+            joint = given[t] * now[:, None]
+            gradient[t] += joint - pairs[t]
+            now = joint.sum(axis=0)
+    return gradient.transpose(2, 0, 1), np.log(q[np.arange(n), labels])
+
+
+@pytest.mark.parametrize("n_labels", [2, 5, 9])
+def test_long_chains_agree_with_chains_given_each_label(n_labels):
+    case = Chains("moderate", np.random.default_rng(n_labels), n_labels, 1, [300])
+    for t in range(0, 300, 3):  # neighbors that hold together
+        case.scores[:, t] += 4.0 * np.eye(n_labels)
+    case.labels[100:200] = 1
+    gradient, log_q = passed_on(case.scores, case.labels)
+    objective = objective_of("hamming_log", case)
+    residuals, _, value = objective.examples(case.scores, 0)
+    np.testing.assert_allclose(residuals, gradient, rtol=0, atol=1e-9)
+    assert value == pytest.approx(log_q.mean(), rel=1e-12)
+    np.testing.assert_allclose(objective.log_q, log_q, rtol=1e-9)
+
+
+def test_tiles_that_are_not_kept():
+    """The factors of 30 labels at 6000 positions do not fit in memory, those of each half do."""
+    rng = np.random.default_rng(0)
+    case = Chains("moderate", rng, 30, 1, [6000])
+    # Position 3000 has one label, which parts the sequence.
+    case.scores[:, 3000] = -np.inf
+    case.scores[0, 3000] = 0.0
+    case.scores[:, 3001] = case.scores[:, 3001, :1]
+    case.labels[3000] = 0
+    whole = objective_of("hamming_log", case)
+    residuals, _, value = whole.examples(case.scores, 0)
+    case.offsets = case.chains = np.array([0, 3001, 6000])
+    parted = objective_of("hamming_log", case)
+    by_parts, _, same = parted.examples(case.scores, 0)
+    np.testing.assert_allclose(whole.log_q, parted.log_q, rtol=1e-11, atol=1e-14)
+    assert value == pytest.approx(same, rel=1e-12)
+    np.testing.assert_allclose(residuals[:, :3001], by_parts[:, :3001], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(residuals[:, 3002:], by_parts[:, 3002:], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("name", ["hamming_log", "hamming_exponential"])
+def test_improbable_labels(name, order, n_labels):
+    """Labels with the probability exp(-300) pull as others do."""
+    case = Chains("moderate", np.random.default_rng(order), n_labels, order, [4])
+    case.scores[case.labels[2], 2] -= 300.0
+    case.pieces = [case.scores]
+    expected = Expected(name, case)
+    residuals, _, value = objective_of(name, case).examples(case.scores, 0)
+    assert value == pytest.approx(expected.value, rel=1e-11)
+    assert value < -50
+    np.testing.assert_allclose(residuals, expected.gradient, rtol=0, atol=1e-8)
+    assert np.abs(residuals[:, 2]).sum() > 1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_forbidden_labels_teach_nothing(name):
+    """A true label that is forbidden makes the value -inf, and no number NaN."""
+    rng = np.random.default_rng(0)
+    case = Chains("moderate", rng, 2, 1, [3, 4, 2])
+    case.scores[case.labels[4], 4] = -np.inf
+    objective = objective_of(name, case)
+    residuals, _, value = objective.examples(case.scores, 0)
+    assert value == objective.value(case.scores) == -np.inf
+    assert np.isfinite(residuals).all() and np.isfinite(objective.counts).all()
+    assert residuals[:, :3].any() and residuals[:, 7:].any()
+    case.scores[:, 4] = -np.inf  # now the sequence is not possible at all
+    residuals, _, value = objective.examples(case.scores, 0)
+    assert np.isnan(value) and np.isnan(objective.value(case.scores))
+    assert np.isfinite(residuals).all() and not residuals[:, 3:7].any()
+
+
+@settings(max_examples=60)
+@given(kinds, seeds, shapes)
+def test_labels_without_a_chance_leave_the_others_alone(kind, rng, shape):
+    case = Chains(kind, rng, *shape)
+    n_positions = len(case.labels)
+    log_q = case.blank(n_positions)
+    out, sizes = case.blank(*case.scores.shape), case.blank(n_positions)
+    _objectives.label_residuals(
+        case.scores, case.chains, case.labels, *case.everything, False, out, log_q, sizes
+    )
+    np.testing.assert_allclose(sizes, np.abs(out).sum(axis=(0, 2)), rtol=1e-12)
+    for oracle, _, labels, where in case.oracles():
+        if oracle.log_z == -np.inf:
+            assert case.order == 0 or np.isnan(log_q[where]).all()
+            continue
+        logs = label_log_probabilities(oracle, labels)
+        np.testing.assert_allclose(log_q[where], logs, rtol=1e-11, atol=1e-11)
+        expected = label_gradient(oracle, labels, np.ones(len(labels)))
+        np.testing.assert_allclose(out[:, where], expected, rtol=0, atol=1e-9)
+
+
+# Exact sums
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_part_of_the_sequences_is_written(order):
+    case = Chains("moderate", np.random.default_rng(order), 2, order, [3, 1, 4, 2])
+    n_positions = len(case.labels)
+
+    def run(first, last):
+        out, logs, sizes = (
+            case.blank(*shape) for shape in (case.scores.shape, [n_positions], [n_positions])
+        )
+        _objectives.label_residuals(
+            case.scores, case.chains, case.labels, first, last, True, out, logs, sizes
+        )
+        return out, logs, sizes
+
+    inside = np.zeros(n_positions, dtype=bool)
+    inside[case.chains[1] : case.chains[3]] = True
+    for some, all_of_it in zip(run(1, 3), run(*case.everything), strict=True):
+        axis = min(1, some.ndim - 1)
+        np.testing.assert_array_equal(
+            np.compress(inside, some, axis), np.compress(inside, all_of_it, axis)
+        )
+        assert (np.compress(~inside, some, axis) == 7.0).all()
+
+
+@pytest.mark.parametrize("total", [0.0, 1e-9, 1.0, 2.0**20, 2.0**20 + 1, 1e7, 1e12, np.inf])
+def test_units_leave_sums_exact(total):
+    unit = unit_of(total)
+    assert unit >= STEP and np.log2(unit) % 1 == 0
+    if np.isfinite(total):
+        assert total / unit <= 2.0**52
+        assert unit == STEP or total / unit >= 2.0**50
+
+
+def test_heavy_weights_get_coarser_residuals():
+    """One sequence among many weighs all, so that sums leave the range of multiples of 2**-32."""
+    lengths = [2000, *[1] * 3000]
+    case = Chains("moderate", np.random.default_rng(0), 2, 1, lengths)
+    objective = objective_of("exponential", case)
+    residuals, _, value = objective.examples(case.scores, 0)
+    counts = objective.counts
+    assert np.isfinite(value)
+    assert counts.max() == pytest.approx(3001)
+    assert (np.abs(residuals).sum(axis=(0, 2)) <= 2 * counts + 1e-6).all()
+    for values in (residuals[0], counts):
+        exact = sum(int(x) for x in (values / STEP).ravel().tolist())
+        shuffled = np.random.default_rng(1).permutation(values.ravel())
+        assert np.cumsum(shuffled)[-1] == exact * STEP
+
+
+@every
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_threads_share_the_work(name, order):
+    case = Chains("moderate", np.random.default_rng(0), 3, order, [400, 3, 1, 200, 77])
+    with Threads(3) as threads:
+        shared = objective_of(name, case)
+        shared.threads, shared.parts = threads, threads.parts(shared.chains)
+        alone = objective_of(name, case)
+        residuals, _, value = shared.examples(case.scores, 0)
+        np.testing.assert_array_equal(residuals, alone.examples(case.scores, 0)[0])
+        assert value == alone.value(case.scores) == shared.value(case.scores)
+        np.testing.assert_array_equal(shared.counts, alone.counts)
+
+
+# Boosting
+
+
+def small(**parameters) -> TreeCRF:
+    defaults = {"window": 1, "max_iter": 10, "l2_regularization": 1.0, "random_state": 0}
+    return TreeCRF(**defaults | parameters)
+
+
+@every
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_boosting_climbs_the_objective(name, order, letters, tables):
+    for X, y in (letters, tables):
+        crf = small(objective=name, order=order, l2_regularization=5.0).fit(X, y)
+        assert np.diff(crf.train_score_).min() > 0
+
+
+@every
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_scores_are_values_of_the_objective(name, order, letters):
+    X, y = letters
+    crf = small(objective=name, order=order).fit(X[:16], y[:16], X[16:], y[16:])
+    assert len(crf.train_score_) == len(crf.validation_score_) == crf.n_iter_ + 1
+    assert crf.train_score_[-1] == pytest.approx(value_of(crf, X[:16], y[:16]))
+    assert crf.validation_score_[-1] == pytest.approx(value_of(crf, X[16:], y[16:]))
+
+
+def test_single_labels_without_contexts_are_the_likelihood(letters):
+    one, other = (small(order=0, objective=name).fit(*letters) for name in ("log", "hamming_log"))
+    np.testing.assert_allclose(one.train_score_, other.train_score_, rtol=1e-12)
+    for a, b in zip(one.predict_proba(letters[0]), other.predict_proba(letters[0]), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("parameters", [
+    {}, {"order": 2}, {"order": 0}, {"subsample": 0.6, "max_features": 0.5},
+    {"init": "pseudo_likelihood"}, {"class_weight": "balanced"}, {"early_stopping": True},
+    {"min_samples_leaf": 5}, {"l2_regularization": 0.0}, {"transitions": [[1, 1, 0]] * 4},
+])  # fmt: skip
+def test_combinations_and_threads(name, parameters):
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3 - ("transitions" in parameters), n) for n in (400, 30, 1, 80, 17)]
+    y[0][0] = 1
+    X = [np.stack([rng.normal(size=len(v)) + v, rng.random(len(v)) < 0.2], axis=1) for v in y]
+    X[2][0, 1] = np.nan
+    if "transitions" in parameters:
+        parameters = {"transitions": np.array([[1, 1]] * 3, dtype=bool)}
+    one, two = (small(objective=name, max_iter=4, n_jobs=n, **parameters).fit(X, y) for n in (1, 2))
+    for array, other in zip(*(model._state()[1].values() for model in (one, two)), strict=True):
+        np.testing.assert_array_equal(array, other)
+    assert np.isfinite(one.train_score_).all()
+    assert one.train_score_[-1] > one.train_score_[0] or one.n_iter_ == 0
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_start_from_the_pseudo_likelihood(name, letters):
+    """Three iterations are the same for all objectives, the fourth is its own."""
+    models = [
+        small(objective=n, init="pseudo_likelihood", max_iter=4).fit(*letters)
+        for n in ("log", name)
+    ]
+    stages = [list(model.staged_predict_proba(letters[0])) for model in models]
+    same = [
+        all(np.array_equal(a, b) for a, b in zip(*both, strict=True))
+        for both in zip(*stages, strict=True)
+    ]
+    assert same == [True, True, True, False]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_class_weights_shift_the_balance(name):
+    rng = np.random.default_rng(0)
+    y = [(rng.random(20) < 0.1).astype(int) for _ in range(20)]
+    X = [labels[:, None] + rng.normal(size=(20, 1)) for labels in y]
+    plain, weighted = (
+        np.concatenate(
+            small(objective=name, class_weight=weights, window=0, max_leaf_nodes=3)
+            .fit(X, y)
+            .predict_proba(X)
+        )[:, 1].mean()
+        for weights in (None, {0: 1.0, 1: 5.0})
+    )
+    assert weighted > plain + 0.02
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_early_stopping_follows_the_objective(name):
+    def noisy(n, seed):
+        rng = np.random.default_rng(seed)
+        y = [rng.integers(0, 2, 10) for _ in range(n)]
+        return [1.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y], y
+
+    X, y = noisy(30, 0)
+    val = noisy(20, 1)
+    crf = small(objective=name, early_stopping=True, max_iter=100, n_iter_no_change=5)
+    crf.fit(X, y, *val)
+    assert 1 <= crf.n_iter_ < 90
+    assert crf.validation_score_.argmax() == crf.n_iter_
+    assert crf.validation_score_[-1] == pytest.approx(value_of(crf, *val))
+
+
+# What does not go together
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_other_objectives_refuse(name, letters):
+    with pytest.raises(ValueError, match=f"second_order=True needs .*; {name!r} has no curvature"):
+        small(objective=name, second_order=True).fit(*letters)
+    with pytest.raises(ValueError, match=f"objective={name!r} follows all contexts; a beam needs"):
+        small(objective=name, beam_width=2).fit(*letters)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_warm_start_keeps_the_objective(name, letters, tmp_path):
+    crf = small(objective=name, max_iter=3, warm_start=True).fit(*letters)
+    crf.save(tmp_path / "model")
+    message = f"warm start: the model has objective={name!r}, which cannot change to 'log'"
+    for model in (crf, treecrf.load(tmp_path / "model")):
+        model.set_params(max_iter=6)
+        with pytest.raises(ValueError, match=message):
+            model.set_params(objective="log").fit(*letters)
+        model.set_params(objective=name).fit(*letters)
+        whole = small(objective=name, max_iter=6).fit(*letters)
+        np.testing.assert_array_equal(model.train_score_, whole.train_score_)
+
+
+def test_the_objective_is_that_of_training(letters, tmp_path):
+    """What is set after training is no part of the model."""
+    crf = small(objective="hamming_log", max_iter=3, warm_start=True).fit(*letters)
+    crf.set_params(objective="log").save(tmp_path / "model")
+    loaded = treecrf.load(tmp_path / "model").set_params(max_iter=4)
+    with pytest.raises(ValueError, match="the model has objective='hamming_log'"):
+        loaded.fit(*letters)
+
+
+def test_a_file_of_an_unknown_objective(letters, tmp_path):
+    path = tmp_path / "model"
+    small(objective="exponential", max_iter=1).fit(*letters).save(path)
+    values, arrays = treecrf.utils.model_file.read(path)
+    path.write_bytes(sealed(values | {"objective": "hinge"}, arrays))
+    with pytest.raises(ModelFileError, match="its objective is 'hinge'"):
+        treecrf.load(path)
+
+
+def test_the_objective_is_shown_by_its_name(letters, capfd):
+    pytest.importorskip("tqdm")
+    crf = small(objective="hamming_log", max_iter=3, verbose=1).fit(*letters)
+    assert f" objective={crf.train_score_[2]:.3g}" in capfd.readouterr().err
+
+
+# Real data
+
+
+@pytest.mark.parametrize(
+    ("fetch", "n", "window", "l2"), [(fetch_protein, 30, 5, 40.0), (fetch_nettalk, 150, 6, 1.0)]
+)
+def test_single_labels_are_served_best_by_their_own_objective(fetch, n, window, l2, data_folder):
+    """In the end: the likelihood of sequences learns faster at first."""
+    X, y = fetch(subset="train", data_home=data_folder, return_X_y=True)
+    X, y = X[:n], y[:n]
+    crf = TreeCRF(window=window, max_iter=60, l2_regularization=l2)
+    of_sequences = value_of(crf.fit(X, y).set_params(objective="hamming_log"), X, y)
+    assert crf.fit(X, y).train_score_[-1] > 0.95 * of_sequences

@@ -1,0 +1,433 @@
+"""Columns, thresholds and storage: what the trees can see of the input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import sparse
+from support.cases import STORAGES, random_sequences
+from support.oracles import meaning_of_tests
+
+import treecrf.encoding.columns
+import treecrf.inputs.sequences
+from treecrf import TreeCRF
+from treecrf.encoding.bundling import bundle
+from treecrf.encoding.encoder import BITS, CODES, LISTS, NOWHERE, Encoder
+from treecrf.inputs.reading import as_sequences
+from treecrf.trees.growing.window_tests import number_tests
+
+HUGE = 1.7e308
+
+
+def fitted(sequences, window=(0, 0), max_bins=255):
+    rng = np.random.default_rng(0)
+    return Encoder(window, max_bins).fit(as_sequences(sequences), rng)
+
+
+def thresholds(values, max_bins=255, dtype=float):
+    table = np.asarray(values, dtype=dtype)[:, np.newaxis]
+    return fitted([table], max_bins=max_bins).columns[0].values
+
+
+def fit_and_score(sequences, **parameters):
+    """Probabilities of a model that has learned random labels."""
+    lengths = [s.shape[0] if sparse.issparse(s) else len(s) for s in sequences]
+    labels = [np.random.default_rng(n).integers(0, 3, n) for n in lengths]
+    crf = TreeCRF(**{"max_iter": 4, "window": 1, "l2_regularization": 1.0, **parameters})
+    return np.concatenate(crf.fit(sequences, labels).predict_proba(sequences))
+
+
+# Thresholds
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(finite, min_size=1, max_size=40))
+@example([1.0, np.nextafter(1.0, 2.0)])
+@example([0.0, 5e-324, 1e-323, -5e-324])
+@example([-HUGE, HUGE])
+@example([HUGE, HUGE, -HUGE, 1e308])
+@example([-0.0, 0.0])
+def test_few_values_are_told_apart(values):
+    distinct = np.unique(values)
+    found = thresholds(values)
+    assert len(found) == len(distinct) - 1
+    assert (distinct[:-1] <= found).all()
+    assert (found < distinct[1:]).all()
+
+
+@given(
+    st.lists(st.floats(-3, 3) | st.integers(0, 4).map(float), min_size=1, max_size=80),
+    st.integers(2, 12),
+)
+@example([2.0, 2.0, 2.0, 1.0, 0.0], 2)
+@example([0.0, 0.0, 0.0, 1.0, 2.0], 2)
+def test_thresholds_fit_the_bins(values, max_bins):
+    found = thresholds(values, max_bins)
+    assert len(found) <= max_bins - 1
+    assert (np.diff(found) > 0).all()
+    bins = np.searchsorted(found, values)
+    assert (np.bincount(bins, minlength=len(found) + 1) > 0).all()
+    assert (len(found) > 0) == (len(set(values)) > 1)
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 10, 255])
+def test_bins_of_many_values_are_equally_full(max_bins):
+    values = np.random.default_rng(0).normal(size=10_000)
+    found = thresholds(values, max_bins)
+    counts = np.bincount(np.searchsorted(found, values))
+    assert len(counts) == max_bins
+    assert np.abs(counts - 10_000 / max_bins).max() <= 2
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rare_values_of_either_sign_are_seen(form, sign):
+    """So few of the values differ from 0 that no quantile falls on them."""
+    table = np.zeros((100_000, 1))
+    table[::1000, 0] = sign * np.arange(1, 101)
+    encoder = Encoder((0, 0), 20).fit(as_sequences([form(table)]), np.random.default_rng(0))
+    assert encoder.columns[0].n_tests > 0
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.float32, np.float64])
+def test_number_types(dtype):
+    assert thresholds([1, 2, 2, 5], dtype=dtype).tolist() == [1.5, 3.5]
+
+
+def test_neighbours_of_single_precision():
+    low = np.float32(1)
+    high = np.nextafter(low, np.float32(2))
+    assert low <= thresholds([low, high], dtype=np.float32)[0] < high
+
+
+def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
+    monkeypatch.setattr(treecrf.encoding.columns, "MOST_SAMPLES", 500)
+    table = np.random.default_rng(0).uniform(size=(5000, 2))
+    pieces = np.split(table, 10)
+    for sequences in (pieces, [sparse.csr_array(piece) for piece in pieces]):
+        one, other = fitted(sequences, max_bins=4), fitted(sequences, max_bins=4)
+        for column, again in zip(one.columns, other.columns, strict=True):
+            np.testing.assert_allclose(column.values, [0.25, 0.5, 0.75], atol=0.1)
+            np.testing.assert_array_equal(column.values, again.values)
+
+
+# Storage
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+def test_each_kind_of_input_reaches_its_storages(kind):
+    encoder = fitted(random_sequences(kind, np.random.default_rng(0), [600]))
+    assert set(encoder.plan.storage) - {NOWHERE} == STORAGES[kind]
+
+
+def test_rare_and_common_columns_of_one_test():
+    shares = np.array([0.5, 0.1])
+    table = np.arange(100)[:, np.newaxis] < shares * 100
+    for sequences in ([table], [table * 2.5], [sparse.csr_array(table)]):
+        assert fitted(sequences).plan.storage.tolist() == [BITS, LISTS]
+
+
+def test_constant_columns_have_no_test():
+    table = np.full((20, 3), 4.0)
+    encoder = fitted([table], (1, 1))
+    assert (encoder.plan.storage == NOWHERE).all()
+    tests = number_tests(encoder)
+    assert sorted(tests.offsets[tests.columns == -1]) == [-1, 1]  # but there are boundaries
+    assert (tests.columns < 0).all()
+    assert np.isfinite(fit_and_score([table, table[:3]])).all()
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 253, 254])
+def test_categories_fit_a_byte(n_values):
+    symbols = [f"s{i}" for i in range(n_values)]
+    encoder = fitted([symbols], (1, 0))
+    assert encoder.plan.storage.tolist() == [CODES]
+    codes = encoder.encode(as_sequences([[*sorted(symbols), "unseen"]])).codes
+    assert codes.ravel().tolist() == list(range(n_values + 2))
+
+
+def test_more_categories_are_listed():
+    symbols = list(range(255))
+    encoder = fitted([symbols], (1, 1))
+    assert encoder.plan.storage.tolist() == [LISTS]
+    encoded = encoder.encode(as_sequences([[*symbols, -1, 255]]))
+    assert encoded.codes.ravel().tolist() == [0] + [1] * 257 + [0]
+    assert encoded.list_ids.tolist() == [*symbols, 255, 255]
+
+
+def test_numbers_fit_a_byte():
+    encoder = fitted([np.arange(10_000.0)[:, np.newaxis]], (1, 1))
+    encoded = encoder.encode(as_sequences([np.array([[-HUGE], [5000.0], [HUGE]])]))
+    assert encoded.codes[1:4, 1].tolist() == [0, 127, 254]
+    assert encoder.columns[0].n_tests == 254
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (0, 3)])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_every_column_has_its_tests_at_every_offset(kind, window):
+    encoder = fitted(random_sequences(kind, np.random.default_rng(0), [60, 1]), window)
+    tests = number_tests(encoder)
+    used = tests.columns >= -1
+    asked = list(zip(*(a[used] for a in (tests.columns, tests.offsets, tests.values)), strict=True))
+    offsets = range(-window[0], window[1] + 1)
+    expected = {(-1, offset, 0) for offset in offsets if offset}
+    for j, column in enumerate(encoder.columns):
+        expected |= {(j, offset, v) for offset in offsets for v in range(column.n_tests)}
+    assert len(asked) == len(expected)
+    assert {tuple(int(x) for x in test) for test in asked} == expected
+    meanings = meaning_of_tests(encoder, *(np.array(list(expected)).reshape(-1, 3).T))
+    assert len(set(meanings)) == len(expected)
+    in_a_run = np.zeros(tests.n_bins, dtype=bool)
+    for start, end in zip(tests.run_starts, tests.run_ends, strict=True):
+        assert not in_a_run[start:end].any()
+        in_a_run[start:end] = True
+    np.testing.assert_array_equal(in_a_run, used)
+    assert (np.diff(tests.feature_starts) > 0).all()
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+def test_input_is_encoded_piece_by_piece(kind, monkeypatch):
+    sequences = as_sequences(random_sequences(kind, np.random.default_rng(0), [9, 1, 5, 30, 2, 2]))
+    encoder = Encoder((2, 1)).fit(sequences, np.random.default_rng(0))
+    whole = encoder.encode(sequences)
+    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 200)
+    assert len(list(sequences.pieces())) > 1
+    again = Encoder((2, 1)).fit(sequences, np.random.default_rng(0))
+    parts = again.encode(sequences)
+    for name in ("row_of_position", "codes", "bits", "list_starts", "list_ids"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+# Bundles
+
+
+def test_exclusive_columns_share_a_code():
+    first, second = np.divmod(np.arange(12 * 14), 14)
+    table = sum(np.arange(24) == group[:, np.newaxis] for group in (first, second + 12)) * 2.5
+    encoder = fitted([sparse.csr_array(table)], (1, 0))
+    encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
+    plan, stored = bundle(encoder, encoded)
+    assert (encoder.plan.storage == LISTS).all()
+    assert (plan.storage == CODES).all()
+    assert [len(set(plan.slots[part])) for part in (slice(12), slice(12, 24), slice(24))] == [
+        1,
+        1,
+        2,
+    ]
+    assert plan.n_ids == len(stored.list_ids) == 0
+    codes = stored.codes[np.ix_(stored.row_of_position, plan.slots)]
+    np.testing.assert_array_equal(codes == plan.first_codes, table > 0)
+    assert not stored.codes[0].any()  # before the sequence
+
+
+def test_columns_that_meet_stay_in_lists():
+    table = np.arange(20) == np.arange(100)[:, np.newaxis] % 25
+    table[0] = True
+    encoder = fitted([sparse.csr_array(table)])
+    encoded = encoder.encode(as_sequences([sparse.csr_array(table)]))
+    plan, stored = bundle(encoder, encoded)
+    assert plan is encoder.plan
+    assert stored is encoded
+
+
+def test_depths():
+    encoded = fitted(["abc"]).encode(as_sequences(["abca", "b", "cc"]))
+    assert encoded.depth_of(2).tolist() == [0, 1, 2, 2, 0, 0, 1]
+    assert encoded.depth_of(0).tolist() == [0] * 7
+
+
+def test_input_of_another_form_is_refused():
+    with pytest.raises(TypeError, match="trained on symbols"):
+        fitted(["abc"]).encode(as_sequences([np.zeros((2, 1))]))
+    with pytest.raises(TypeError, match="trained on table"):
+        fitted([np.zeros((2, 1))]).encode(as_sequences(["abc"]))
+    with pytest.raises(TypeError, match=r"trained on strings.*integers"):
+        fitted(["abc"]).encode(as_sequences([[1, 2]]))
+
+
+# The same data in other forms
+
+
+def assert_same_model(one, other, **parameters):
+    np.testing.assert_array_equal(
+        fit_and_score(one, **parameters), fit_and_score(other, **parameters)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.float32])
+def test_types_of_the_same_numbers_make_the_same_model(dtype):
+    tables = [np.random.default_rng(n).integers(0, 6, (n, 3)) for n in (40, 1, 20)]
+    assert_same_model([t.astype(dtype) for t in tables], [t.astype(float) for t in tables])
+    bits = [t > 2 for t in tables]
+    assert_same_model(bits, [t.astype(dtype) for t in bits])
+
+
+def test_a_large_number_is_no_worse_than_a_small_one():
+    tables = [np.random.default_rng(n).integers(-2, 3, (n, 3)).astype(float) for n in (40, 1, 20)]
+    assert_same_model(tables, [t * 0.85e308 for t in tables])
+    assert_same_model(tables, [t * 5e-324 for t in tables])
+
+
+# Sparse tests of negative numbers look from the other side: beyond the ends of a sequence they are
+# false where dense ones are. Inside, the sides of a split are the same. Large nodes and different
+# weights leave no ties, which would go to the first column in storage.
+@pytest.mark.parametrize("kind", ["integers", "floats", "booleans"])
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_and_dense_input_make_the_same_model(kind, form):
+    tables = random_sequences(kind, np.random.default_rng(0), [700, 1, 250])
+    options = {"min_samples_leaf": 60, "class_weight": {0: 1.0, 1: 1.1, 2: 1.23}}
+    assert_same_model([form(t) for t in tables], tables, window=0, **options)
+    tables = [np.abs(t) for t in tables]
+    assert_same_model([form(t) for t in tables], tables, window=1, **options)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_dense_model_reads_sparse_input_and_the_reverse(order):
+    tables = random_sequences("floats", np.random.default_rng(0), [60, 1, 25])
+    as_sparse = [sparse.csr_array(t) for t in tables]
+    labels = [np.arange(len(t)) % 2 for t in tables]
+    for trained_on in (tables, as_sparse):
+        crf = TreeCRF(max_iter=3, order=order, window=1, l2_regularization=1.0)
+        crf.fit(trained_on, labels)
+        for one, other in zip(crf.predict_proba(tables), crf.predict_proba(as_sparse), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_stored_zeros_and_duplicates_of_sparse_input():
+    """Only the matrix that they stand for counts."""
+    data, columns = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 1, 1, 0, 1, 0])
+    odd = sparse.csr_array((data, columns, np.array([0, 1, 3, 4, 5, 6, 6, 6])), shape=(7, 2))
+    assert_same_model([odd], [sparse.csr_array(odd.toarray())])
+
+
+@pytest.mark.parametrize("values", [[1, 5], [-1, 0], [0, 1, 5]])
+def test_booleans_are_numbers_for_a_model_of_numbers(values):
+    table = np.resize(values, (40, 1))
+    crf = TreeCRF(max_iter=5, order=0, l2_regularization=1.0).fit([table], [table[:, 0]])
+    for value in (True, False):
+        one, other = np.array([[value]]), np.array([[float(value)]])
+        np.testing.assert_array_equal(crf.predict_proba([one])[0], crf.predict_proba([other])[0])
+
+
+def test_forms_of_the_same_symbols_make_the_same_model():
+    texts = random_sequences("letters", np.random.default_rng(0), [40, 1, 25])
+    assert_same_model(texts, [list(text) for text in texts])
+    assert_same_model(texts, [np.array(list(text)) for text in texts])
+    assert_same_model(texts, [np.array(list(text), dtype=object) for text in texts])
+    assert_same_model(texts, [texts[0], list(texts[1]), np.array(list(texts[2]))])
+    numbers = [[ord(letter) for letter in text] for text in texts]
+    assert_same_model(texts, numbers)
+    assert_same_model(texts, [np.array(sequence, dtype=np.uint8) for sequence in numbers])
+
+
+# Missing values
+
+NAN = np.nan
+
+
+def missing_in(encoder, sequences, j):
+    """Where an encoded column is missing: by its code, or its id."""
+    encoded, plan = encoder.encode(as_sequences(sequences)), encoder.plan
+    if plan.storage[j] == CODES:
+        return encoded.codes[encoded.row_of_position, plan.slots[j]] == plan.missing_codes[j]
+    lists = np.split(encoded.list_ids, encoded.list_starts[1:-1])
+    return np.array([plan.missing_ids[j] in lists[row] for row in encoded.row_of_position])
+
+
+def with_gaps(table, share, rng):
+    table = np.array(table, dtype=float)
+    table[rng.uniform(size=table.shape) < share] = NAN
+    return table
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_missing_values_are_told_in_every_storage(form, share):
+    """Numbers, common and rare columns of one test; with and without gaps in training."""
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=300), rng.random(300) < 0.5, rng.random(300) < 0.05]
+    table = np.stack(columns, axis=1).astype(float)
+    training, other = with_gaps(table, share, rng), with_gaps(table, 0.4, rng)
+    encoder = fitted([form(training)], (1, 2))
+    assert encoder.plan.has_missing.tolist() == [share > 0] * 3
+    assert encoder.encode(as_sequences([form(other)])).has_missing.all()
+    for j in range(3):
+        for values in (training, other):
+            found = missing_in(encoder, [form(values)], j)
+            np.testing.assert_array_equal(found, np.isnan(values[:, j]))
+
+
+def test_gaps_change_no_threshold():
+    rng = np.random.default_rng(0)
+    table = with_gaps(rng.integers(0, 9, (200, 1)), 0.3, rng)
+    present = table[~np.isnan(table)][:, np.newaxis]
+    for form in (np.asarray, sparse.csr_array):
+        found = fitted([form(table)]).columns[0].values
+        np.testing.assert_array_equal(found, thresholds(present[:, 0]))
+
+
+def test_columns_without_values_have_no_test():
+    table = np.array([[NAN, 1.0, NAN], [NAN, 2.0, 3.0]])
+    for form in (np.asarray, sparse.csr_array):
+        encoder = fitted([form(table)])
+        assert encoder.columns.n_tests.tolist() == [0, 1, 0]
+        assert encoder.plan.has_missing.tolist() == [False] * 3
+        assert fitted([form(table[:, :1])]).columns.n_tests.tolist() == [0]
+
+
+def test_ids_of_gaps_in_training_come_first():
+    rng = np.random.default_rng(0)
+    rare = (rng.random((400, 6)) < 0.05).astype(float)
+    rare[5, [1, 4]] = NAN
+    plan = fitted([sparse.csr_array(rare)]).plan
+    assert (plan.n_ids, plan.n_missing_ids, plan.n_all_ids) == (6, 2, 12)
+    assert sorted(plan.missing_ids[[1, 4]]) == [6, 7]
+    assert sorted(plan.missing_ids) == list(range(6, 12))
+
+
+def test_columns_with_gaps_are_not_bundled():
+    rng = np.random.default_rng(0)
+    indicators = np.eye(20)[rng.integers(0, 20, 300)]
+    indicators[7, 2] = NAN
+    sequences = as_sequences([sparse.csr_array(indicators)])
+    encoder = Encoder((0, 0)).fit(sequences, rng)
+    assert (encoder.plan.storage == LISTS).all()
+    plan, encoded = bundle(encoder, encoder.encode(sequences))
+    assert np.flatnonzero(plan.storage != CODES).tolist() == [2]
+    assert (plan.n_ids, plan.missing_ids[2], plan.n_all_ids, encoded.n_ids) == (1, 1, 2, 2)
+    assert np.bincount(encoded.list_ids).tolist() == [np.nansum(indicators[:, 2]), 1]
+
+
+# Absent values
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[{"a": "x"}, {}, {"a": "y"}, {}], [{}]],
+        [[{"a": "x", "b": 1}, {"b": 2}, {"a": "y", "b": 3}, {"b": 1}], [{"b": 1}]],
+    ],
+)
+def test_absent_categories_are_not_beyond_the_end(X):
+    """A model that knows the ends alone cannot tell the positions between them apart."""
+    y = [["first", "second", "third", "last"], ["last"]]
+    crf = TreeCRF(window=1, order=0, max_iter=5, l2_regularization=0.1).fit(X, y)
+    encoder = crf._encoder
+    encoded = encoder.encode(as_sequences(X, encoder.trained_on))
+    table = number_tests(encoder)
+    ends = [t for t in range(table.n_bins) if table.columns[t] == -1]
+    assert [table.offsets[t] for t in ends] == [-1, 1]
+    rows = encoded.row_of_position
+    found = [(encoded.codes[rows + table.offsets[t], table.slots[t]] == table.lows[t]).tolist()
+             for t in ends]  # fmt: skip
+    assert found == [[True, False, False, False, True], [False, False, False, True, True]]
+
+
+def test_letters_that_indicators_tell_are_not_beyond_the_end():
+    crf = TreeCRF(window=1, missing="indicator", max_iter=2).fit([["a", None, "b"]], ["xyx"])
+    encoder = crf._encoder
+    codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.trained_on)).codes
+    assert codes[:, 0].tolist() == [0, 1, 1, 1, 0]

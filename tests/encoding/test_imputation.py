@@ -1,0 +1,117 @@
+"""Imputation and indicators: the same as filling the tables by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from support.family import assert_equal_arrays
+
+import treecrf
+from treecrf import SlidingWindowClassifier, TreeCRF
+from treecrf.encoding.encoder import METHODS
+
+NAN = np.nan
+SETTINGS = {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+
+
+def tables(rng, lengths, share):
+    """Numbers, a boolean and a column that is seldom other than 0, with gaps."""
+    out = []
+    for n in lengths:
+        common, rare = rng.random(n) < 0.5, (rng.random(n) < 0.1) * rng.normal(size=n)
+        table = np.stack([rng.normal(size=n), rng.integers(0, 4, n), common, rare], axis=1)
+        table[rng.random(table.shape) < share] = NAN
+        out.append(table)
+    return out
+
+
+def labels_of(X, rng):
+    return [rng.integers(0, 2, len(x)) for x in X]
+
+
+def filled(X, values):
+    return [np.where(np.isnan(x), values, x) for x in X]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X, X_test = tables(rng, [40, 1, 30], 0.3), tables(rng, [20, 1], 0.3)
+    X[0][:, 3] = np.nan_to_num(X[0][:, 3])
+    return X, labels_of(X, rng), X_test
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_imputed_numbers_are_means(data, form):
+    X, y, X_test = data
+    means = np.nanmean(np.concatenate(X), axis=0)
+    ours = TreeCRF(missing="impute", **SETTINGS).fit(list(map(form, X)), y)
+    theirs = TreeCRF(**SETTINGS).fit(list(map(form, filled(X, means))), y)
+    found = ours.predict_proba(list(map(form, X_test)))
+    assert_equal_arrays(found, theirs.predict_proba(list(map(form, filled(X_test, means)))))
+    np.testing.assert_allclose(ours.feature_importances_, theirs.feature_importances_)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_indicators_are_further_columns(data, form):
+    X, y, X_test = data
+    X = [np.where(np.arange(4) == 1, np.nan_to_num(x), x) for x in X]  # one column is whole
+
+    def by_hand(X):
+        told = [np.isnan(x)[:, [0, 2, 3]] for x in X]
+        return [form(np.hstack([x, t])) for x, t in zip(filled(X, 0.0), told, strict=True)]
+
+    ours = TreeCRF(missing="indicator", **SETTINGS).fit(list(map(form, X)), y)
+    theirs = TreeCRF(**SETTINGS).fit(by_hand(X), y)
+    found = ours.predict_proba(list(map(form, X_test)))
+    assert_equal_arrays(found, theirs.predict_proba(by_hand(X_test)))
+    gains = theirs.feature_importances_
+    expected = gains[:4] + np.array([gains[4], 0, gains[5], gains[6]])
+    np.testing.assert_allclose(ours.feature_importances_, expected)
+
+
+def test_an_unseen_symbol_becomes_the_most_common_one():
+    X, y = ["abbabb", "bba", "caab"], ["xyyxyy", "yyx", "zxxy"]
+    crf = TreeCRF(missing="impute", **SETTINGS).fit(X, y)
+    assert_equal_arrays(crf.predict_proba(["a?c"]), crf.predict_proba(["abc"]))
+    assert_equal_arrays(
+        crf.predict_proba(["abc"]), TreeCRF(**SETTINGS).fit(X, y).predict_proba(["abc"])
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [float, bool, "symbols"])
+def test_without_gaps_all_methods_are_the_same(method, dtype):
+    rng = np.random.default_rng(1)
+    X = [rng.integers(0, 2, (n, 3)) for n in (30, 2, 20)]
+    X = [x[:, 0] for x in X] if dtype == "symbols" else [x.astype(dtype) for x in X]
+    y = labels_of(X, rng)
+    ours, default = (TreeCRF(missing=m, **SETTINGS).fit(X, y) for m in (method, METHODS[0]))
+    assert_equal_arrays(ours.predict_proba(X), default.predict_proba(X))
+
+
+@pytest.mark.parametrize("method", ["impute", "indicator"])
+def test_a_saved_model_fills_the_same(method, data, tmp_path):
+    X, y, X_test = data
+    crf = TreeCRF(missing=method, **SETTINGS).fit(X, y)
+    crf.save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    assert_equal_arrays(again.predict_proba(X_test), crf.predict_proba(X_test))
+    assert again.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("method", ["impute", "indicator"])
+def test_any_estimator_is_given_whole_rows(method, data):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y, X_test = data
+    model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=method).fit(X, y)
+    assert len(model.predict(X_test)[0]) == 20
+
+
+def test_a_warm_start_keeps_the_method(data):
+    X, y, _ = data
+    crf = TreeCRF(missing="impute", warm_start=True, **SETTINGS).fit(X, y)
+    with pytest.raises(ValueError, match="missing='impute', which cannot change to 'indicator'"):
+        crf.set_params(missing="indicator").fit(X, y)

@@ -1,0 +1,77 @@
+"""Tests of trees in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from treecrf import TreeMEMM
+from treecrf.encoding.encoder import BOUNDARY
+from treecrf.encoding.names import (
+    conjunction,
+    feature_names,
+    name_of_label_test,
+    name_of_labels,
+    name_of_test,
+)
+
+
+def encoder_of(X, y, **parameters):
+    return TreeMEMM(max_iter=1, **parameters).fit(X, y)._encoder
+
+
+def test_symbols():
+    encoder = encoder_of(["abab", "ba"], ["xyxy", "yx"], window=2)
+    tests = [((0, 0, 1), False), ((0, -2, 0), True), ((BOUNDARY, 1, 0), False)]
+    told = "not outside[+1] and symbol[-2] is 'a' and not symbol[0] is 'b'"
+    assert conjunction(encoder, tests) == told
+    assert conjunction(encoder, []) == "anything"
+
+
+def test_columns_have_the_names_of_the_input():
+    pd = pytest.importorskip("pandas")
+    room = pd.DataFrame(
+        {"light": [0.5, 2.5, 4.5], "day": ["Mo", "Tu", "Mo"], "on": [True, False, True]}
+    )
+    encoder = encoder_of([room] * 3, ["xyx"] * 3)
+    told = [name_of_test(encoder, *test) for test in [(0, 0, 0), (1, 0, 1), (2, 0, 0)]]
+    assert told == ["light > 1.5", "day is 'Tu'", "on"]
+
+
+def test_filled_columns():
+    X = [np.array([[1.0, np.nan], [2.0, 0.0], [3.0, 1.0]])] * 3
+    encoder = encoder_of(X, ["xyx"] * 3, missing="indicator", window=(1, 0))
+    told = [name_of_test(encoder, *test) for test in [(0, -1, 1), (1, 0, 0), (2, 0, 0)]]
+    assert told == ["x0[-1] > 2.5", "x1[0] > 0.5", "x1[0] is missing"]
+
+
+def test_tests_of_sparse_numbers_are_told_the_way_they_point():
+    column = sparse.csr_array(np.array([[-2.0], [0], [0], [0], [0], [0], [0], [0], [0], [3.0]]))
+    encoder = encoder_of([column] * 3, ["xxxxxyyyyy"] * 3)
+    assert [name_of_test(encoder, 0, 0, k) for k in range(2)] == ["x0 <= -1", "x0 > 1.5"]
+
+
+def test_sequences_read_from_their_end():
+    encoder = encoder_of(["abab", "ba"], ["xyxy", "yx"], window=2)
+    assert name_of_test(encoder, 0, -2, 0, backward=True) == "symbol[+2] is 'a'"
+    tests = [((0, 1, 1), True), ((BOUNDARY, 2, 0), True)]
+    assert conjunction(encoder, tests, backward=True) == "outside[-2] and symbol[-1] is 'b'"
+
+
+def test_previous_labels():
+    classes = np.array(["B", "I", "O"])
+    assert name_of_label_test(classes, 1, 2) == "label[-1] is 'O'"
+    assert name_of_label_test(classes, 2, 3, backward=True) == "label[+2] is none"
+    masks = [0b0010, 0b1101, 0b0101, 0b1110, 0b1001]
+    assert [name_of_labels(classes, 1, mask) for mask in masks] == [
+        "label[-1] is 'I'", "not label[-1] is 'I'", "label[-1] in ('B', 'O')",
+        "not label[-1] is 'B'", "label[-1] in ('B', none)",
+    ]  # fmt: skip
+    assert name_of_labels(np.arange(5), 1, 0b110111) == "not label[-1] is 3"
+
+
+def test_features_have_names():
+    assert feature_names(encoder_of(["ab"], ["xy"]).trained_on).tolist() == ["symbol"]
+    tables = [np.array([[1.0, 2.0], [3.0, 4.0]])]
+    assert feature_names(encoder_of(tables, ["xy"]).trained_on).tolist() == ["x0", "x1"]

@@ -1,0 +1,231 @@
+"""Lists of dicts, as CRFsuite takes them: sparse columns with a name for each key."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import treecrf
+from treecrf import TreeCRF
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+
+NAN = np.nan
+
+
+def small(**parameters) -> TreeCRF:
+    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | parameters)
+
+
+def rows_of(X, **options) -> np.ndarray:
+    pieces = [piece for _, _, piece in as_sequences(X, **options).pieces()]
+    return sparse.vstack(pieces).toarray()
+
+
+def random_dicts(n: int, rng: np.random.Generator) -> list[dict]:
+    """Keys of every kind, some of them absent."""
+    words = rng.choice(["the", "cat", "dog", "barks"], n)
+    rows = [{"word": str(word), "length": len(word), "is_noun": word[1] in "ao"} for word in words]
+    for row in rows:
+        if rng.random() < 0.3:
+            row["rare"] = int(rng.integers(1, 4))
+        if rng.random() < 0.2:
+            del row["word"]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[list[dict]]:
+    rng = np.random.default_rng(0)
+    return [random_dicts(n, rng) for n in (9, 1, 12, 30, 2, 17)]
+
+
+@pytest.fixture(scope="module")
+def labels(sentences) -> list[list[str]]:
+    return [["n" if row["is_noun"] else "v" if "rare" in row else "o" for row in rows]
+            for rows in sentences]  # fmt: skip
+
+
+def test_values_are_what_they_are():
+    X = [
+        [{"w": "b", "n": 2, "f": True}, {"w": "a", "n": 0.5, "f": False}],
+        [{}, {"w": None, "n": NAN, "f": None}, {"new": np.int8(-3)}, {"w": np.str_("é")}],
+    ]
+    sequences = as_sequences(X)
+    assert sequences.form == "sparse"
+    assert sequences.names == ("f", "n", "new", "w")
+    assert sequences.kinds.tolist() == [BOOLEAN, NUMBER, NUMBER, CATEGORY]
+    assert sequences.categories[3].tolist() == ["a", "b", "é"]
+    expected = [
+        [1, 2, 0, 2], [0, 0.5, 0, 1], [0, 0, 0, 0], [NAN, NAN, 0, NAN], [0, 0, -3, 0], [0, 0, 0, 3],
+    ]  # fmt: skip
+    np.testing.assert_array_equal(rows_of(X), expected)
+
+
+def test_zeros_and_false_take_no_memory():
+    sequences = as_sequences([[{"a": 0, "b": False, "c": 1.5, "d": None}] * 3])
+    assert sequences.table.nnz == 6
+
+
+def test_a_key_may_hold_booleans_and_numbers():
+    sequences = as_sequences([[{"a": True, "b": None}], [{"a": 2, "b": None}]])
+    assert sequences.kinds.tolist() == [NUMBER, CATEGORY]  # what is all missing has no values
+    np.testing.assert_array_equal(rows_of([[{"a": True}], [{"a": 2}]]), [[1], [2]])
+
+
+def test_other_mappings_are_dicts():
+    rows = [{"a": 1}, {"b": "x"}]
+    expected = rows_of([rows])
+    for same in (tuple(rows), list(map(OrderedDict, rows)), list(map(MappingProxyType, rows)),
+                 np.array(rows, dtype=object)):  # fmt: skip
+        np.testing.assert_array_equal(rows_of([same]), expected)
+
+
+def test_dicts_train_the_same_model_as_matrices(sentences, labels):
+    # Labels with weights leave no ties, which would go to the first column in storage.
+    options = {"window": 0, "class_weight": {"n": 1.0, "o": 1.1, "v": 1.23}}
+    crf = small(**options).fit(sentences, labels)
+    words = ["barks", "cat", "dog", "the"]
+    matrices = [
+        sparse.csr_array([
+            [row["is_noun"], row["length"], row.get("rare", 0)]
+            + [row.get("word") == word for word in words]
+            for row in rows
+        ], dtype=float)
+        for rows in sentences
+    ]  # fmt: skip
+    other = small(**options).fit(matrices, labels)
+    np.testing.assert_allclose(
+        np.concatenate(crf.predict_proba(sentences)), np.concatenate(other.predict_proba(matrices))
+    )
+    assert crf.feature_names_in_.tolist() == ["is_noun", "length", "rare", "word"]
+    assert crf.score(sentences, labels) > 0.9
+
+
+def test_flags_train_the_same_model_as_a_boolean_matrix(sentences, labels):
+    flags = [[{f"word={r.get('word')}": True, f"length={r['length']}": True} for r in rows]
+             for rows in sentences]  # fmt: skip
+    crf = small().fit(flags, labels)
+    names = crf.get_feature_names_out().tolist()
+    assert names == sorted(names)
+    arrays = [np.array([[name in row for name in names] for row in rows]) for rows in flags]
+    matrices = [sparse.csr_array(array) for array in arrays]
+    expected = small().fit(matrices, labels).predict_proba(matrices)
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(flags)), np.concatenate(expected)
+    )
+
+
+def test_unseen_keys_are_ignored_and_unseen_values_missing(sentences, labels):
+    crf = small().fit(sentences, labels)
+    expected = np.concatenate(crf.predict_proba(sentences))
+    more = [[row | {"shape": "Xx", "unseen": 3} for row in rows] for rows in sentences]
+    np.testing.assert_array_equal(np.concatenate(crf.predict_proba(more)), expected)
+    new, gone = (
+        [[row | {"word": value} for row in rows] for rows in sentences] for value in ("mews", None)
+    )
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(new)), np.concatenate(crf.predict_proba(gone))
+    )
+    # Keys that no dict has any more are absent.
+    without = [[{k: v for k, v in row.items() if k != "rare"} for row in rows] for rows in more]
+    assert np.isfinite(np.concatenate(crf.predict_proba(without))).all()
+    assert np.isfinite(np.concatenate(crf.predict_proba([[{}], [{}, {}]]))).all()
+
+
+def test_a_saved_model_reads_dicts(sentences, labels, tmp_path):
+    crf = small().fit(sentences, labels)
+    crf.save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        np.concatenate(again.predict_proba(sentences)),
+        np.concatenate(crf.predict_proba(sentences)),
+    )
+    assert again.feature_names_in_.tolist() == crf.feature_names_in_.tolist()
+
+
+def test_categorical_features_are_keys(sentences, labels):
+    crf = small(categorical_features=["word", "length"]).fit(sentences, labels)
+    assert crf._trained_on.categories[1].tolist() == [3, 5]
+    rows = rows_of([[{"a": 0, "b": "x"}, {"a": 7}, {}]], categorical_features=["a", "b"])
+    np.testing.assert_array_equal(rows, [[1, 1], [2, 0], [0, 0]])  # 0 is given, {} is absent
+    with pytest.raises(TypeError, match="column 'word': 'barks' is a string; the column is not am"):
+        small(categorical_features=["length"]).fit([[{"word": "barks", "length": 5}]], ["x"])
+
+
+def test_a_frame_and_dicts_of_all_its_cells_are_the_same_to_a_model(sentences, labels):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    full = [[{"word": row.get("word", "-"), "length": row["length"]} for row in rows]
+            for rows in sentences]  # fmt: skip
+    frames = [pandas.DataFrame(rows) for rows in full]
+    for crf in (small().fit(full, labels), small().fit(frames, labels)):
+        np.testing.assert_array_equal(
+            np.concatenate(crf.predict_proba(full)), np.concatenate(crf.predict_proba(frames))
+        )
+
+
+BAD = {
+    "strings and numbers": (
+        [[{"a": "x"}], [{"b": 1}, {"a": 3}]],
+        TypeError,
+        "sequence 1, position 1, column 'a': 3 is a number, but 'x' at sequence 0, position 0, col",
+    ),
+    "infinite": (
+        [[{"a": 1}], [{}, {"a": -np.inf}]],
+        ValueError,
+        "sequence 1, position 1, column 'a': -inf is infinite",
+    ),
+    "lists": ([[{"a": [1]}]], TypeError, "column 'a': [1] is of type list; expected strings, numb"),
+    "nested": ([[{"a": {"b": 1}}]], TypeError, "column 'a': {'b': 1} is of type dict; expected"),
+    "bytes": ([[{"a": b"x"}]], TypeError, "column 'a': b'x' is of type bytes; expected strings"),
+    "dates": (
+        [[{"a": np.datetime64("2004-01-01")}]],
+        TypeError,
+        "sequence 0, position 0, column 'a': datetime.date(2004, 1, 1) is of type datetime64; tell",
+    ),
+    "keys that are no strings": ([[{3: "x"}]], TypeError, "the key 3 is of type int; expected str"),
+    "something else among dicts": (
+        [[{"a": 1}], [{"a": 1}, "b"]],
+        TypeError,
+        "sequence 1, position 1 is of type str; expected a dict as at the other positions",
+    ),
+    "a dict as a sequence": ([{"a": 1}, {"a": 2}], TypeError, "sequence 0 is a dict; a sequence i"),
+    "a dict as X": ({"a": 1}, TypeError, "X is of type dict; expected a list of sequences"),
+    "no keys": ([[{}, {}]], ValueError, "the sequences have 0 features: all dicts are empty"),
+    "an empty sequence": ([[{"a": 1}], []], ValueError, "sequence 1 is empty"),
+    "arrays among dicts": (
+        [[{"a": 1}], np.zeros((2, 1))],
+        ValueError,
+        "sequence 1 is a 2-D array of float64, sequence 0 is a list of dicts",
+    ),
+    "numbers beyond float64": ([[{"a": 10**400}]], ValueError, "... is beyond the range of float6"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_dicts_are_refused(case):
+    X, error, message = BAD[case]
+    with pytest.raises(error, match=re.escape(message)) as refused:
+        small().fit(X, [[0], [1]])
+    assert type(refused.value) is error
+
+
+def test_values_of_another_type_are_refused_by_name(sentences, labels):
+    crf = small().fit(sentences, labels)
+    with pytest.raises(TypeError, match="sequence 1, position 0, column 'length': 'long' is a str"):
+        crf.predict([[{}], [{"length": "long"}]])
+    with pytest.raises(
+        TypeError, match="position 1, column 'word': 5 is a number; in training the"
+    ):
+        crf.predict([[{}, {"word": 5}]])
+    with pytest.raises(TypeError, match=r"column 'is_noun': 2.0 is neither 0 nor 1; in training"):
+        crf.predict([[{"is_noun": 2}]])
+    plain = small().fit([np.eye(2)], ["xy"])
+    with pytest.raises(ValueError, match="the columns of the training data have no names, X holds"):
+        plain.predict([[{"a": 1}]])

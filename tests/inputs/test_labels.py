@@ -1,0 +1,223 @@
+"""Labels: every form of them, and what is refused with the place where it stands."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.fuzz import check_call, garbage
+
+from treecrf import TreeCRF
+
+
+def small(**parameters) -> TreeCRF:
+    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | parameters)
+
+
+string_dtype = pytest.mark.skipif(
+    not hasattr(np.dtypes, "StringDType"), reason="NumPy has StringDType from version 2"
+)
+
+FORMS = {
+    "lists of characters": list,
+    "tuples": tuple,
+    "arrays of strings": lambda labels: np.array(list(labels)),
+    "arrays of objects": lambda labels: np.array(list(labels), dtype=object),
+    "lists of NumPy strings": lambda labels: list(map(np.str_, labels)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_strings_train_the_same_model(form, letters, trained):
+    X, y = letters
+    crf = TreeCRF(**trained.get_params()).fit(X, list(map(FORMS[form], y)))
+    assert crf.classes_.tolist() == trained.classes_.tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(crf.train_score_, trained.train_score_)
+    for a, b in zip(crf.predict(X), trained.predict(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        list,
+        lambda codes: codes.astype(np.int8),
+        lambda codes: codes.astype(">i4"),
+        lambda codes: codes.astype(np.uint64),
+        lambda codes: codes.astype(float),
+        lambda codes: [float(code) for code in codes],
+        lambda codes: list(map(int, codes)),
+    ],
+)
+def test_forms_of_integers_train_the_same_model(convert, tables):
+    X, y = tables
+    expected, crf = small().fit(X, y), small().fit(X, list(map(convert, y)))
+    assert crf.classes_.dtype.kind in "iu"
+    assert crf.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
+    np.testing.assert_array_equal(
+        crf.predict_log_likelihood(X, y), expected.predict_log_likelihood(X, y)
+    )
+
+
+def test_booleans_are_labels(tables):
+    X, y = tables
+    crf = small().fit(X, [labels > 0 for labels in y])
+    assert crf.classes_.tolist() == [False, True]
+    assert all(labels.dtype == bool for labels in crf.predict(X))
+
+
+def test_integers_of_different_types_stay_integers(tables):
+    X, y = tables
+    types = [np.uint64, np.int64, np.int8, np.uint8]
+    mixed = [labels.astype(types[i % 4]) for i, labels in enumerate(y)]
+    crf = small().fit(X, mixed)
+    assert crf.classes_.dtype.kind in "iu"
+    np.testing.assert_array_equal(crf.train_score_, small().fit(X, y).train_score_)
+
+
+def test_labels_may_be_long_and_of_any_sign():
+    words = ["ab", "ba"] * 5
+    for labels in (["begin", "a label of many words"], [-(2**62), 2**62], ["", "é\U0001f600"]):
+        crf = small(max_iter=20).fit(words, [labels, labels[::-1]] * 5)
+        assert [one.tolist() for one in crf.predict(["ab", "ba"])] == [labels, labels[::-1]]
+
+
+def test_objects_of_numbers_are_exact():
+    labels = np.array([2**53 + 1, 1.0, 2**53], dtype=object)
+    assert small().fit(["abc"], [labels]).classes_.tolist() == [1, 2**53, 2**53 + 1]
+
+
+def test_a_nul_within_a_label_is_kept():
+    assert small().fit(["ab"], [["a\0b", "a"]]).classes_.tolist() == ["a", "a\0b"]
+
+
+@string_dtype
+def test_arrays_of_string_dtype(letters, trained):
+    X, y = letters
+    given = [np.array(list(labels), dtype=np.dtypes.StringDType()) for labels in y]
+    crf = TreeCRF(**trained.get_params()).fit(X, given)
+    np.testing.assert_array_equal(crf.classes_, trained.classes_)
+    assert crf.score(X, given) == trained.score(X, y)
+    missing = np.array(["x", None], dtype=np.dtypes.StringDType(na_object=None))
+    with pytest.raises(TypeError, match="sequence 0, position 1: label None is of type NoneType"):
+        small().fit(["ab"], [missing])
+
+
+def test_classes_are_sorted_and_columns_follow_them():
+    X, y = ["ab"] * 9, [["z", "a"]] * 9
+    crf = small(max_iter=20).fit(X, y)
+    assert crf.classes_.tolist() == ["a", "z"]
+    assert crf.predict_proba(["ab"])[0].argmax(axis=1).tolist() == [1, 0]
+
+
+ABC = ["ab", "abc"]
+NAN = float("nan")
+BAD_Y = {
+    "length": (["xy", "xy"], ValueError, "sequence 1: 2 labels for 3 positions"),
+    "number of sequences": (["xy"], ValueError, "X has 2 sequences, y has 1"),
+    "more sequences": (["xy", "xyz", "x"], ValueError, "X has 2 sequences, y has 3"),
+    "no sequences": ([], ValueError, "X has 2 sequences, y has 0"),
+    "None": (None, TypeError, "y is of type NoneType; expected a list of label sequences"),
+    "number": (3, TypeError, "y is of type int; expected a list of label sequences"),
+    "dict": ({"xy": 1, "xyz": 2}, TypeError, "y is of type dict; expected a list of label"),
+    "set": ({"xy", "xyz"}, TypeError, "y is of type set; expected a list of label sequences"),
+    "single label": (["xx", "xxx"], ValueError, "y holds only the label 'x'; at least 2 are"),
+    "single integer": ([[7, 7], [7, 7, 7]], ValueError, "y holds only the label 7; at least 2"),
+    "types in a sequence": ([["x", 1], "xyz"], TypeError, "sequence 0, position 1: label 1 is of"),
+    "boolean and string": ([[True, "a"], "xyz"], TypeError, "sequence 0, position 0: label True"),
+    "types of sequences": (["xy", [1, 2, 3]], TypeError, "y mixes strings and numbers"),
+    "NaN": (["xy", [0, NAN, 1]], ValueError, "sequence 1, position 1: label nan is not a whole"),
+    "NaN among strings": ([["x", NAN], "xyz"], TypeError, "sequence 0, position 1: label nan is"),
+    "None as label": (["xy", ["x", "y", None]], TypeError, "sequence 1, position 2: label None is"),
+    "fraction": ([[0, 1], [0, 0.5, 1]], ValueError, "sequence 1, position 1: label 0.5 is not a"),
+    "infinity": ([[0, np.inf], [0, 0, 1]], ValueError, "sequence 0, position 1: label inf is not"),
+    "large float": ([[0, 1e300], [0, 0, 1]], ValueError, "sequence 0, position 1: label 1e+300"),
+    "large integer": ([[0, 2**70], [0, 0, 1]], ValueError, "sequence 0, position 1: label 1180591"),
+    "2-D": ([[[0], [1]], [0, 1, 0]], ValueError, "sequence 0: labels have 2 dimensions, expect"),
+    "0-D": ([0, 1], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
+    "ragged": ([[0, 1], [[0], 1, 2]], TypeError, "sequence 1, position 0: label [0] is of type"),
+    "bytes": ([b"xy", b"xyz"], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
+    "array of bytes": (
+        [np.array([b"x", b"y"]), "xyz"],
+        TypeError,
+        "sequence 0 holds labels of type |S1; labels are strings or integers",
+    ),
+    "bytes in a list": ([[b"x", b"y"], "xyz"], TypeError, "sequence 0, position 0: label b'x' is"),
+    "durations": ([np.array([1, 2], "m8[s]"), [1, 2, 3]], TypeError, "sequence 0 holds labels of"),
+    "unsigned": (
+        [[0, 1], np.array([0, 1, 2**64 - 1], dtype=np.uint64)],
+        ValueError,
+        "sequence 1, position 2: label 18446744073709551615 is beyond the range of int64",
+    ),
+    "large beside small": (
+        [[-1, 2**63], [0, 0, 1]],
+        ValueError,
+        "sequence 0, position 1: label 9223372036854775808 is beyond the range of int64",
+    ),
+    "NUL at the end of a string": ([["a", "b\0"], "xyz"], ValueError, "position 1: label 'b\\x00'"),
+    "NUL": (["xy", "x\0z"], ValueError, "sequence 1, position 1: label '\\x00' ends with a NUL"),
+    "complex": ([[1j, 2], [1, 2, 3]], TypeError, "sequence 0, position 0: label 1j is of type"),
+    "masked": ([np.ma.masked_array([0, 1], mask=[0, 1]), [0, 1, 0]], ValueError, "sequence 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_Y)
+def test_bad_labels_are_refused(case):
+    y, error, message = BAD_Y[case]
+    with pytest.raises(error, match=re.escape(message)) as refused:
+        small().fit(ABC, y)
+    assert type(refused.value) is error
+
+
+def test_length_of_a_later_sequence():
+    X, y = ["ab"] * 12 + ["a" * 15], ["xy"] * 12 + ["x" * 14]
+    with pytest.raises(ValueError, match=r"^sequence 12: 14 labels for 15 positions$"):
+        small().fit(X, y)
+
+
+def test_labels_unseen_in_training(trained):
+    unseen = r"sequence 1, position 2: label '\?' was not seen in training"
+    with pytest.raises(ValueError, match=unseen):
+        trained.predict_log_likelihood(["ab", "abc"], ["xy", "xy?"])
+    with pytest.raises(ValueError, match=unseen):
+        small().fit(["ab"], ["xy"], ["ab", "abc"], ["xy", "xy?"])
+
+
+def test_an_unseen_label_is_found_where_it_is_given(letters):
+    """Whether the sequence is held out or trained on, its number is that of the caller."""
+    X, y = letters
+    crf = small(warm_start=True, early_stopping=True, validation_fraction=0.5, random_state=0)
+    crf.fit(X, y).set_params(max_iter=9)
+    for i in (5, 6, 7, 8):
+        unseen = [*y[:i], "?" + y[i][1:], *y[i + 1 :]]
+        with pytest.raises(
+            ValueError, match=f"^sequence {i}, position 0: label '\\?' was not seen"
+        ):
+            crf.fit(X, unseen)
+
+
+@pytest.mark.parametrize("method", ["predict_log_likelihood", "score"])
+def test_labels_of_another_type_than_in_training(method, trained):
+    with pytest.raises((ValueError, TypeError), match=r"labels are of type int64, the model's are"):
+        getattr(trained, method)(["ab"], [[0, 1]])
+    numbers = small().fit(["ab"], [[0, 1]])
+    with pytest.raises((ValueError, TypeError), match="labels are of type <U1, the model's are"):
+        getattr(numbers, method)(["ab"], ["xy"])
+
+
+def test_score_counts_unseen_labels_as_wrong(trained):
+    word = "abab"
+    labels = "".join(trained.predict([word])[0])
+    assert trained.score([word], [labels]) == 1
+    assert trained.score([word], [labels[:3] + "?"]) == 0.75
+
+
+@settings(max_examples=150)
+@given(garbage)
+def test_garbage_works_or_is_explained(trained, y):
+    check_call(lambda: small(max_iter=1).fit(["ab", "b"], y).predict_proba(["ab"]))
+    check_call(lambda: small(max_iter=1).fit(["ab", "b"], [y, [1]]).predict_proba(["ab"]))
+    check_call(lambda: trained.predict_log_likelihood(["ab", "b"], y))

@@ -1,0 +1,361 @@
+"""One long table in place of a list of sequences, with lengths or groups."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from support.fuzz import check_call
+
+from treecrf import TreeCRF
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.segmentation import Cut
+
+LENGTHS = [3, 1, 4, 2]
+GROUPS = np.repeat(["b", "a", "d", "c"], LENGTHS)
+N = sum(LENGTHS)
+
+
+def small(**parameters) -> TreeCRF:
+    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | parameters)
+
+
+def cut(items) -> list:
+    return [items[a:b] for a, b in zip([0, 3, 4, 8], [3, 4, 8, 10], strict=True)]
+
+
+RNG = np.random.default_rng(0)
+TABLE = RNG.integers(-2, 4, (N, 3)) * 1.0
+TABLE[RNG.random((N, 3)) < 0.2] = np.nan
+Y = np.array(list("xyyxxyxyyx"))
+WORDS = ["the", "cat", None, "the", "dog", "cat", "the", None, "cat", "dog"]
+LONG = {
+    "array": TABLE,
+    "list of lists": TABLE.tolist(),
+    "integers": np.nan_to_num(TABLE).astype(int),
+    "objects": np.column_stack([TABLE.astype(object), WORDS]),
+    "sparse": sparse.csc_array(TABLE),
+    "string": "abbacabcab",
+    "list of symbols": ["the", "cat", "a", "the", "dog", "cat", "the", "a", "cat", "dog"],
+    "symbols with gaps": WORDS,
+    "array of integers": np.arange(N) % 3,
+    "dicts": [{"word": word, "odd": bool(i % 2)} for i, word in enumerate(WORDS)],
+}
+
+
+def parts_of(name: str) -> list:
+    table = LONG[name]
+    return cut(table.tocsr() if sparse.issparse(table) else table)
+
+
+every_form = pytest.mark.parametrize("name", LONG)
+
+
+@every_form
+def test_pieces_are_those_of_a_list(name):
+    listed, long = as_sequences(parts_of(name)), as_sequences(LONG[name], cut=Cut(LENGTHS))
+    assert (long.form, long.names, long.n_features) == (
+        listed.form,
+        listed.names,
+        listed.n_features,
+    )
+    np.testing.assert_array_equal(long.offsets, listed.offsets)
+    orders = ([0, 1, 2, 3], [3, 0], [1, 2], [2])
+    for ours, theirs in zip(
+        [long, long.reversed(), *(long.take(np.array(order)) for order in orders)],
+        [listed, listed.reversed(), *(listed.take(np.array(order)) for order in orders)],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
+        for one, other in zip(ours.pieces(), theirs.pieces(), strict=True):
+            assert one[:2] == other[:2]
+            values = [p[2].toarray() if sparse.issparse(p[2]) else p[2] for p in (one, other)]
+            np.testing.assert_array_equal(*values)
+
+
+@every_form
+@pytest.mark.parametrize("given", [
+    {"lengths": LENGTHS}, {"lengths": np.array(LENGTHS, np.uint8)}, {"lengths": tuple(LENGTHS)},
+    {"groups": GROUPS}, {"groups": GROUPS.tolist()}, {"groups": np.repeat([2, 0, 7, -1], LENGTHS)},
+    {"groups": np.repeat([0.5, 1.5, 2.5, 3.5], LENGTHS)},
+    {"groups": np.repeat(np.arange(4).astype("M8[D]"), LENGTHS)},
+])  # fmt: skip
+def test_a_long_table_is_a_list_of_its_parts(name, given):
+    X, y = parts_of(name), cut(Y)
+    listed = small(early_stopping=True, random_state=0).fit(X, y)
+    long = small(early_stopping=True, random_state=0).fit(LONG[name], Y, **given)
+    np.testing.assert_array_equal(long.train_score_, listed.train_score_)
+    np.testing.assert_array_equal(long.validation_score_, listed.validation_score_)
+    long, listed = (model.set_params(warm_start=True, max_iter=5) for model in (long, listed))
+    long.fit(LONG[name], Y, **given)
+    listed.fit(X, y)
+    assert_answers_alike(long, LONG[name], Y, listed, X, y, given)
+
+
+def assert_answers_alike(long, table, labels, listed, X, y, given) -> None:
+    """Check that all methods say the same of a long table as of its parts."""
+    for name in ("predict", "predict_proba"):
+        result = getattr(long, name)(table, **given)
+        assert isinstance(result, np.ndarray)
+        np.testing.assert_array_equal(result, np.concatenate(getattr(listed, name)(X)))
+    for found, expected in zip(
+        long.staged_predict_proba(table, **given), listed.staged_predict_proba(X), strict=True
+    ):
+        np.testing.assert_array_equal(found, np.concatenate(expected))
+    found, log_p = long.decode(table, **given)
+    expected, log_q = listed.decode(X)
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+    np.testing.assert_array_equal(log_p, log_q)
+    found, expected = long.decode(table, 2, **given), listed.decode(X, 2)
+    for one, other in zip(found[0], expected[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(
+        long.predict_pairwise_proba(table, **given), listed.predict_pairwise_proba(X), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(
+        long.predict_log_likelihood(table, labels, **given), listed.predict_log_likelihood(X, y)
+    )
+    assert long.score(table, labels, **given) == listed.score(X, y)
+
+
+def test_forms_of_long_labels():
+    pandas = pytest.importorskip("pandas")
+    expected = small().fit(cut(TABLE), cut(Y)).train_score_
+    for same in (Y.tolist(), "".join(Y), tuple(Y), Y.astype(object), pandas.Series(Y),
+                 pandas.Categorical(Y), pandas.Series(Y, index=np.arange(N)[::-1])):  # fmt: skip
+        crf = small().fit(TABLE, same, lengths=LENGTHS)
+        np.testing.assert_array_equal(crf.train_score_, expected)
+        assert crf.score(TABLE, same, lengths=LENGTHS) == crf.score(cut(TABLE), cut(Y))
+    numbers = small().fit(TABLE, (Y == "y").astype(int), groups=GROUPS)
+    assert numbers.predict(TABLE, groups=GROUPS).dtype.kind == "i"
+
+
+def test_validation_data_have_lengths_of_their_own():
+    X, y = cut(TABLE), cut(Y)
+    expected = small().fit(X[:3], y[:3], X[1:], y[1:])
+    for told in (
+        {"lengths": LENGTHS[:3], "lengths_val": LENGTHS[1:]},
+        {"groups": GROUPS[:8], "groups_val": GROUPS[3:]},
+        {"groups": GROUPS[:8], "lengths_val": LENGTHS[1:]},
+    ):
+        crf = small().fit(TABLE[:8], Y[:8], TABLE[3:], Y[3:], **told)
+        np.testing.assert_array_equal(crf.validation_score_, expected.validation_score_)
+    listed = small().fit(TABLE[:8], Y[:8], X[1:], y[1:], lengths=LENGTHS[:3])
+    np.testing.assert_array_equal(listed.validation_score_, expected.validation_score_)
+    with pytest.raises(
+        ValueError, match=r"^validation data: lengths add up to 3, X has 7 positions"
+    ):
+        small().fit(TABLE[:8], Y[:8], TABLE[3:], Y[3:], lengths=LENGTHS[:3], lengths_val=[3])
+
+
+def test_masks_and_known_labels_are_long_too():
+    crf = small().fit(TABLE, Y, lengths=LENGTHS)
+    rng = np.random.default_rng(1)
+    allowed = rng.random((N, 2)) < 0.6
+    allowed[~allowed.any(axis=1)] = True
+    known = [label if rng.random() < 0.3 else None for label in Y]
+    for long, listed in (
+        ({"allowed": allowed}, {"allowed": cut(allowed)}),
+        ({"allowed": allowed.tolist()}, {"allowed": cut(allowed)}),
+        ({"known": known}, {"known": cut(known)}),
+    ):
+        np.testing.assert_array_equal(
+            crf.predict_proba(TABLE, lengths=LENGTHS, **long),
+            np.concatenate(crf.predict_proba(cut(TABLE), **listed)),
+        )
+    masks = np.column_stack([Y == "x", Y == "y"]) | (rng.random((N, 2)) < 0.3)
+    np.testing.assert_array_equal(
+        small().fit(TABLE, Y, lengths=LENGTHS, allowed=masks).train_score_,
+        small().fit(cut(TABLE), cut(Y), allowed=cut(masks)).train_score_,
+    )
+    with pytest.raises(ValueError, match="X has 10 positions, allowed has 9"):
+        crf.predict(TABLE, lengths=LENGTHS, allowed=allowed[:9])
+    with pytest.raises(TypeError, match="known is a string; expected a list of label sequences"):
+        crf.predict(TABLE, lengths=LENGTHS, known="xyxyxyxyxy")
+
+
+# Data frames
+
+
+LIBRARIES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.table")
+
+
+def frame_of(library: str, **columns):
+    package, make = library.split(".")
+    return getattr(pytest.importorskip(package), make)(columns)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("groups", [GROUPS, np.repeat([7, 3, 5, 4], LENGTHS)])
+def test_a_column_of_a_frame_tells_the_groups(library, groups):
+    pytest.importorskip("narwhals")
+    columns = {f"n{j}": TABLE[:, j] for j in range(3)} | {"word": WORDS}
+    frame = frame_of(library, id=groups, **columns)
+    crf = small().fit(frame, Y, groups="id")
+    assert crf.feature_names_in_.tolist() == ["n0", "n1", "n2", "word"]
+    listed = [frame_of(library, **{n: v[a:b] for n, v in columns.items()})
+              for a, b in zip([0, 3, 4, 8], [3, 4, 8, 10], strict=True)]  # fmt: skip
+    expected = small().fit(listed, cut(Y))
+    np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
+    assert_answers_alike(crf, frame, Y, expected, listed, cut(Y), {"groups": "id"})
+    # The same model takes them apart in any other way.
+    features = frame_of(library, **columns)
+    for told in ({"groups": groups}, {"lengths": LENGTHS}):
+        np.testing.assert_array_equal(
+            crf.predict_proba(features, **told), crf.predict_proba(frame, groups="id")
+        )
+    with pytest.raises(ValueError, match="X has the column 'id', not among the columns of the tra"):
+        crf.predict(frame, lengths=LENGTHS)
+    with pytest.raises(ValueError, match="groups='name': X has no such column"):
+        crf.predict(frame, groups="name")
+
+
+def test_columns_of_categories_and_dates_are_groups():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    for ids in (
+        pandas.Categorical(GROUPS),
+        pandas.to_datetime(["2004-01-01", "2003-01-01", "2004-06-01", "2001-01-01"]).repeat(
+            LENGTHS
+        ),
+    ):
+        frame = pandas.DataFrame({"n": TABLE[:, 0], "id": ids})
+        sequences = as_sequences(frame, cut=Cut(groups="id"))
+        assert np.diff(sequences.offsets).tolist() == LENGTHS
+    frame["id"] = frame["id"].where(frame["n"] > -9)
+    gap = int(np.argmax(np.isnan(TABLE[:, 0])))
+    with pytest.raises(ValueError, match=f"position {gap} belongs to no group"):
+        as_sequences(frame, cut=Cut(groups="id"))
+
+
+def test_errors_name_sequence_and_place_in_it():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    infinite = TABLE.copy()
+    infinite[6, 1] = np.inf
+    for table, name in ((infinite, "feature 1"), (sparse.csr_array(infinite), "feature 1"),
+                        (pandas.DataFrame(infinite, columns=[*"abc"]), "column 'b'")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"sequence 2, position 2, {name}: inf is infinite"):
+            small().fit(table, Y, lengths=LENGTHS)
+
+
+# Model selection
+
+
+def test_model_selection_with_groups():
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(2, 6, 20)
+    X = rng.normal(size=(lengths.sum(), 2))
+    y = (X[:, 0] > 0).astype(int)
+    groups = np.repeat(np.arange(20), lengths)
+    with config_context(enable_metadata_routing=True):
+        crf = small().set_fit_request(groups=True).set_score_request(groups=True)
+        scores = cross_val_score(crf, X, y, cv=GroupKFold(4), params={"groups": groups})
+        search = GridSearchCV(crf, {"window": [0, 1]}, cv=GroupKFold(4))
+        search.fit(X, y, groups=groups)
+    assert (scores > 0.8).all()
+    expected = search.cv_results_["split0_test_score"][1]
+    assert scores[0] == expected
+
+
+# What is refused
+
+
+BAD = {
+    "too short": ({"lengths": [3, 1, 4]}, ValueError, "lengths add up to 8, X has 10 positions"),
+    "too long": ({"lengths": [3, 1, 4, 9]}, ValueError, "lengths add up to 17, X has 10 positions"),
+    "a length of 0": ({"lengths": [3, 0, 7]}, ValueError, "sequence 1 has the length 0; it needs"),
+    "a negative length": ({"lengths": [13, -3]}, ValueError, "sequence 1 has the length -3; it n"),
+    "no lengths": ({"lengths": []}, ValueError, "lengths add up to 0, X has 10 positions"),
+    "huge lengths": ({"lengths": [2**62] * 4}, ValueError, "lengths add up to 1844674407370955161"),
+    "floats": ({"lengths": [3.0, 7.0]}, TypeError, "lengths=[3.0, 7.0]; expected a list of inte"),
+    "no strings": ({"lengths": np.array([], dtype=str)}, TypeError, "expected a list of integers"),
+    "one number": ({"lengths": 10}, TypeError, "lengths=10; expected a list of integers"),
+    "strings": ({"lengths": ["3", "7"]}, TypeError, "lengths=['3', '7']; expected a list of integ"),
+    "ragged": ({"lengths": [[3], [1, 6]]}, TypeError, "lengths=[[3], [1, 6]]; expected a list of"),
+    "too few groups": ({"groups": GROUPS[:9]}, ValueError, "X has 10 positions, groups has 9"),
+    "a group in two parts": (
+        {"groups": list("aabbbcaacd")},
+        ValueError,
+        "group 'a' is at positions 0 to 1 and again at 6: the positions of a group must follow",
+    ),
+    "a group in two parts, alone": (
+        {"groups": [7, 5, 5, 5, 5, 5, 5, 5, 5, 7]},
+        ValueError,
+        "group 7 is at positions 0 to 0 and again at 9",
+    ),
+    "None": ({"groups": ["a"] * 9 + [None]}, ValueError, "position 9 belongs to no group"),
+    "NaN": ({"groups": [np.nan] + [1.0] * 9}, ValueError, "position 0 belongs to no group"),
+    "2-D groups": ({"groups": np.zeros((10, 1))}, TypeError, "groups has 2 dimensions; expected"),
+    "lists as groups": (
+        {"groups": [[1], [2, 3]] * 5},
+        TypeError,
+        "groups holds lists or other values that cannot be compared",
+    ),
+    "a number as groups": ({"groups": 3}, TypeError, "groups has 0 dimensions; expected"),
+    "a name without a frame": (
+        {"groups": "id"},
+        ValueError,
+        "groups='id' names a column, but X is no data frame",
+    ),
+    "both": ({"lengths": LENGTHS, "groups": GROUPS}, ValueError, "both lengths and groups are giv"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("table", [TABLE, "abbacabcab", sparse.csr_array(TABLE), LONG["dicts"]],
+                         ids=["array", "string", "sparse", "dicts"])  # fmt: skip
+def test_bad_lengths_and_groups_are_refused(case, table):
+    given, error, message = BAD[case]
+    with pytest.raises(error, match=re.escape(message)):
+        small().fit(table, Y, **given)
+    fitted = small().fit(table, Y, lengths=LENGTHS)
+    for call in (fitted.predict, fitted.predict_proba, fitted.decode):
+        with pytest.raises(error, match=re.escape(message)):
+            call(table, **given)
+
+
+def test_bad_long_labels_are_refused():
+    with pytest.raises(ValueError, match="X has 10 positions, y has 9"):
+        small().fit(TABLE, Y[:9], lengths=LENGTHS)
+    with pytest.raises(ValueError, match="y: labels have 2 dimensions, expected 1"):
+        small().fit(TABLE, Y[:, np.newaxis], lengths=LENGTHS)
+    with pytest.raises(TypeError, match="y, position 3: label None is of type NoneType"):
+        small().fit(TABLE, ["x", "y", "x", None] + ["y"] * 6, lengths=LENGTHS)
+    with pytest.raises(TypeError, match=r"y, position 0: label \['x', 'y', 'y'\] is of type list"):
+        small().fit(TABLE, cut(Y.tolist()), lengths=LENGTHS)
+    crf = small().fit(TABLE, Y, lengths=LENGTHS)
+    with pytest.raises(ValueError, match="sequence 2, position 1: label 'z' was not seen in train"):
+        crf.predict_log_likelihood(TABLE, ["x"] * 5 + ["z"] * 5, lengths=LENGTHS)
+
+
+def test_a_long_table_without_lengths_is_refused():
+    crf = small().fit(TABLE, Y, lengths=LENGTHS)
+    with pytest.raises(
+        TypeError, match="or say by lengths or groups where the sequences of a long"
+    ):
+        crf.predict(TABLE)
+    for X in (np.zeros((0, 3)), sparse.csr_array((0, 3)), [], ""):
+        with pytest.raises(ValueError, match=r"X holds no positions"):
+            small().fit(X, [], lengths=[])
+
+
+cuts = st.one_of(
+    st.lists(st.integers(-1, 5), max_size=5),
+    st.lists(st.integers(0, 2) | st.none() | st.text("ab", max_size=1), max_size=6),
+    st.integers(), st.text(max_size=2), st.floats(), st.just(np.zeros((2, 2))),
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(LONG)), cuts, st.none() | cuts)
+def test_any_lengths_and_groups_work_or_are_explained(name, one, other):
+    crf = small(max_iter=1)
+    check_call(lambda: [crf.fit(LONG[name], Y, lengths=one, groups=other).train_score_])
+    check_call(lambda: [crf.fit(LONG[name], Y, lengths=other, groups=one).train_score_])

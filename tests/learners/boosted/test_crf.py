@@ -1,0 +1,765 @@
+"""How `TreeCRF` learns: likelihoods, stopping, going on, threads, chance, weights, parameters."""
+
+from __future__ import annotations
+
+import copy
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from support.cases import STORAGES, random_sequences
+
+import treecrf
+from treecrf import TreeCRF
+from treecrf.chains.objectives import LogLikelihood
+from treecrf.inputs.reading import as_sequences
+from treecrf.utils.progress import Progress
+
+
+def small(**parameters) -> TreeCRF:
+    defaults = {"window": 1, "max_iter": 8, "l2_regularization": 1.0, "random_state": 0}
+    return TreeCRF(**defaults | parameters)
+
+
+def assert_same_model(a: TreeCRF, b: TreeCRF, X) -> None:
+    """Check that two models agree to the last bit."""
+    assert a.n_iter_ == b.n_iter_
+    packed, other = a._state()[1], b._state()[1]
+    assert packed.keys() == other.keys()
+    for name in packed:
+        np.testing.assert_array_equal(packed[name], other[name], err_msg=name)
+    for p, q in zip(a.predict_proba(X), b.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def mean_log_likelihood(crf: TreeCRF, X, y) -> float:
+    return crf.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+
+
+# Likelihood and its history
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("l2", [0.0, 0.1, 1.0, 10.0])
+def test_newton_steps_never_lower_the_likelihood(order, l2):
+    for seed in range(6):
+        rng = np.random.default_rng([seed, order])
+        K = rng.integers(2, 5)
+        y = [rng.integers(0, K, n) for n in rng.integers(1, 15, 8)]
+        X = [np.stack([rng.normal(size=len(v)) + v, rng.integers(0, 3, len(v))], 1) for v in y]
+        crf = small(order=order, second_order=True, l2_regularization=l2, max_iter=20,
+                    max_leaf_nodes=int(rng.integers(2, 30))).fit(X, y)  # fmt: skip
+        # Near 0 nothing is left to gain and rounding shows.
+        assert np.diff(crf.train_score_).min() > -1e-9
+
+
+@pytest.mark.parametrize("init", ["zero", "pseudo_likelihood"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_first_order_steps_raise_the_likelihood(order, init, letters, tables):
+    for X, y in (letters, tables):
+        crf = small(order=order, init=init, l2_regularization=5.0).fit(X, y)
+        assert np.diff(crf.train_score_).min() > 0
+
+
+@pytest.mark.parametrize("parameters", [
+    {}, {"order": 0}, {"order": 2}, {"second_order": True}, {"init": "pseudo_likelihood"},
+    {"subsample": 0.5}, {"class_weight": "balanced"}, {"learning_rate": 0.3},
+])  # fmt: skip
+def test_scores_are_mean_log_likelihoods(parameters, letters):
+    X, y = letters
+    crf = small(max_iter=4, **parameters).fit(X[:16], y[:16], X[16:], y[16:])
+    assert len(crf.train_score_) == len(crf.validation_score_) == crf.n_iter_ + 1 == 5
+    uniform = -np.log(len(crf.classes_))
+    assert crf.train_score_[0] == pytest.approx(uniform)
+    assert crf.validation_score_[0] == pytest.approx(uniform)
+    for n in range(1, 5):
+        shorter = small(**parameters | {"max_iter": n}).fit(X[:16], y[:16])
+        assert crf.train_score_[n] == pytest.approx(mean_log_likelihood(shorter, X[:16], y[:16]))
+        assert crf.validation_score_[n] == pytest.approx(
+            mean_log_likelihood(shorter, X[16:], y[16:])
+        )
+        assert len(shorter.validation_score_) == 0
+
+
+def test_validation_data_does_not_change_the_model(letters):
+    X, y = letters
+    watched, alone = small().fit(X, y, X[:5], y[:5]), small().fit(X, y)
+    for p, q in zip(watched.predict_proba(X), alone.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_validation_labels_and_sequences_come_together(letters):
+    X, y = letters
+    with pytest.raises(ValueError, match="X_val is given without y_val"):
+        small().fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="y_val is given without X_val"):
+        small().fit(X, y, y_val=y)
+    with pytest.raises(ValueError, match=r"X.* has 24 sequences, y.* has 23"):
+        small().fit(X, y, X, y[1:])
+
+
+@pytest.mark.parametrize(
+    ("X_val", "y_val", "error", "message"),
+    [
+        (["ab", ""], ["xy", ""], ValueError, "sequence 1 is empty"),
+        ([np.zeros((2, 1))], ["xy"], TypeError, "the model was trained on symbols, X holds table"),
+        ([[1, 2]], ["xy"], TypeError, "the model was trained on strings, the symbols of X are int"),
+        (["ab"], ["xyz"], ValueError, "sequence 0: 3 labels for 2 positions"),
+        (["ab"], [[0, 1]], ValueError, "labels are of type int64, the model's are <U1"),
+        (["ab", "ab"], ["xy", "x?"], ValueError, "sequence 1, position 1: label '?' was not seen"),
+    ],
+)
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_wrong_validation_data_are_named(early_stopping, X_val, y_val, error, message, letters):
+    with pytest.raises(error, match=f"^validation data: {re.escape(message)}"):
+        small(early_stopping=early_stopping).fit(*letters, X_val, y_val)
+
+
+# Prediction
+
+
+parameters = st.fixed_dictionaries(
+    {},
+    optional={
+        "order": st.integers(0, 2),
+        "window": st.one_of(st.integers(0, 3), st.tuples(st.integers(0, 2), st.integers(0, 2))),
+        "max_leaf_nodes": st.integers(2, 50),
+        "l2_regularization": st.floats(0, 100),
+        "learning_rate": st.floats(0.01, 2),
+        "second_order": st.booleans(),
+        "min_gain": st.floats(0, 1),
+        "min_samples_leaf": st.integers(1, 9),
+        "max_features": st.floats(0.01, 1),
+        "subsample": st.floats(0.01, 1),
+        "max_bins": st.integers(2, 255),
+        "init": st.sampled_from(["zero", "pseudo_likelihood"]),
+        "early_stopping": st.booleans(),
+        "class_weight": st.sampled_from([None, "balanced", {0: 3.0}]),
+    },
+)
+
+
+@settings(max_examples=60)
+@given(parameters, st.sampled_from(sorted(STORAGES)), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_promises_hold_for_all_parameters(parameters, kind, n_labels, seed):
+    rng = np.random.default_rng(seed)
+    lengths = [1, 2, *rng.integers(1, 40, 5)]
+    X = random_sequences(kind, rng, lengths)
+    y = [rng.integers(0, n_labels, n) for n in lengths]
+    y[0], y[1] = [0], [1, 0]
+    crf = TreeCRF(max_iter=4, random_state=seed, **parameters).fit(X, y)
+    assert_same_model(crf, clone(crf).set_params(n_jobs=3).fit(X, y), X)
+    asked = [*X, *random_sequences(kind, rng, [7, 1, 30], new=True)]
+    probabilities = crf.predict_proba(asked)
+    np.testing.assert_allclose(np.concatenate(probabilities).sum(axis=1), 1, atol=1e-12)
+    labels, best = crf.decode(asked)
+    np.testing.assert_allclose(crf.predict_log_likelihood(asked, labels), best, atol=1e-9)
+    assert (best >= crf.predict_log_likelihood(asked, crf.predict(asked)) - 1e-9).all()
+    for *_, last in [crf.staged_predict_proba(asked)] if crf.n_iter_ else []:
+        for p, q in zip(last, probabilities, strict=True):
+            np.testing.assert_allclose(p, q, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_probabilities_and_decoding_agree(order, letters):
+    X, y = letters
+    crf = small(order=order).fit(X, y)
+    probabilities = crf.predict_proba(X)
+    for p, word in zip(probabilities, X, strict=True):
+        assert p.shape == (len(word), 3)
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    labels, log_probabilities = crf.decode(X)
+    np.testing.assert_allclose(log_probabilities, crf.predict_log_likelihood(X, labels))
+    marginal = crf.predict(X)
+    for p, chosen in zip(probabilities, marginal, strict=True):
+        np.testing.assert_array_equal(chosen, crf.classes_[p.argmax(axis=1)])
+    assert (log_probabilities >= crf.predict_log_likelihood(X, marginal) - 1e-9).all()
+    viterbi = copy.deepcopy(crf).set_params(decoding="viterbi").predict(X)
+    for one, other in zip(labels, viterbi, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_likelihoods_of_all_label_sequences_sum_to_1(trained):
+    labelings = ["".join(labels) for labels in product("xyz", repeat=3)]
+    likelihoods = trained.predict_log_likelihood(["abc"] * 27, labelings)
+    assert np.exp(likelihoods).sum() == pytest.approx(1)
+    _, best = trained.decode(["abc"])
+    assert best[0] == pytest.approx(likelihoods.max())
+
+
+def test_order_0_labels_positions_by_themselves(letters):
+    X, y = letters
+    crf = small(order=0).fit(X, y)
+    expected = [
+        np.log(p[np.arange(len(p)), np.searchsorted(crf.classes_, list(labels))]).sum()
+        for p, labels in zip(crf.predict_proba(X), y, strict=True)
+    ]
+    np.testing.assert_allclose(crf.predict_log_likelihood(X, y), expected)
+    crf = small(order=0, window=0).fit(X, y)
+    together = crf.predict_proba(["abcd"])[0]
+    for letter, p in zip("abcd", together, strict=True):
+        np.testing.assert_array_equal(crf.predict_proba([letter])[0][0], p)
+
+
+def test_order_2_learns_what_order_1_cannot():
+    rng = np.random.default_rng(0)
+    y = []
+    for _ in range(60):
+        labels = rng.integers(0, 2, 12)
+        for t in range(2, 12):
+            labels[t] = labels[t - 1] ^ labels[t - 2] ^ (rng.random() < 0.05)
+        y.append(labels)
+    X = ["o" * 12] * 60
+    first, second = (
+        mean_log_likelihood(
+            small(order=order, window=0, max_iter=30).fit(X[:40], y[:40]), X[40:], y[40:]
+        )
+        for order in (1, 2)
+    )
+    # A fair coin has -0.69; with the two labels before known, errors of 5 % leave -0.2.
+    assert first < -0.65
+    assert second > -0.35
+
+
+def test_sequences_do_not_touch_each_other(trained, letters):
+    X, y = letters
+    together = trained.predict_proba(X)
+    for word, labels, p in zip(X[:5], y[:5], together[:5], strict=True):
+        np.testing.assert_array_equal(trained.predict_proba([word])[0], p)
+        alone = trained.predict_log_likelihood([word], [labels])
+        assert alone[0] == trained.predict_log_likelihood(X, y)[X.index(word)]
+
+
+def test_staged_probabilities_end_at_the_model(letters):
+    X, y = letters
+    crf = small(max_iter=5).fit(X, y)
+    stages = list(crf.staged_predict_proba(X[:4]))
+    assert len(stages) == 5
+    for n, stage in enumerate(stages, start=1):
+        expected = small(max_iter=n).fit(X, y).predict_proba(X[:4])
+        for p, q in zip(stage, expected, strict=True):
+            np.testing.assert_allclose(p, q, rtol=1e-12)
+
+
+def test_score_is_the_share_of_right_labels(letters):
+    X, y = letters
+    crf = small().fit(X[:12], y[:12])
+    right = sum(
+        a == b for got, labels in zip(crf.predict(X), y, strict=True)
+        for a, b in zip(got, labels, strict=True)
+    )  # fmt: skip
+    assert crf.score(X, y) == right / sum(map(len, y))
+    assert 0.5 < crf.score(X, y) < 1
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decode", "staged_predict_proba"])
+def test_an_unfitted_model_says_so(method, letters):
+    with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
+        list(getattr(TreeCRF(), method)(letters[0]))
+
+
+@pytest.mark.parametrize("method", ["predict_log_likelihood", "score"])
+def test_an_unfitted_model_says_so_before_it_reads_labels(method, letters):
+    with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
+        getattr(TreeCRF(), method)(*letters)
+
+
+# Early stopping
+
+
+def noisy(n: int, seed: int) -> tuple[list, list]:
+    """Labels that one feature tells now and then, so that long training overfits."""
+    rng = np.random.default_rng(seed)
+    y = [rng.integers(0, 2, 10) for _ in range(n)]
+    return [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y], y
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_early_stopping_keeps_the_best_iteration(given):
+    X, y = noisy(30, 0)
+    val = noisy(20, 1) if given else ()
+    crf = small(early_stopping=True, max_iter=100, n_iter_no_change=5).fit(X, y, *val)
+    assert 1 <= crf.n_iter_ < 90
+    assert len(crf.train_score_) == len(crf.validation_score_) == crf.n_iter_ + 1
+    assert crf.validation_score_.argmax() == crf.n_iter_
+    again = small(early_stopping=True, max_iter=100, n_iter_no_change=5).fit(X, y, *val)
+    assert_same_model(crf, again, X)
+    if given:
+        assert crf.validation_score_[-1] == pytest.approx(mean_log_likelihood(crf, *val))
+        plain = small(max_iter=crf.n_iter_).fit(X, y)
+        np.testing.assert_array_equal(plain.train_score_, crf.train_score_)
+
+
+def test_early_stopping_holds_out_whole_sequences():
+    X, y = noisy(30, 0)
+    X = [3 * labels[:, None] + table for table, labels in zip(X, y, strict=True)]
+    models = [
+        small(early_stopping=True, validation_fraction=0.2, max_iter=3, random_state=seed).fit(X, y)
+        for seed in range(5)
+    ]
+    assert len({crf.validation_score_[1] for crf in models}) == len(models)
+    crf = models[0]
+    assert mean_log_likelihood(crf, X, y) == pytest.approx(
+        0.8 * crf.train_score_[-1] + 0.2 * crf.validation_score_[-1]
+    )
+
+
+def test_early_stopping_may_keep_no_iteration(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=(20, 3)) for _ in range(8)], [rng.integers(0, 2, 20) for _ in range(8)]
+    X_val, y_val = X, [1 - labels for labels in y]
+    crf = small(early_stopping=True, n_iter_no_change=2).fit(X, y, X_val, y_val)
+    assert crf.n_iter_ == 0
+    assert crf.train_score_ == crf.validation_score_ == pytest.approx(-np.log(2))
+    crf.save(tmp_path / "model")
+    for model in (crf, treecrf.load(tmp_path / "model")):
+        assert (np.concatenate(model.predict_proba(X)) == 0.5).all()
+        assert list(model.staged_predict_proba(X)) == []
+        np.testing.assert_array_equal(model.feature_importances_, 0)
+    grown = crf.set_params(early_stopping=False, warm_start=True, max_iter=8).fit(X, y)
+    np.testing.assert_array_equal(grown.train_score_, small().fit(X, y).train_score_)
+
+
+def test_patience_and_tolerance_of_early_stopping():
+    X, y = noisy(30, 0)
+    val = noisy(20, 1)
+    curve = small(max_iter=40).fit(X, y, *val).validation_score_
+    best = [
+        small(max_iter=40, early_stopping=True, n_iter_no_change=n).fit(X, y, *val).n_iter_
+        for n in (1, 3, 40)
+    ]
+    assert best == sorted(best)
+    assert best[-1] == curve.argmax()
+    rising = [3 * labels[:, None] + table for table, labels in zip(X, y, strict=True)]
+    for tol, n_iter in ((0.0, 12), (10.0, 2)):
+        crf = small(max_iter=12, early_stopping=True, tol=tol, n_iter_no_change=2)
+        assert crf.fit(rising, y, rising, y).n_iter_ == n_iter
+
+
+def test_early_stopping_knows_labels_that_only_held_out_sequences_have():
+    X, y = ["ab"] * 9 + ["ac"], ["xy"] * 9 + ["xz"]
+    for seed in range(12):
+        crf = small(early_stopping=True, random_state=seed, max_iter=2).fit(X, y)
+        assert crf.classes_.tolist() == ["x", "y", "z"]
+
+
+def test_early_stopping_needs_sequences_to_train_on():
+    with pytest.raises(ValueError, match="early stopping holds out 1 of 1 sequences"):
+        small(early_stopping=True).fit(["ab"], ["xy"])
+
+
+# Going on
+
+
+@pytest.mark.parametrize("parameters", [
+    {}, {"second_order": True}, {"subsample": 0.5}, {"max_features": 0.4}, {"order": 0},
+    {"order": 2, "subsample": 0.7, "max_features": 0.5}, {"init": "pseudo_likelihood"},
+    {"class_weight": "balanced"},
+])  # fmt: skip
+def test_a_warm_start_is_one_long_training(parameters, tables):
+    X, y = tables
+    whole = small(max_iter=7, random_state=3, **parameters).fit(X[:20], y[:20], X[20:], y[20:])
+    parts = small(max_iter=2, random_state=3, warm_start=True, **parameters)
+    for max_iter in (2, 3, 7, 7):
+        parts.set_params(max_iter=max_iter).fit(X[:20], y[:20], X[20:], y[20:])
+        assert parts.n_iter_ == max_iter
+    assert_same_model(whole, parts, X)
+
+
+def test_a_warm_start_without_a_seed_stays_reproducible(tables):
+    X, y = tables
+    parts = small(max_iter=2, random_state=None, warm_start=True, subsample=0.5).fit(X, y)
+    twin = copy.deepcopy(parts)
+    for crf in (parts, twin):
+        crf.set_params(max_iter=6).fit(X, y)
+    assert_same_model(parts, twin, X)
+
+
+def test_a_warm_start_after_early_stopping_goes_on_from_the_best():
+    X, y = noisy(30, 0)
+    crf = small(max_iter=60, early_stopping=True, n_iter_no_change=3, warm_start=True).fit(X, y)
+    before = crf.n_iter_
+    scores = crf.validation_score_
+    crf.set_params(early_stopping=False, max_iter=before + 2).fit(X, y)
+    assert crf.n_iter_ == before + 2 == len(crf.train_score_) - 1
+    assert len(scores) == before + 1
+
+
+def test_validation_scores_belong_to_iterations(letters):
+    """A warm start with other validation data than before has scores for all or none."""
+    X, y = letters
+    val = (X[:5], y[:5])
+    for first, then in (((), val), (val, ())):
+        crf = small(max_iter=2, warm_start=True).fit(X, y, *first)
+        crf.set_params(max_iter=4).fit(X, y, *then)
+        assert len(crf.train_score_) == 5
+        assert len(crf.validation_score_) in (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"order": 2}, "warm start: the model has order=1, which cannot change to 2"),
+        ({"window": (1, 0)}, "has window=(1, 1), which cannot change to (1, 0)"),
+        ({"max_iter": 7}, "warm start: max_iter=7 is less than the 8 iterations of the model"),
+    ],
+)
+def test_a_warm_start_refuses_other_settings(changed, message, letters):
+    crf = small(warm_start=True).fit(*letters)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        crf.set_params(**changed).fit(*letters)
+
+
+def test_a_warm_start_refuses_other_data(letters, tables):
+    crf = small(warm_start=True).fit(*letters).set_params(max_iter=9)
+    with pytest.raises(TypeError, match="the model was trained on symbols, X holds table"):
+        crf.fit(*tables)
+    with pytest.raises(ValueError, match="sequence 0, position 1: label '!' was not seen in train"):
+        crf.fit(["ab"], ["x!"])
+
+
+# The same result, whatever the threads and with the same seed
+
+
+@pytest.mark.parametrize("parameters", [
+    {}, {"second_order": True, "order": 2}, {"order": 0}, {"subsample": 0.6, "max_features": 0.5},
+    {"init": "pseudo_likelihood", "class_weight": "balanced"}, {"early_stopping": True},
+])  # fmt: skip
+def test_threads_do_not_change_the_result(parameters):
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3, n) for n in (4000, 300, 1, 800, 17)]
+    X = [np.stack([rng.normal(size=len(v)) + v, rng.random(len(v)) < 0.2], axis=1) for v in y]
+    one, two, four = (small(max_iter=4, n_jobs=n, **parameters).fit(X, y) for n in (1, 2, 4))
+    assert_same_model(one, two, X)
+    assert_same_model(one, four, X)
+    for other in (two, four):
+        np.testing.assert_array_equal(one.decode(X)[1], other.decode(X)[1])
+        np.testing.assert_array_equal(
+            one.predict_log_likelihood(X, y), other.predict_log_likelihood(X, y)
+        )
+
+
+@pytest.mark.parametrize("chance", [{"subsample": 0.5}, {"max_features": 0.3}])
+def test_the_seed_decides(chance, tables):
+    X, y = tables
+    same, again, other = (small(random_state=s, **chance).fit(X, y) for s in (1, 1, 2))
+    assert_same_model(same, again, X)
+    assert (same.train_score_ != other.train_score_).any()
+    drawn = np.random.RandomState(0)
+    first, second = (small(random_state=drawn, **chance).fit(X, y) for _ in range(2))
+    assert (first.train_score_ != second.train_score_).any()
+
+
+def test_without_chance_the_seed_is_no_matter(tables):
+    X, y = tables
+    assert_same_model(*(small(random_state=s).fit(X, y) for s in (1, None)), X)
+
+
+# Parameters that change what is learned
+
+
+def test_subsample_leaves_sequences_out():
+    X, y = ["a" * 10, "b" * 30], ["xy" * 5, "yx" * 15]
+    crf = small(subsample=0.5, max_iter=12, window=0, order=0).fit(X, y)
+    roots = [tree["weight"][0] for tree in crf._forest.trees]
+    assert roots[::2] == roots[1::2]
+    assert set(roots) == {10.0, 30.0}
+
+
+def test_max_features_hides_features_at_random():
+    rng = np.random.default_rng(0)
+    X = [rng.random((40, 8)) < 0.5 for _ in range(10)]
+    y = [table[:, 0].astype(int) for table in X]
+    some = small(max_features=0.1, window=0, order=0, max_iter=20).fit(X, y)
+    assert some.feature_importances_[0] > 0.5
+    assert len({int(tree["column"][0]) for tree in some._forest.trees[::2]}) > 4
+    assert small(window=0, order=0, max_iter=1).fit(X, y).feature_importances_[0] == 1
+
+
+def test_feature_importances_find_the_feature(tables):
+    X, y = tables
+    for crf in (small().fit(X, y), small(second_order=True, order=0).fit(X, y)):
+        assert crf.feature_importances_.shape == (3,)
+        assert crf.feature_importances_.sum() == pytest.approx(1)
+        assert crf.feature_importances_.argmax() == 1
+        assert crf.n_features_in_ == 3
+
+
+def test_features_that_tell_nothing_have_no_importance():
+    X = [np.zeros((4, 2))] * 3
+    crf = small(window=0).fit(X, ["xyxy"] * 3)
+    np.testing.assert_array_equal(crf.feature_importances_, 0)
+
+
+def test_class_weights_shift_the_balance():
+    rng = np.random.default_rng(0)
+    y = [(rng.random(20) < 0.1).astype(int) for _ in range(20)]
+    X = [labels[:, None] + rng.normal(size=(20, 1)) for labels in y]
+    plain, weighted, balanced = (
+        np.concatenate(crf.fit(X, y).predict_proba(X))[:, 1].mean()
+        for crf in (
+            small(class_weight=weights, window=0, max_leaf_nodes=3)
+            for weights in (None, {0: 1.0, 1: 5.0}, "balanced")
+        )
+    )
+    assert plain < 0.15
+    assert weighted > plain + 0.05
+    assert balanced > plain + 0.05
+
+
+def test_class_weights_by_name_and_in_part(letters):
+    X, y = letters
+    full = small(class_weight={"x": 2.0, "y": 1.0, "z": 1.0}).fit(X, y)
+    assert_same_model(full, small(class_weight={"x": 2.0}).fit(X, y), X)
+    ones = small(class_weight=dict.fromkeys("xyz", 1.0)).fit(X, y)
+    assert_same_model(ones, small().fit(X, y), X)
+
+
+def test_class_weights_of_labels_that_do_not_occur(letters):
+    X, y = letters
+    weights = {"x": 2.0, "y": 1.0, "z": 3.0}
+    more = small(class_weight=weights | {"?": 5.0}).fit(X, y)
+    assert_same_model(small(class_weight=weights).fit(X, y), more, X)
+
+
+def test_balanced_weights_where_only_held_out_sequences_have_a_label():
+    X, y = noisy(10, 0)
+    for i in range(len(y)):  # one of them is held out
+        labels = [*y[:i], np.full_like(y[i], 7), *y[i + 1 :]]
+        crf = small(class_weight="balanced", early_stopping=True, random_state=0).fit(X, labels)
+        assert crf.classes_[-1] == 7
+        assert np.isfinite(crf.train_score_).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (
+            {"x": 0.0},
+            "class_weight gives 'x' the weight 0.0; expected a number from 1e-06 to 1e+06",
+        ),
+        ({"x": -1.0}, "class_weight gives 'x' the weight -1.0; expected"),
+        ({"x": np.nan}, "class_weight gives 'x' the weight nan; expected"),
+        ({"x": np.inf}, "class_weight gives 'x' the weight inf; expected"),
+        ({"x": 10**400}, "class_weight gives 'x' the weight 1000"),
+        ({"x": "a"}, "class_weight gives 'x' the weight 'a'; expected a number"),
+        ({"x": None}, "class_weight gives 'x' the weight None; expected a number"),
+        ({"x": 1.0, "y": 1.0, "z": 1.0, "?": 0.0}, "class_weight gives '?' the weight 0.0"),
+        ({"?": 2.0}, "class_weight has ['?'], but y holds only ['x', 'y', 'z']"),
+        ({"x": 1.0, "y": 1.0, "?": 1.0, 3: 1}, "class_weight has ['?', 3], but y holds only ['x',"),
+    ],
+)
+def test_bad_class_weights_are_refused(weights, message, letters):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        small(class_weight=weights).fit(*letters)
+
+
+def test_pseudo_likelihood_is_another_beginning(letters):
+    X, y = letters
+    inits = ("zero", "pseudo_likelihood")
+    zero, pseudo = (small(init=init, max_iter=5).fit(X, y) for init in inits)
+    assert (zero.train_score_[1:] != pseudo.train_score_[1:]).all()
+    # Without neighbors the pseudo-likelihood is the likelihood.
+    words, labels = ["a", "b", "c", "d"] * 5, ["x", "y", "z", "x"] * 5
+    assert_same_model(*(small(init=init).fit(words, labels) for init in inits), words)
+
+
+def test_leaves_and_gain_limit_the_trees(tables):
+    X, y = tables
+    sizes = {
+        limit: max(len(tree["leaf"]) for tree in small(**{name: limit}).fit(X, y)._forest.trees)
+        for name, limit in (("max_leaf_nodes", 4), ("min_gain", 1e9), ("min_samples_leaf", 10**9))
+    }
+    assert sizes == {4: 7, 1e9: 1}
+    # As many leaves as one likes is a common wish.
+    assert small(max_leaf_nodes=10**12, max_iter=1).fit(X, y).n_iter_ == 1
+
+
+def test_bins_limit_the_thresholds(tables):
+    X, y = tables
+    crf = small(max_bins=2, window=0).fit(X, y)
+    thresholds = {
+        (int(c), int(v)) for tree in crf._forest.trees
+        for c, v, child in zip(tree["column"], tree["value"], tree["true_child"], strict=True)
+        if child >= 0 and c >= 0
+    }  # fmt: skip
+    assert thresholds <= {(0, 0), (1, 0), (2, 0)}
+
+
+def test_a_window_of_two_sides():
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ab"), 15)) for _ in range(30)]
+    y = ["x" + word[:-1].translate(str.maketrans("ab", "xy")) for word in X]
+    left, right, both = (
+        small(order=0, window=window).fit(X, y).score(X, y) for window in ((1, 0), (0, 1), 1)
+    )
+    assert left == both == 1
+    assert right < 0.8
+
+
+def test_a_list_is_a_window_too(letters):
+    X, y = letters
+    assert_same_model(small(window=[1, 1]).fit(X, y), small(window=1).fit(X, y), X)
+
+
+BAD_PARAMETERS = {
+    "order": [-1, 1.5, "1", None],
+    "window": [-1, 1.5, "ab", None, (1,), (1, 2, 3), (1, -1), (1.0, 1), ("a", 1), 10**30],
+    "max_iter": [0, 1.5, "10", None],
+    "max_leaf_nodes": [1, 2.5, None],
+    "l2_regularization": [-1, np.nan, np.inf, "1", None],
+    "learning_rate": [0, -1, np.nan, np.inf, "1"],
+    "objective": ["hinge", None],
+    "second_order": [1, "yes", None],
+    "min_gain": [-1, np.nan],
+    "min_samples_leaf": [0, 1.5],
+    "max_features": [0, 1.1, "sqrt", None],
+    "subsample": [0, 1.1, None],
+    "max_bins": [1, 256, 10.0],
+    "categorical_features": ["from_type", 3],
+    "missing": ["mean", None],
+    "init": ["one", None],
+    "beam_width": [0, -1, 1.5, "10"],
+    "beam": ["one-pass", None],
+    "decoding": ["greedy", None],
+    "cost_matrix": [1, "even", [[0, 1], [1, 0]], [["a"] * 3] * 3, {("x", "?"): 1}, {"x": 1}],
+    "transitions": [1, "iob", [[True] * 3] * 2, [[2] * 3] * 3],
+    "early_stopping": ["auto", 1],
+    "validation_fraction": [0, 1, -0.1],
+    "n_iter_no_change": [0, None],
+    "tol": [-1, np.nan],
+    "warm_start": [1, None],
+    "class_weight": ["even", [1, 2]],
+    "n_jobs": [0, 1.5, "all"],
+    "random_state": [-1, "seed"],
+    "verbose": [-1, "yes"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, v) for n, values in BAD_PARAMETERS.items() for v in values]
+)
+def test_bad_parameters_are_refused(name, value, letters):
+    with pytest.raises(ValueError, match=name):
+        TreeCRF(**{name: value}).fit(*letters)
+
+
+def test_bad_parameters_has_all_parameters():
+    assert set(BAD_PARAMETERS) == set(TreeCRF().get_params())
+
+
+@pytest.mark.parametrize("order", [30, 10**5, 10**30])
+def test_an_order_that_no_memory_holds_is_refused(order, letters):
+    with pytest.raises(ValueError, match=f"order={order} with 3 labels"):
+        small(order=order).fit(*letters)
+
+
+def test_scores_that_no_memory_holds_are_refused():
+    n = 2_000_000
+    message = r"order=1 with 4096 labels and 2000000 positions needs 536871 GB: lower the order"
+    with pytest.raises(MemoryError, match=message):
+        small(window=0).fit([np.zeros((n, 1))], [np.arange(n) % 4096])
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decode", "staged_predict_proba"])
+def test_prediction_asks_for_memory_first(method, trained, letters, monkeypatch):
+    def refuse(n_labels, order, n_positions):
+        raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
+
+    monkeypatch.setattr(treecrf.learners.boosted.base, "require_memory", refuse)
+    with pytest.raises(MemoryError, match="3 labels, order 1, 5 positions"):
+        list(getattr(trained, method)(["abc", "ab"]))
+
+
+def test_one_position_is_enough_to_be_labeled():
+    crf = small().fit(["a", "b"], ["x", "y"])
+    assert [labels.tolist() for labels in crf.predict(["a", "b", "ab"])][:2] == [["x"], ["y"]]
+
+
+# A fit that ends badly
+
+
+class Interrupting:
+    """Stands in for a method and raises at a later call."""
+
+    def __init__(self, method, error: BaseException, calls: int = 3):
+        self.method, self.error, self.calls = method, error, calls
+
+    def __get__(self, instance, owner):
+        def call(*arguments):
+            self.calls -= 1
+            if self.calls <= 0:
+                raise self.error
+            return self.method(instance, *arguments)
+
+        return call
+
+
+def state_of(crf: TreeCRF, X) -> tuple:
+    attributes = {name: value for name, value in vars(crf).items() if name != "max_iter"}
+    arrays = crf._state()[1]
+    return attributes, {name: array.tobytes() for name, array in arrays.items()}, [
+        p.tobytes() for p in crf.predict_proba(X)
+    ]  # fmt: skip
+
+
+def assert_unchanged(crf: TreeCRF, before: tuple, X) -> None:
+    attributes, arrays, predictions = state_of(crf, X)
+    assert attributes.keys() == before[0].keys()
+    assert all(attributes[name] is before[0][name] for name in attributes)
+    assert (arrays, predictions) == before[1:]
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("place", ["report", "inference"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("broken")])
+def test_an_interrupted_fit_leaves_the_model(
+    warm_start, n_jobs, place, error, letters, monkeypatch
+):
+    X, y = letters
+    crf = small(max_iter=3, warm_start=warm_start, n_jobs=n_jobs).fit(X, y)
+    before = state_of(crf, X)
+    crf.set_params(max_iter=20)
+    owner, name = {
+        "report": (Progress, "update"), "inference": (LogLikelihood, "_follow_likelihood")
+    }[place]  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, Interrupting(getattr(owner, name), error))
+        with pytest.raises(type(error)):
+            crf.fit(X[::-1], y[::-1])
+    assert_unchanged(crf, before, X)
+    fresh = small(max_iter=20)
+    crf.set_params(warm_start=False).fit(X, y)
+    assert_same_model(crf, fresh.fit(X, y), X)
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_a_refused_fit_leaves_the_model(warm_start, letters):
+    X, y = letters
+    crf = small(warm_start=warm_start).fit(X, y)
+    before = state_of(crf, X)
+    for bad in (y[1:], ["?" + labels[1:] for labels in y[:-1]] + [y[-1][1:]], [1] * len(y), None):
+        with pytest.raises((ValueError, TypeError)):
+            crf.fit(X, bad)
+    with pytest.raises(ValueError, match="sequence 0"):
+        crf.fit(X, y, ["ab"], ["x"])
+    assert_unchanged(crf, before, X)
+
+
+def test_fit_changes_neither_parameters_nor_data(tables):
+    X, y = tables
+    kept = copy.deepcopy((X, y))
+    crf = small(window=[1, 0], class_weight={0: 2.0}, max_iter=2)
+    parameters = copy.deepcopy(crf.get_params())
+    assert crf.fit(X, y) is crf
+    crf.predict(X)
+    assert crf.get_params() == parameters
+    for ours, theirs in zip((X, y), kept, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert as_sequences(X).items[0] is X[0]

@@ -1,0 +1,328 @@
+"""Models that discover features: what they find, what they say of it, how they are judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from support.cases import random_sequences
+
+from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
+from treecrf.datasets import make_future_bags
+from treecrf.inputs.sequences import offsets_of
+from treecrf.learners.future.bags import Bags
+from treecrf.learners.future.made_columns import bins_of, constant_tree, thresholds_of, tree_of_bins
+from treecrf.trees.growing.window_tests import number_tests
+from treecrf.utils import model_file
+
+
+def small(**parameters) -> FutureFeatureMEMM:
+    defaults = {"order": 0, "bag_size": 6, "random_state": 0}
+    return FutureFeatureMEMM(**defaults | parameters)
+
+
+def five_labels(X, y):
+    """Labels of which four depend on the bag, in different ways."""
+    labels = []
+    for x, xor in zip(X, y, strict=True):
+        n_true = x[:, :6].sum(axis=1)
+        bag = (n_true >= 4) ^ xor.astype(bool)
+        labels.append(np.where(x[:, 0], np.where(bag, 2, n_true % 2), np.where(bag, 3, 4)))
+    return labels
+
+
+def positive(X):
+    return np.concatenate(X)[:, :6].sum(axis=1) <= 1
+
+
+# Discovery
+
+
+@pytest.fixture(scope="module")
+def bags():
+    """Sequences to train on and others, and a model of the hardest kind of labels."""
+    X, y = make_future_bags("xor", n_sequences=500, random_state=1)
+    return X, y, small().fit(X[:300], y[:300], X[300:400], y[300:400])
+
+
+def test_the_pattern_is_found(bags):
+    X, y, model = bags
+    assert model.score(X[400:], y[400:]) > 0.999
+    assert TreeMEMM(order=0, max_iter=20).fit(X, y).score(X, y) < 0.7
+    (feature,) = model._encoder.features
+    encoded = model._encoder.base.encode(model._read(X[400:])[0])
+    score = feature.scores(model._encoder.base, encoded)
+    np.testing.assert_array_equal(score > 0, positive(X[400:]))
+    in_bag = Bags(encoded.offsets, 6).sum_of(positive(X[400:]).astype(float)) > 0
+    np.testing.assert_allclose(feature.values(model._encoder.base, encoded), in_bag, atol=0.01)
+
+
+@pytest.mark.parametrize("multiclass", ["all", "best", "shared"])
+def test_many_labels(multiclass):
+    X, y = make_future_bags("xor", n_sequences=300, random_state=0)
+    y = five_labels(X, y)
+    model = small(multiclass=multiclass, max_future_features=1, max_iter=150)
+    model.fit(X[:200], y[:200], X[200:250], y[200:250])
+    assert model.score(X[250:], y[250:]) > 0.98
+    features = model.future_features_
+    assert len(features) == (5 if multiclass == "all" else 1)
+    n_affected = 5 if multiclass == "shared" else 1
+    assert [len(feature.effects) for feature in features] == [n_affected] * len(features)
+
+
+def test_the_size_of_the_bags_is_found():
+    X, y = make_future_bags("or", n_sequences=300, bag_size=3, random_state=0)
+    model = small(bag_size="auto", max_iter=30, max_future_features=1).fit(X, y)
+    assert [feature.bag_size for feature in model.future_features_] == [3]
+
+
+@pytest.mark.parametrize("direction", ["future", "past", "both"])
+@pytest.mark.parametrize("size", [4, "to_end"])
+def test_bags_of_every_direction(direction, size):
+    rng = np.random.default_rng(0)
+    X = [rng.random((rng.integers(3, 20), 4)) < 0.15 for _ in range(200)]
+    offsets = offsets_of(np.array([len(x) for x in X]))
+    bag = Bags(offsets, None if size == "to_end" else size, direction)
+    shows = bag.sum_of(np.concatenate(X)[:, 2].astype(float)) > 0
+    y = np.split(shows.astype(int), offsets[1:-1])
+    model = small(bag_size=size, bag_direction=direction, max_iter=30).fit(X[:160], y[:160])
+    assert model.score(X[160:], y[160:]) > 0.99
+    assert {(f.bag_size, f.bag_direction) for f in model.future_features_} == {(size, direction)}
+
+
+def test_without_rounds_it_is_the_plain_model(letters):
+    X, y = letters
+    model, plain = (
+        kind(window=1, max_iter=4, max_leaf_nodes=9, early_stopping=False, **more).fit(X, y)
+        for kind, more in ((FutureFeatureMEMM, {"max_future_features": 0}), (TreeMEMM, {}))
+    )
+    np.testing.assert_allclose(model.train_score_, plain.train_score_)
+    for p, q in zip(model.predict_proba(X), plain.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    assert model.future_features_ == []
+
+
+def test_noise_has_no_features():
+    rng = np.random.default_rng(0)
+    X = [rng.random((20, 5)) < 0.5 for _ in range(60)]
+    y = [rng.integers(0, 2, 20) for _ in X]
+    assert small(max_iter=20).fit(X[:40], y[:40], X[40:], y[40:]).future_features_ == []
+
+
+# Scores, stages, saved models
+
+
+@pytest.mark.parametrize("kind", ["letters", "words", "floats", "sparse booleans"])
+@pytest.mark.parametrize("order", [0, 2])
+def test_training_and_prediction_see_the_same(kind, order):
+    """The likelihoods that training has followed are those of the model."""
+    rng = np.random.default_rng(order)
+    lengths = [9, 1, 14, 3, 20, 11, 17]
+    X = random_sequences(kind, rng, lengths)
+    y = [rng.integers(0, 3, n) for n in lengths]
+    y[0][:3] = 0, 1, 2
+    model = FutureFeatureMEMM(
+        order=order, window=(1, 2), bag_size=3, max_iter=3, max_future_features=2,
+        instance_l2_regularization=1.0, l2_regularization=1.0, early_stopping=False,
+    ).fit(X, y, X[2:], y[2:])  # fmt: skip
+    assert model.future_features_
+    for i, scores in (slice(None), model.train_score_), (slice(2, None), model.validation_score_):
+        log_p = model.predict_log_likelihood(X[i], y[i]).sum() / sum(lengths[i])
+        assert log_p == pytest.approx(scores[-1], abs=1e-12)
+        assert len(scores) == model.n_iter_ + 1
+    together, alone = model.predict_proba(X), [model.predict_proba([x])[0] for x in X]
+    for p, q in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_a_saved_model_has_its_features(bags, tmp_path):
+    X, _, model = bags
+    path = tmp_path / "model.treecrf"
+    model.save(path)
+    again = load(path)
+    for p, q in zip(model.predict_proba(X[:9]), again.predict_proba(X[:9]), strict=True):
+        np.testing.assert_array_equal(p, q)
+    ours, theirs = model.future_features_[0], again.future_features_[0]
+    assert ours.describe() == theirs.describe()
+    assert ours.effects == theirs.effects
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda v, a: v["encoder"].update(n_future_bins=1), "bins"),
+        (lambda v, a: v["encoder"].update(n_future_bins=300), "bins"),
+        (lambda v, a: v["encoder"]["features"][0].update(size=0), "bags"),
+        (lambda v, a: v["encoder"]["features"][0].update(size=2.5), "numbers"),
+        (lambda v, a: v["encoder"]["features"][0].update(direction="up"), "bags"),
+        (lambda v, a: v["encoder"]["features"][0].update(gain=None), "features"),
+        (lambda v, a: a.update({"future.0.effects": np.zeros((2, 3))}), "features"),
+        (lambda v, a: a.update({"future.0.effects": np.full((2, 2), np.nan)}), "features"),
+        (lambda v, a: a["future.0.trees.column"].__iadd__(50), "tests"),
+        (lambda v, a: a["forest.column"].__iadd__(9), "tests"),
+        (lambda v, a: v["encoder"].update(features=[]), "tests"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(change, what, bags, tmp_path):
+    path = tmp_path / "model.treecrf"
+    bags[2].save(path)
+    values, arrays = model_file.read(path)
+    change(values, arrays)
+    model_file.write(path, values, arrays)
+    with pytest.raises(ModelFileError, match=f"its {what} are not those of a model"):
+        load(path)
+
+
+def test_the_columns_of_the_instances_are_important(bags):
+    importances = bags[2].feature_importances_
+    assert importances.sum() == pytest.approx(1.0)
+    assert importances[:6].min() > 0.05 > 0.01 > importances[6:].max()
+
+
+# Words
+
+
+def test_rules_add_up_to_the_score(bags):
+    X, _, model = bags
+    (feature,) = model.future_features_
+    encoder = model._encoder.base
+    score = model._encoder.features[0].scores(encoder, encoder.encode(model._read(X[:3])[0]))
+    for x, expected in zip(np.concatenate(X[:3])[:40], score[:40], strict=True):
+        names = {f"x{j}": bool(value) for j, value in enumerate(x)}
+        held = [value for value, tests in feature.rules if eval(tests, {}, names)]
+        assert feature.initial_score + sum(held) == pytest.approx(expected)
+
+
+def test_what_is_told(bags):
+    (feature,) = bags[2].future_features_
+    lines = feature.describe(3).splitlines()
+    assert lines[0] == "any of the next 6 positions, with log-odds of -5.0 and"
+    assert len(lines) == 5
+    assert lines[-1].endswith(f"and {len(feature.rules) - 3} smaller ones")
+    assert len(feature.describe(len(feature.rules)).splitlines()) == 1 + len(feature.rules)
+    sizes = [abs(value) for value, _ in feature.rules]
+    assert sizes == sorted(sizes, reverse=True)
+    assert list(feature.effects) == [1]
+    assert feature.gain > 0.04
+    assert 0 < len(feature.thresholds) < 20
+
+
+# Made columns
+
+
+def test_a_tree_of_bins_has_a_leaf_for_each():
+    weights = np.array([5.0, 0, 0, 2, 1, 0])
+    tree = tree_of_bins(7, np.arange(6.0), weights)
+    for value, leaf in ((0, 0), (1, 0), (2, 3), (3, 3), (4, 4), (5, 4)):
+        node = 0
+        while tree["true_child"][node] >= 0:
+            assert tree["column"][node] == 7
+            passes = value > tree["value"][node]
+            node = tree["true_child" if passes else "false_child"][node]
+        assert tree["leaf"][node] == leaf
+    assert tree["weight"][0] == 8
+    mean = np.average(np.arange(6), weights=weights)
+    spread = (weights * (np.arange(6) - mean) ** 2).sum()
+    assert tree["gain"].sum() == pytest.approx(spread)
+    assert constant_tree()["leaf"].tolist() == [0.0]
+
+
+def test_bins_are_even():
+    values = np.array([0, 0.05, 0.051, 0.5, 0.951, 1])
+    assert bins_of(values, 20).tolist() == [0, 0, 1, 9, 19, 19]
+    assert (bins_of(values, 2) == (values > thresholds_of(2)[0])).all()
+
+
+def test_made_columns_have_tests_at_the_position_alone():
+    X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    model = FutureFeatureMEMM(order=0, window=(2, 1), bag_size=6, max_iter=15, random_state=0)
+    model.fit(X, y)
+    table = number_tests(model._encoder)
+    made = table.columns == 8
+    assert made.sum() == 19
+    assert (table.offsets[made] == 0).all()
+    assert table.values[made].tolist() == list(range(19))
+    packed = model._forest.pack()
+    assert (packed["offset"][packed["column"] == 8] == 0).all()
+    assert (packed["column"] == 8).any()
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bag_size": 0}, "'bag_size' parameter"),
+        ({"bag_size": "end"}, "'bag_size' parameter"),
+        ({"bag_direction": "ahead"}, "'bag_direction' parameter"),
+        ({"n_bins": 1}, "'n_bins' parameter"),
+        ({"n_bins": 255}, "'n_bins' parameter"),
+        ({"initial_score": -31}, "'initial_score' parameter"),
+        ({"initial_effect": 0}, "'initial_effect' parameter"),
+        ({"multiclass": "none"}, "'multiclass' parameter"),
+    ],
+)
+def test_odd_parameters_are_refused(parameters, message, letters):
+    with pytest.raises(ValueError, match=message):
+        small(**parameters).fit(*letters)
+
+
+def test_the_result_does_not_depend_on_the_threads(letters):
+    X, y = letters
+    model = small(window=1, bag_size=2, max_iter=5, n_jobs=1).fit(X, y)
+    other = clone(model).set_params(n_jobs=2).fit(X, y)
+    for p, q in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+# All data in the end
+
+
+@pytest.mark.parametrize("form", ["booleans", "strings", "gaps", "sparse"])
+def test_the_held_out_sequences_are_learned_from_in_the_end(form):
+    X, y = make_future_bags("or", n_sequences=80, random_state=0)
+    if form == "strings":
+        X = [["".join("01"[int(value)] for value in row[:6]) for row in x] for x in X]
+    elif form == "gaps":
+        X = [x.astype(float) for x in X]
+        X[70][3, 2] = np.nan
+    elif form == "sparse":
+        X = [sparse.csr_array(x.astype(float)) for x in X]
+    data = X[:60], y[:60], X[60:], y[60:]
+    model = small(max_iter=20, max_future_features=2).fit(*data)
+    again = clone(model).set_params(refit=True).fit(*data)
+    assert again.n_iter_ == model.n_iter_
+    assert len(again.future_features_) == len(model.future_features_)
+    assert len(again.validation_score_) == 0
+    log_p = again.predict_log_likelihood(X, y).sum() / sum(map(len, y))
+    assert log_p == pytest.approx(again.train_score_[-1])
+
+
+def test_the_size_that_was_found_stays(bags):
+    X, y, _ = bags
+    allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:100]]
+    model = small(refit=True, bag_size="auto", max_iter=3, max_future_features=1)
+    model.fit(X[:100], y[:100], allowed=allowed)
+    assert len(model.future_features_) == 1
+    assert len(model.fit(X[:60], y[:60], X[60:90], y[60:90], allowed=allowed[:60]).classes_) == 2
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
+def test_missing_values(missing):
+    X, y = make_future_bags("or", n_sequences=150, random_state=0)
+    rng = np.random.default_rng(0)
+    X = [np.where(rng.random(x.shape) < 0.02, np.nan, x) for x in X]
+    model = small(missing=missing, max_iter=40, max_future_features=1).fit(X[:100], y[:100])
+    assert model.score(X[100:], y[100:]) > 0.9
+    assert [f.bag_size for f in model.future_features_] == [6]
+    assert "x0" in model.future_features_[0].describe(99)
+
+
+def test_weights_and_chance(letters):
+    X, y = letters
+    chance = {"class_weight": "balanced", "subsample": 0.7, "max_features": 0.6}
+    model = FutureFeatureMEMM(window=1, bag_size=2, max_iter=3, random_state=0, **chance)
+    for p, q in zip(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)), strict=True):
+        np.testing.assert_array_equal(p, q)

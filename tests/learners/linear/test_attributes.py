@@ -1,0 +1,144 @@
+"""What linear learners see of the input, and what they call it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from treecrf import LinearCRF
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.segmentation import Cut
+from treecrf.learners.linear.attributes import WindowAttributes
+
+NAN = float("nan")
+ROOMS = [["attic", 1.5, True], ["bath", NAN, False], [None, 4.5, None], ["attic", 0.0, True]]
+
+
+def learned(X, window=(0, 0), **parameters):
+    sequences = as_sequences(X, None, Cut())
+    attributes = WindowAttributes(window, **parameters).fit(sequences)
+    return attributes, attributes.rows(sequences).toarray()
+
+
+def test_symbols_are_indicators():
+    attributes, rows = learned(["abca", "b"])
+    assert attributes.names_at(0) == ["symbol is 'a'", "symbol is 'b'", "symbol is 'c'"]
+    assert rows.tolist() == np.eye(3)[[0, 1, 2, 0, 1]].tolist()
+    unseen = as_sequences(["cz"], attributes.trained_on, Cut())
+    assert attributes.rows(unseen).toarray().tolist() == [[0, 0, 1], [0, 0, 0]]
+
+
+def test_what_is_missing_is_told():
+    attributes, rows = learned([ROOMS])
+    assert attributes.names_at(0) == [
+        "x0 is 'attic'", "x0 is 'bath'", "x1", "x2",
+        "x0 is missing", "x1 is missing", "x2 is missing",
+    ]  # fmt: skip
+    share = 2 / 3
+    assert rows.tolist() == [
+        [1, 0, 1.5, 1, 0, 0, 0],
+        [0, 1, 2.0, 0, 0, 1, 0],
+        [0, 0, 4.5, share, 1, 0, 1],
+        [1, 0, 0.0, 1, 0, 0, 0],
+    ]
+    # Where training misses nothing there is nothing to tell, and a number is its mean.
+    attributes, _ = learned([[["a", 1.0], ["b", 3.0]]])
+    asked = as_sequences([[[None, NAN], ["c", 5.0]]], attributes.trained_on, Cut())
+    assert attributes.rows(asked).toarray().tolist() == [[0, 0, 2], [0, 0, 5]]
+
+
+def test_what_is_missing_can_be_imputed():
+    attributes, rows = learned([ROOMS], missing="impute")
+    assert attributes.names_at(0) == ["x0 is 'attic'", "x0 is 'bath'", "x1", "x2"]
+    assert rows[1].tolist() == [0, 1, 2.0, 0]
+    assert rows[2].tolist() == [1, 0, 4.5, 1]
+    symbols, _ = learned(["aab"], missing="impute")
+    unseen = as_sequences(["z"], symbols.trained_on, Cut())
+    assert symbols.rows(unseen).toarray().tolist() == [[1, 0]]
+
+
+def test_sparse_matrices_keep_their_zeros():
+    table = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])
+    attributes, rows = learned([sparse.csr_array(table)])
+    assert attributes.names_at(0) == ["x0", "x1"]  # the last is 0 throughout
+    assert rows.tolist() == table[:, :2].tolist()
+
+
+def test_numbers_beyond_what_can_be_weighed_are_refused():
+    y = [[0, 1, 1], [1, 0]]
+    X = [[[1.0], [2.0], [3.0]], [[1.0], [-1e101]]]
+    with pytest.raises(
+        ValueError, match=r"^sequence 1, position 1: -1e\+101 is too large for a lin"
+    ):
+        LinearCRF().fit(X, y)
+    crf = LinearCRF().fit([X[0], [[1e100], [-1e100]]], y)
+    assert np.isfinite(crf.loss_)
+    assert np.isfinite(np.concatenate(crf.predict_proba([[[1e100], [1e-300]]]))).all()
+    with pytest.raises(ValueError, match=r"^sequence 0, position 0: 1e\+308 is too large"):
+        crf.predict([[[1e308]]])
+
+
+def test_rare_attributes_are_left_out():
+    X = ["aaab", "aac", "b"]
+    attributes, rows = learned(X, min_count=2)
+    assert attributes.names_at(0) == ["symbol is 'a'", "symbol is 'b'"]
+    assert rows.sum(axis=0).tolist() == [5, 2]
+    assert rows.shape == (8, 2)
+    for min_count, n in ((1, 3), (2, 2), (5, 1), (6, 0)):
+        crf = LinearCRF(min_count=min_count).fit(X, ["xxxy", "xxy", "y"])
+        assert len(crf.get_attribute_names()) == len(crf.state_weights_) == n
+        assert len(crf.predict(["abcz"])[0]) == 4
+
+
+def test_names_count_from_the_position_that_is_labeled():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"aa": ["P", "G", "P"], "heat": [1.0, 2.0, 3.0]})
+    crf = LinearCRF(window=(2, 1)).fit([frame], ["xyx"])
+    assert crf.get_attribute_names().tolist() == [
+        "aa[-2] is 'G'", "aa[-1] is 'G'", "aa[0] is 'G'", "aa[+1] is 'G'",
+        "aa[-2] is 'P'", "aa[-1] is 'P'", "aa[0] is 'P'", "aa[+1] is 'P'",
+        "heat[-2]", "heat[-1]", "heat[0]", "heat[+1]",
+        "outside[-2]", "outside[-1]", "outside[+1]",
+    ]  # fmt: skip
+    assert crf.state_weights_.shape == (15, 2)
+    assert crf.transition_feature_weights_.shape == (15, 0, 0)
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+def test_weights_are_in_the_order_of_the_names(transition_features):
+    """Scores made of the public weights are those of the model."""
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ab"), n)) for n in (1, 2, 5, 9)]
+    y = ["".join(rng.choice(list("xy"), len(x))) for x in X]
+    crf = LinearCRF(
+        window=(2, 1), transition_features=transition_features, l2_regularization=0.1
+    ).fit(X, y)
+    names = {name: k for k, name in enumerate(crf.get_attribute_names())}
+    for x, labels in zip(X, y, strict=True):
+        total, before = crf.start_weights_["xy".index(labels[0])], None
+        for t, label in enumerate(labels):
+            v = "xy".index(label)
+            for offset in (-2, -1, 0, 1):
+                at = f"[{offset:+d}]" if offset else "[0]"
+                inside = 0 <= t + offset < len(x)
+                k = names[f"symbol{at} is {x[t + offset]!r}" if inside else f"outside{at}"]
+                total += crf.state_weights_[k, v]
+                if transition_features and t:
+                    total += crf.transition_feature_weights_[k, before, v]
+            total += crf.transition_weights_[before, v] if t else 0.0
+            before = v
+        n_paths = 2 ** len(x)
+        paths = ["".join("xy"[k >> t & 1] for t in range(len(x))) for k in range(n_paths)]
+        log_p = dict(zip(paths, crf.predict_log_likelihood([x] * n_paths, paths), strict=True))
+        # Up to log Z: compare with another path through the same public weights.
+        log_z = total - log_p[labels]
+        assert np.exp(list(log_p.values())).sum() == pytest.approx(1)
+        if len(x) == 1:
+            other = "y" if labels == "x" else "x"
+            scores = crf.start_weights_ + sum(
+                crf.state_weights_[names[n]]
+                for n in (f"symbol[0] is {x!r}", "outside[-2]", "outside[-1]", "outside[+1]")
+            )
+            assert log_z == pytest.approx(np.logaddexp(*scores))
+            assert log_p[other] == pytest.approx(scores["xy".index(other)] - log_z)

@@ -1,0 +1,427 @@
+"""The linear conditional random field: its loss, its optimum, and how it gets there."""
+
+from __future__ import annotations
+
+import copy
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import treecrf
+from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
+from treecrf.learners.linear.training import Loss
+
+# Short sequences, one of them of a single position; the windows reach beyond all of them.
+WORDS = ["abca", "b", "ca", "bbcab", "ac"]
+TAGS = ["xyzx", "y", "zx", "yyzxy", "xz"]
+VARIANTS = {
+    "states": {},
+    "windows": {"window": (2, 1)},
+    "pairs": {"window": 1, "transition_features": True},
+    "weighted": {"window": 1, "class_weight": {"x": 3.0, "y": 0.5}},
+    "weighted pairs": {"transition_features": True, "class_weight": "balanced"},
+    "rules": {"window": 1, "transitions": [[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]]},
+}
+
+
+class Stopped(Exception):
+    """Training is not wanted here."""
+
+
+def loss_of(model, X, y, **given):
+    """The loss that the model would minimize, as a function of the vector of weights."""
+    caught = []
+
+    class Catching(LinearCRF):
+        def _learn(self, training, held_out, start, rng):
+            caught.append(Loss(self._likelihood(training), self.l2_regularization))
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        Catching(**model.get_params()).fit(X, y, **given)
+    (loss,) = caught
+    return loss, loss.likelihood.data
+
+
+def enumerated_loss(data, vector, l2):
+    """The loss by its definition: all label sequences of every sequence."""
+    scores = data.scores.scores(data.layout.weights(vector))
+    data.constraints.forbid(scores, data.offsets)
+    total, n_labels = l2 * vector @ vector, len(data.classes)
+    for i in range(len(data.offsets) - 1):
+        here = scores[:, data.offsets[i] : data.offsets[i + 1]]
+
+        def score(path, here=here):
+            return sum(here[v, t, path[t - 1] if t else 0] for t, v in enumerate(path))
+
+        log_z = np.logaddexp.reduce(
+            [score(path) for path in product(range(n_labels), repeat=here.shape[1])]
+        )
+        total -= data.weights[i] * (score(data.codes_of(i).tolist()) - log_z)
+    return total
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_loss_is_that_of_all_label_sequences(name):
+    model = LinearCRF(l2_regularization=0.3, **VARIANTS[name])
+    loss, data = loss_of(model, WORDS, TAGS)
+    vector = np.random.default_rng(0).normal(size=data.layout.size)
+    value, _ = loss(vector)
+    assert value == pytest.approx(enumerated_loss(data, vector, 0.3), rel=1e-10)
+    log_p = value - 0.3 * vector @ vector
+    if "class_weight" not in VARIANTS[name]:
+        assert loss.mean == pytest.approx(-log_p / len(data.codes))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_gradient_is_the_slope_of_the_loss(name):
+    loss, data = loss_of(LinearCRF(l2_regularization=0.3, **VARIANTS[name]), WORDS, TAGS)
+    rng = np.random.default_rng(1)
+    vector = rng.normal(size=data.layout.size)
+    _, gradient = loss(vector)
+    for k in range(len(vector)):
+        step = np.zeros(len(vector))
+        step[k] = 1e-5
+        slope = (loss(vector + step)[0] - loss(vector - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, abs=1e-6)
+
+
+def test_masks_of_training_change_the_loss():
+    masks = [np.ones((len(tags), 3), bool) for tags in TAGS]
+    masks[0][1] = [False, True, True]
+    loss, data = loss_of(LinearCRF(), WORDS, TAGS, allowed=masks)
+    vector = np.random.default_rng(0).normal(size=data.layout.size)
+    assert loss(vector)[0] == pytest.approx(enumerated_loss(data, vector, 1.0), rel=1e-10)
+
+
+# Other objectives
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
+def test_other_objectives_have_their_slopes(objective, pairs):
+    """The values themselves are enumerated where the objectives are tested."""
+    model = LinearCRF(
+        window=1, objective=objective, transition_features=pairs, l2_regularization=0.3
+    )
+    loss, data = loss_of(model, WORDS, TAGS)
+    vector = np.random.default_rng(1).normal(size=data.layout.size) / 2
+    value, gradient = loss(vector)
+    assert loss.mean * len(data.codes) == pytest.approx(0.3 * vector @ vector - value)
+    for k in range(len(vector)):
+        step = np.zeros(len(vector))
+        step[k] = 1e-5
+        slope = (loss(vector + step)[0] - loss(vector - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
+def test_each_objective_is_best_at_itself(objective, letters):
+    settings = {"window": 1, "l2_regularization": 0.1, "tol": 1e-9}
+    crf = LinearCRF(objective=objective, **settings).fit(*letters)
+    loss, _ = loss_of(crf, *letters)
+    assert crf.loss_ == pytest.approx(loss(crf._weights.vector)[0])
+    assert crf.loss_ < loss(LinearCRF(**settings).fit(*letters)._weights.vector)[0]
+
+
+def test_other_objectives_have_weights_of_their_own(letters):
+    crf = LinearCRF(objective="hamming_log", class_weight="balanced")
+    with pytest.raises(ValueError, match="class_weight needs objective='log'"):
+        crf.fit(*letters)
+
+
+# The optimum
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+def test_the_gradient_vanishes_at_the_optimum(transition_features, letters):
+    model = LinearCRF(window=1, transition_features=transition_features, tol=1e-12)
+    crf = clone(model).fit(*letters)
+    loss, _ = loss_of(model, *letters)
+    value, gradient = loss(crf._weights.vector)
+    assert crf.loss_ == pytest.approx(value, rel=1e-12)
+    assert np.abs(gradient).max() < 2e-3
+    assert (np.diff(crf.train_score_) != 0).all()
+    assert len(crf.train_score_) == crf.n_iter_ + 1
+    assert crf.train_score_[0] == pytest.approx(-np.log(3))
+    n = sum(map(len, letters[1]))
+    assert crf.train_score_[-1] == pytest.approx(crf.predict_log_likelihood(*letters).sum() / n)
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_l1_holds_weights_at_zero(transition_features, l2, letters):
+    model = LinearCRF(window=1, l2_regularization=l2, transition_features=transition_features,
+                      tol=1e-11, max_iter=5000)  # fmt: skip
+    crf = clone(model).set_params(l1_regularization=1.5).fit(*letters)
+    loss, _ = loss_of(model, *letters)
+    weights = crf._weights.vector
+    value, gradient = loss(weights)
+    assert crf.loss_ == pytest.approx(value + 1.5 * np.abs(weights).sum())
+    free = weights != 0
+    assert 0 < free.sum() < 0.6 * len(weights)
+    assert (np.abs(gradient[~free]) <= 1.5 + 1e-3).all()
+    np.testing.assert_allclose(gradient[free], -1.5 * np.sign(weights[free]), atol=2e-2)
+    sparser = clone(crf).set_params(l1_regularization=5.0).fit(*letters)
+    assert (sparser._weights.vector != 0).sum() < free.sum()
+
+
+def test_numbers_of_all_scales_are_fitted(tables):
+    X, y = tables
+    scaled = [table * [1e-3, 1e2, 1.0] + [0.0, 500.0, 0.0] for table in X]
+    free = {"l2_regularization": 0.0, "tol": 1e-8, "max_iter": 3000}
+    plain, other = (LinearCRF(**free).fit(x, y) for x in (X, scaled))
+    # Without a penalty the model is the same in all units.
+    assert other.loss_ == pytest.approx(plain.loss_, rel=1e-3)
+    assert plain.loss_ < 0.7 * sum(map(len, y)) * np.log(3)
+    for l1 in (0.0, 0.5):
+        model = LinearCRF(l2_regularization=0.1, l1_regularization=l1, max_iter=3000)
+        assert model.fit(scaled, y).n_iter_ < 1000
+        value = model.loss_
+        assert value <= model.set_params(tol=1e-9).fit(scaled, y).loss_ * 1.001
+
+
+def test_an_end_before_the_optimum_is_told(letters):
+    with pytest.warns(ConvergenceWarning, match="has not reached the optimum in max_iter=3"):
+        crf = LinearCRF(max_iter=3).fit(*letters)
+    assert crf.n_iter_ == 3
+    assert len(crf.train_score_) == 4
+
+
+# How training goes
+
+
+def test_a_warm_start_goes_on(letters):
+    X, y = letters
+    whole = LinearCRF(window=1, tol=1e-9).fit(X, y)
+    parts = LinearCRF(window=1, max_iter=5, warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        parts.fit(X, y)
+    reached = parts.train_score_[-1]
+    parts.set_params(max_iter=1000, tol=1e-9).fit(X, y)
+    assert parts.train_score_[0] == reached
+    assert parts.loss_ == pytest.approx(whole.loss_, rel=1e-7)
+    again = copy.copy(parts).fit(X, y)
+    assert again.n_iter_ < whole.n_iter_ / 2
+    # Other sequences, with a label less and a letter more.
+    with pytest.raises(
+        ValueError, match="attributes are of the kind 'window', which cannot change"
+    ):
+        copy.copy(parts).set_params(attributes=Doubled(), window=0).fit(X, y)
+    parts.fit(["abe", "ba"], ["xyx", "yx"])
+    assert parts.classes_.tolist() == ["x", "y", "z"]
+    for name, value in (("window", 2), ("transition_features", True), ("min_count", 3)):
+        with pytest.raises(ValueError, match=f"warm start: the model has {name}="):
+            copy.copy(parts).set_params(**{name: value}).fit(X, y)
+
+
+def test_early_stopping_keeps_the_best_weights():
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, 10) for _ in range(30)]
+    X = [0.5 * labels[:, None] + rng.normal(size=(10, 40)) for labels in y]
+    model = LinearCRF(l2_regularization=0.0, early_stopping=True, n_iter_no_change=3)
+    model.fit(X[:20], y[:20], X[20:], y[20:])
+    assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ + 1
+    assert model.validation_score_.argmax() == model.n_iter_ < 50
+    log_p = model.predict_log_likelihood(X[20:], y[20:]).sum() / 100
+    assert model.validation_score_[-1] == pytest.approx(log_p)
+    longer = clone(model).set_params(early_stopping=False).fit(X[:20], y[:20], X[20:], y[20:])
+    assert longer.validation_score_[-1] < model.validation_score_[-1]
+    held = clone(model).set_params(validation_fraction=0.2, random_state=0).fit(X, y)
+    log_p = held.predict_log_likelihood(X, y).sum() / 300
+    assert log_p == pytest.approx(0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1])
+
+
+def test_bad_validation_data_are_named(letters):
+    X, y = letters
+    with pytest.raises(ValueError, match="X_val is given without y_val"):
+        LinearCRF().fit(X, y, X)
+    with pytest.raises(ValueError, match="validation data: sequence 0: 1 labels for 2 positions"):
+        LinearCRF().fit(X, y, ["ab"], ["x"])
+    with pytest.raises(ValueError, match="holds out 1 of 1 sequences and leaves none"):
+        LinearCRF(early_stopping=True).fit(["abc"], ["xyz"])
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+def test_threads_find_the_same_weights(transition_features, letters):
+    X, y = letters[0] * 40, letters[1] * 40
+    one, two = (
+        LinearCRF(window=2, transition_features=transition_features, n_jobs=n).fit(X, y)
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one._weights.vector, two._weights.vector)
+    np.testing.assert_array_equal(one.train_score_, two.train_score_)
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+def test_a_sequence_weighs_as_its_labels(transition_features):
+    X, y = ["abca", "bb", "ca", "abc"], ["xxxx", "yy", "xx", "xyy"]
+    model = LinearCRF(window=1, transition_features=transition_features, tol=1e-10)
+    weighted = clone(model).set_params(class_weight={"x": 3.0, "y": 1.0}).fit(X[:3], y[:3])
+    repeated = clone(model).fit(X[:3] + 2 * [X[0], X[2]], y[:3] + 2 * [y[0], y[2]])
+    assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-8)
+    np.testing.assert_allclose(weighted.state_weights_, repeated.state_weights_, atol=1e-4)
+    # Likelihoods are reported without weights.
+    log_p = weighted.predict_log_likelihood(X[:3], y[:3]).sum() / 8
+    assert weighted.train_score_[-1] == pytest.approx(log_p)
+
+
+def test_a_label_that_positions_rule_out_never_comes(letters):
+    X, y = letters
+    follows = np.ones((4, 3), dtype=bool)
+    follows[-1, 2] = follows[0, 1] = False
+    kept = [k for k, labels in enumerate(y) if "xy" not in labels and labels[0] != "z"]
+    crf = LinearCRF(window=1, transitions=follows).fit([X[k] for k in kept], [y[k] for k in kept])
+    # Nothing is known of what was never asked.
+    assert crf.transition_weights_[0, 1] == crf.start_weights_[2] == 0.0
+    assert all("xy" not in "".join(labels) and labels[0] != "z" for labels in crf.decode(X)[0])
+
+
+def test_one_position_is_a_sequence():
+    crf = LinearCRF(l2_regularization=0.01, tol=1e-10).fit(["a", "b", "a", "b"], ["x", "y"] * 2)
+    assert "".join(np.concatenate(crf.predict(["a", "b"]))) == "xy"
+    assert not crf.transition_weights_.any()
+    with pytest.raises(ValueError, match="y holds only the label 'x'"):
+        LinearCRF().fit(["ab"], ["xx"])
+
+
+def test_a_window_of_attributes_is_as_wide_as_theirs(letters):
+    with pytest.raises(ValueError, match="the attributes that are given have a window of their"):
+        LinearCRF(window=1, attributes=Doubled()).fit(*letters)
+
+
+# Other attributes
+
+
+class Doubled:
+    """Attributes of tables: every number twice, with a start for the second."""
+
+    kind = "doubled"
+    window = (0, 0)
+    trained_on = None
+
+    def fit(self, sequences):
+        self.trained_on = sequences.like
+        return self
+
+    @property
+    def n_attributes(self):
+        return 2 * self.trained_on.n_features
+
+    def rows(self, sequences):
+        table = sparse.vstack([sparse.csr_array(p) for _, _, p in sequences.pieces()])
+        return sparse.csr_array(sparse.hstack([table, 2 * table]))
+
+    def names_at(self, offset):
+        return [f"number {k}" for k in range(self.n_attributes)]
+
+    def starting_weights(self, classes):
+        blocks = np.zeros((self.n_attributes, len(classes) + 1, len(classes)))
+        blocks[self.trained_on.n_features :, :, 1] = 0.25
+        blocks[0, -1, 0] = 1.0
+        return blocks
+
+    def state(self):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("transition_features", [False, True])
+def test_attributes_may_come_from_elsewhere(transition_features, tables):
+    X, y = tables
+    given = Doubled()
+    model = LinearCRF(attributes=given, transition_features=transition_features)
+    crf = model.fit(X, y)
+    assert given.trained_on is None
+    assert crf.get_attribute_names().tolist() == [f"number {k}" for k in range(6)]
+    assert crf.n_features_in_ == 3
+    assert crf.score(X, y) > 0.5
+    _, data = loss_of(model, X, y)
+    start = data.layout.weights()
+    start.set_blocks(Doubled.starting_weights(crf._attributes, crf.classes_))
+    scores = data.scores.scores(start)
+    assert scores[1, 0, 0] == pytest.approx(0.5 * X[0][0].sum())
+    if transition_features:
+        assert scores[0, 0, 0] == pytest.approx(X[0][0, 0])
+        assert scores[0, 1, 2] == pytest.approx(0.0)
+    assert crf.train_score_[0] != pytest.approx(-np.log(3))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_conjunctions_of_trees_are_attributes(order, letters, tmp_path):
+    """Training starts where the trees have come to, and goes on from there."""
+    X, y = letters
+    trees = TreeCRF(order=order, window=1, max_iter=4, max_leaf_nodes=6, l2_regularization=1.0)
+    flat = flatten(trees.fit(X, y))
+    given = {"attributes": flat, "transition_features": True, "l2_regularization": 0.01}
+    crf = LinearCRF(**given).fit(X, y)
+    assert crf.train_score_[0] == pytest.approx(trees.train_score_[-1], abs=1e-12)
+    assert crf.train_score_[-1] > crf.train_score_[0]
+    assert crf.get_attribute_names().tolist() == flat.get_feature_names_out().tolist()
+    crf.save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    for p, q in zip(crf.predict_proba(X), again.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    assert clone(again).fit(X, y).loss_ == pytest.approx(crf.loss_)
+
+
+def test_conjunctions_of_other_labels_bring_no_weights(letters):
+    X, y = letters
+    flat = flatten(TreeCRF(max_iter=2).fit(X, [labels.replace("z", "x") for labels in y]))
+    crf = LinearCRF(attributes=flat, transition_features=True).fit(X, y)
+    assert crf.train_score_[0] == pytest.approx(-np.log(3))
+    backward = {"direction": "right-to-left", "decoding": "marginal", "max_iter": 2}
+    flat = flatten(RecurrentSlidingWindowClassifier(**backward).fit(X, y))
+    assert LinearCRF(attributes=flat).fit(X, y).train_score_[0] == pytest.approx(-np.log(3))
+
+
+def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
+    X, y = tables
+
+    class Saved(Doubled):
+        def state(self):
+            return {"n": self.trained_on.n_features}, {"kinds": self.trained_on.kinds}
+
+        @classmethod
+        def from_state(cls, values, arrays):
+            restored = cls()
+            n = values["n"]
+            restored.trained_on = treecrf.learners.linear.attributes.Trained(
+                "table", n, None, arrays["kinds"], {}
+            )
+            return restored
+
+    monkeypatch.setitem(treecrf.learners.linear.base.SOURCES, "doubled", Saved)
+    crf = LinearCRF(attributes=Saved()).fit(X, y)
+    crf.save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X)[0], crf.predict_proba(X)[0])
+    assert isinstance(again.attributes, Saved)
+
+
+# Beside CRFsuite
+
+
+@pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.5), (0.7, 0.1)])
+def test_the_loss_is_that_of_crfsuite(c1, c2, letters, tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X, y = letters
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    trainer.set_params({
+        "c1": c1, "c2": c2, "max_iterations": 5000, "epsilon": 1e-9, "delta": 1e-12,
+        "feature.possible_states": True, "feature.possible_transitions": True,
+    })  # fmt: skip
+    for x, labels in zip(X, y, strict=True):
+        padded = f"|{x}|"
+        items = [[f"-{padded[t]}", f"0{padded[t + 1]}", f"+{padded[t + 2]}"] + ["first"] * (t == 0)
+                 for t in range(len(x))]  # fmt: skip
+        trainer.append(items, list(labels))
+    trainer.train(str(tmp_path / "model"))
+    theirs = trainer.logparser.last_iteration["loss"]
+    crf = LinearCRF(
+        window=1, l1_regularization=c1, l2_regularization=c2, tol=1e-10, max_iter=5000
+    ).fit(X, y)
+    assert crf.loss_ == pytest.approx(theirs, rel=1e-4)

@@ -1,0 +1,243 @@
+"""The kernels of linear learners agree with plain loops, and with the general inference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from support.oracles import brute_force
+
+from treecrf import _inference
+from treecrf.inputs.sequences import offsets_of
+from treecrf.learners.linear import _linear_chain
+from treecrf.learners.linear.scores import LinearScores
+from treecrf.learners.linear.table import Table
+from treecrf.utils.threads import Threads
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+windows = st.sampled_from([(0, 0), (1, 0), (0, 2), (2, 1), (3, 3)])
+
+
+class Rows:
+    """A source of attributes that gives what it is told."""
+
+    def __init__(self, window, rows):
+        self.window = window
+        self.given = rows
+        self.n_attributes = rows.shape[1]
+
+    def rows(self, sequences):
+        return self.given
+
+
+class Given:
+    """What a table needs to know of sequences."""
+
+    def __init__(self, lengths):
+        self.offsets = offsets_of(lengths)
+
+
+class Case:
+    """Random attributes and weights of some sequences."""
+
+    def __init__(self, rng, window, n_labels, transition_features, lengths, n_jobs=1):
+        self.rng, self.window, self.lengths = rng, window, lengths
+        n = sum(lengths)
+        self.x = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.6)
+        self.x[:, 2] = self.x[:, 2] != 0
+        source = Rows(window, sparse.csr_array(self.x))
+        self.table = Table.of(source, Given(lengths))
+        self.scores = LinearScores(self.table, n_labels, transition_features, Threads(n_jobs))
+        layout = self.scores.layout
+        self.weights = layout.weights(rng.normal(size=layout.size))
+        self.labels = rng.integers(n_labels, size=n).astype(np.int32)
+
+    def expected_scores(self):
+        """The definition, term by term."""
+        left, right = self.window
+        k, w = self.scores.layout.n_labels, self.weights
+        out = np.zeros((k, len(self.x), k))
+        for start, length in zip(self.table.offsets, self.lengths, strict=False):
+            for t in range(length):
+                for v in range(k):
+                    for u in range(k if t else 1):
+                        total = w.transitions[u if t else k, v]
+                        for offset in range(-left, right + 1):
+                            inside = 0 <= t + offset < length
+                            x = [*self.x[start + t + offset], 0.0] if inside else [0.0] * 4 + [1.0]
+                            for a in range(w.layout.n_attributes):
+                                total += x[a] * w.labels[a, right - offset, v]
+                                if w.layout.transition_features and t:
+                                    total += x[a] * w.pairs[a, right - offset, u, v]
+                        out[v, start + t, u] = total
+        return out
+
+
+@settings(max_examples=40)
+@given(seeds, windows, st.sampled_from([2, 3, 9]), st.booleans())
+def test_scores_and_gradient_agree_with_their_definition(rng, window, n_labels, pairs):
+    lengths = rng.integers(1, 7, rng.integers(1, 5)).tolist()
+    case = Case(rng, window, n_labels, pairs, lengths)
+    scores = case.scores.scores(case.weights)
+    np.testing.assert_allclose(scores, case.expected_scores(), atol=1e-12)
+    residuals = rng.normal(size=scores.shape)
+    residuals[:, case.table.offsets[:-1], 1:] = 0.0
+    gradient = case.scores.gradient(residuals)
+    # The product of a linear function with anything is that of the weights with its transpose.
+    assert (residuals * scores).sum() == pytest.approx(gradient.vector @ case.weights.vector)
+    other = case.scores.layout.weights(rng.normal(size=case.scores.layout.size))
+    product = (residuals * case.scores.scores(other)).sum()
+    assert product == pytest.approx(gradient.vector @ other.vector)
+
+
+@settings(max_examples=30)
+@given(seeds, windows, st.booleans())
+def test_one_sequence_at_a_time_agrees_with_all(rng, window, pairs):
+    case = Case(rng, window, 3, pairs, rng.integers(1, 6, 4).tolist())
+    scores, offsets = case.scores.scores(case.weights), case.table.offsets
+    for i in range(4):
+        here = slice(offsets[i], offsets[i + 1])
+        np.testing.assert_array_equal(case.scores.scores_of(case.weights, i), scores[:, here])
+        labels, features = case.labels[here], case.scores.layout.weights()
+        case.scores.add_path(features, i, labels, 2.0)
+        before = np.append(0, labels[:-1])
+        score = scores[labels, np.arange(offsets[i], offsets[i + 1]), before].sum()
+        assert features.vector @ case.weights.vector == pytest.approx(2 * score)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
+    lengths = np.random.default_rng(0).integers(1, 9, 300).tolist()
+    found = []
+    for n_jobs, size in ((1, 4096), (2, 4096), (2, 4096), (1, 50)):
+        monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", size)
+        case = Case(np.random.default_rng(1), (2, 1), 3, pairs, lengths, n_jobs)
+        scores = case.scores.scores(case.weights)
+        found.append((scores, case.scores.gradient(np.sin(scores)).vector))
+    for scores, gradient in found[1:]:
+        np.testing.assert_array_equal(scores, found[0][0])
+        np.testing.assert_allclose(gradient, found[0][1], rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_rows_of_another_shape_are_refused():
+    source = Rows((1, 1), sparse.csr_array(np.ones((3, 2))))
+    with pytest.raises(
+        ValueError, match=r"Rows gives rows of the shape \(3, 2\); expected \(4, 2\)"
+    ):
+        Table.of(source, Given([3, 1]))
+    source.n_attributes = 5
+    with pytest.raises(ValueError, match=r"expected \(3, 5\)"):
+        Table.of(source, Given([3]))
+
+
+# Chains with the same transitions everywhere
+
+
+class ChainCase:
+    """Random scores by position, and transitions."""
+
+    def __init__(self, rng, n_labels, lengths, spread):
+        self.lengths, self.offsets = lengths, offsets_of(lengths)
+        n, gap = int(self.offsets[-1]), 2
+        self.n_labels = n_labels
+        self.first_rows = self.offsets[:-1] + 1 + gap * np.arange(len(lengths))
+        self.rows = rng.normal(size=(n + gap * len(lengths) + 1, n_labels)) * spread
+        self.transitions = rng.normal(size=(n_labels + 1, n_labels)) * spread
+        self.labels = rng.integers(n_labels, size=n).astype(np.int32)
+        self.weights = rng.random(len(lengths)) + 0.5
+        self.places = np.concatenate(
+            [np.arange(n) + row for row, n in zip(self.first_rows, lengths, strict=True)]
+        )
+
+    def general(self):
+        """The same scores, as the general inference reads them."""
+        rows = self.rows[self.places]
+        scores = rows.T[:, :, None] + self.transitions[:-1].T[:, None, :]
+        starts = self.offsets[:-1]
+        scores[:, starts, :] = 0.0
+        scores[:, starts, 0] = (rows[starts] + self.transitions[-1]).T
+        return np.ascontiguousarray(scores)
+
+    def residuals(self):
+        rows, summed = self.rows.copy(), np.empty_like(self.transitions)
+        log_p = np.empty(len(self.lengths))
+        _linear_chain.residuals(
+            rows, self.transitions, self.offsets, self.first_rows, self.labels, self.weights,
+            0, len(self.lengths), summed, log_p,
+        )  # fmt: skip
+        return rows, summed, log_p
+
+    def log_likelihoods(self):
+        log_p = np.empty(len(self.lengths))
+        _linear_chain.log_likelihoods(
+            self.rows.copy(), self.transitions, self.offsets, self.first_rows, self.labels,
+            0, len(self.lengths), log_p,
+        )  # fmt: skip
+        return log_p
+
+    def marginals(self):
+        rows = self.rows.copy()
+        _linear_chain.marginals(
+            rows, self.transitions, self.offsets, self.first_rows, 0, len(self.lengths)
+        )
+        return rows[self.places]
+
+
+@settings(max_examples=60)
+@given(seeds, st.sampled_from([2, 3, 5, 8, 9, 11]), st.sampled_from([0.0, 1.0, 30.0, 300.0]))
+def test_chains_agree_with_the_general_inference(rng, n_labels, spread):
+    case = ChainCase(rng, n_labels, rng.integers(1, 9, 3).tolist(), spread)
+    scores, everything = case.general(), (0, 3)
+    expected, log_p = np.empty(scores.shape), np.empty(3)
+    _inference.residuals(scores, case.offsets, case.labels, *everything, expected, None, log_p)
+    expected *= np.repeat(case.weights, case.lengths)[:, None]
+    rows, summed, found = case.residuals()
+    np.testing.assert_allclose(found, log_p, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(case.log_likelihoods(), found, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(rows[case.places], expected.sum(axis=2).T, atol=1e-8)
+    between = np.setdiff1d(np.arange(case.places[0], case.places[-1]), case.places)
+    assert not rows[between].any()
+    starts = case.offsets[:-1]
+    np.testing.assert_allclose(summed[-1], expected[:, starts, 0].sum(axis=1), atol=1e-8)
+    expected[:, starts] = 0.0
+    np.testing.assert_allclose(summed[:-1], expected.sum(axis=1).T, atol=1e-8)
+    unary, log_z = np.zeros((len(case.labels), n_labels)), np.zeros(3)
+    _inference.marginals(scores, case.offsets, *everything, unary, log_z)
+    np.testing.assert_allclose(case.marginals(), unary, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1.0, 60.0, 400.0])
+def test_chains_agree_with_enumeration(spread):
+    case = ChainCase(np.random.default_rng(3), 3, [4, 1, 5], spread)
+    scores, unary, log_p = case.general(), case.marginals(), case.log_likelihoods()
+    rows, summed, _ = case.residuals()
+    expected = np.zeros((3, 3))
+    for i, length in enumerate(case.lengths):
+        here = slice(case.offsets[i], case.offsets[i] + length)
+        oracle, labels = brute_force(scores[:, here], 3, 1), case.labels[here]
+        assert log_p[i] == pytest.approx(oracle.log_probability(labels), rel=1e-11, abs=1e-9)
+        np.testing.assert_allclose(unary[here], oracle.unary, rtol=1e-9, atol=1e-11)
+        residuals = case.weights[i] * (np.eye(3)[labels] - oracle.unary)
+        np.testing.assert_allclose(rows[case.places[here]], residuals, atol=1e-10)
+        np.add.at(expected, (labels[:-1], labels[1:]), case.weights[i])
+        expected -= case.weights[i] * oracle.pairwise.sum(axis=0)
+    np.testing.assert_allclose(summed[:-1], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("high", [1.0, 500.0])
+def test_long_sequences_and_high_scores_stay_in_range(high):
+    case = ChainCase(np.random.default_rng(0), 4, [100_000], 1.0)
+    case.rows += np.random.default_rng(1).choice([-high, high], case.rows.shape)
+    case.transitions[:-1] += np.random.default_rng(2).choice([-high, high], (4, 4))
+    scores = case.general()
+    expected, log_p = np.empty(scores.shape), np.empty(1)
+    _inference.residuals(scores, case.offsets, case.labels, 0, 1, expected, None, log_p)
+    rows, summed, found = case.residuals()
+    np.testing.assert_allclose(found, log_p, rtol=1e-12)
+    tolerance = 2.0**-31 * case.weights[0]
+    expected *= case.weights[0]
+    np.testing.assert_allclose(rows[case.places], expected.sum(axis=2).T, atol=8 * tolerance)
+    np.testing.assert_allclose(summed[:-1], expected[:, 1:].sum(axis=1).T, atol=1e5 * tolerance)

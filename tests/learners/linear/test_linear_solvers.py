@@ -1,0 +1,108 @@
+"""The solvers of linear learners find the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
+
+
+def logistic(rng, n=80, d=30, scale=1.0):
+    """Logistic regression with a small squared penalty: value and gradient."""
+    x = rng.normal(size=(n, d)) * scale
+    y = np.sign(x[:, :5].sum(axis=1) + rng.normal(size=n))
+
+    def function(w):
+        margins = y * (x @ w)
+        p = 0.5 - 0.5 * np.tanh(margins / 2)
+        value = np.logaddexp(0, -margins).sum() + 0.01 * w @ w
+        return float(value), -(x * (y * p)[:, None]).sum(axis=0) + 0.02 * w
+
+    return function, d
+
+
+def never(weights, value):
+    return False
+
+
+def by_bounds(function, penalties, d):
+    """The same with positive and negative parts of the weights as variables of their own."""
+
+    def both(z):
+        value, gradient = function(z[:d] - z[d:])
+        slopes = np.concatenate([gradient + penalties, penalties - gradient])
+        return value + penalties @ z[:d] + penalties @ z[d:], slopes
+
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(
+        both, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * d),
+        options=options,
+    )  # fmt: skip
+    return found.fun
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("penalty", [0.3, 3.0, 30.0, 1e4])
+def test_the_sparse_optimum_is_found(seed, penalty):
+    rng = np.random.default_rng(seed)
+    function, d = logistic(rng, scale=rng.choice([0.5, 1.0, 2.0], 30))
+    penalties = penalty * rng.choice([0.5, 1.0], d)
+    start = rng.normal(size=d)
+    values = []
+
+    def watch(weights, value):
+        values.append(value)
+        return False
+
+    weights, ended = minimize_sparse(function, penalties, start, 1000, watch)
+    assert ended
+    value = function(weights)[0] + penalties @ np.abs(weights)
+    assert value == pytest.approx(by_bounds(function, penalties, d), rel=1e-9)
+    assert (np.diff(values) <= 0).all()
+    gradient = function(weights)[1]
+    free = weights != 0
+    assert (np.abs(gradient[~free]) <= penalties[~free] + 1e-5).all()
+    np.testing.assert_allclose(gradient[free], -penalties[free] * np.sign(weights[free]), atol=1e-3)
+    assert free.any() == (penalty < 1e4)
+
+
+def test_without_penalty_both_solvers_agree():
+    function, d = logistic(np.random.default_rng(0))
+    smooth, ended = minimize_smooth(function, np.zeros(d), 1000, never)
+    sparse, _ = minimize_sparse(function, np.zeros(d), np.zeros(d), 1000, never)
+    assert ended
+    assert function(smooth)[0] == pytest.approx(function(sparse)[0], rel=1e-10)
+    np.testing.assert_allclose(function(smooth)[1], 0.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_solvers_end_when_told(sparse):
+    function, d = logistic(np.random.default_rng(0))
+    seen = []
+
+    def watch(weights, value):
+        seen.append((weights.copy(), value))
+        return len(seen) == 3
+
+    def run(max_iter):
+        if sparse:
+            return minimize_sparse(function, np.full(d, 0.5), np.zeros(d), max_iter, watch)
+        return minimize_smooth(function, np.zeros(d), max_iter, watch)
+
+    weights, ended = run(100)
+    assert ended
+    assert len(seen) == 3
+    np.testing.assert_array_equal(weights, seen[-1][0])
+    assert seen[-1][1] < seen[0][1]
+    seen[:] = []
+    assert not run(2)[1]
+    assert len(seen) == 2
+
+
+def test_an_optimum_to_start_from_is_kept():
+    function, d = logistic(np.random.default_rng(0))
+    weights, ended = minimize_sparse(function, np.full(d, 1e5), np.zeros(d), 10, never)
+    assert ended
+    assert not weights.any()

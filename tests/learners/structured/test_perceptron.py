@@ -1,0 +1,154 @@
+"""The structured perceptron: the same weights as by its definition, whatever is lazy about them."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.label_sequences import Enumerated, counts, named_weights
+
+from treecrf import StructuredPerceptron
+from treecrf.datasets import fetch_nettalk
+from treecrf.utils.progress import Progress
+
+WORDS = ["abca", "b", "ca", "bbcab", "ac", "cab"]
+TAGS = ["xyzx", "y", "zz", "yxzxy", "xz", "yxy"]
+VARIANTS = {
+    "states": {},
+    "windows": {"window": (2, 1)},
+    "pairs": {"window": 1, "transition_features": True},
+    "weighted": {"window": 1, "class_weight": {"x": 3.0, "y": 0.5}},
+    "rules": {"window": 1, "transitions": [[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 0]]},
+}
+
+
+def follows(model, word, labels):
+    """Whether transitions allow a label sequence."""
+    if model.transitions is None:
+        return True
+    table = np.array(model.transitions, dtype=bool)
+    codes = ["xyz".index(label) for label in labels]
+    return bool(table[[3, *codes[:-1]], codes].all())
+
+
+def trained_plainly(model, X, y, n_epochs):
+    """Weights after each sequence, by name; ties go as in Viterbi's algorithm."""
+    window = (model.window,) * 2 if isinstance(model.window, int) else model.window
+    every = Enumerated(X, y, window, model.transition_features,
+                       lambda word, labels: follows(model, word, labels))  # fmt: skip
+    class_weight = model.class_weight or {}
+    weights, history = {}, []
+    for _ in range(n_epochs):
+        for i, (word, labels) in enumerate(zip(X, y, strict=True)):
+            scores = every.scores(weights)[i]
+            best = np.flatnonzero(scores >= scores.max() - 1e-9)
+            # The last label is settled first.
+            found = min((every.sequences[i][k] for k in best), key=lambda path: path[::-1])
+            step = np.mean([class_weight.get(label, 1.0) for label in labels])
+            for path, sign in ((tuple(labels), step), (found, -step)):
+                for name, count in counts(word, path, window, model.transition_features).items():
+                    weights[name] = weights.get(name, 0.0) + sign * count
+            history.append(dict(weights))
+    return history
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_are_those_of_the_definition(variant, average):
+    model = StructuredPerceptron(shuffle=False, max_iter=3, average=average, **VARIANTS[variant])
+    y = TAGS if variant != "rules" else ["xyxx", "x", "yx", "yxzxy", "xz", "yxy"]
+    model.fit(WORDS, y)
+    history = trained_plainly(model, WORDS, y, model.n_iter_)
+    assert model.n_iter_ == 3
+    for name, weight in named_weights(model).items():
+        values = [weights.get(name, 0.0) for weights in history]
+        assert weight == pytest.approx(np.mean(values) if average else values[-1], abs=1e-9), name
+
+
+def test_an_epoch_without_a_mistake_is_the_last(letters):
+    X = ["".join(word) for word in letters[0]]
+    y = [word.translate(str.maketrans("abcd", "xyzx")) for word in X]
+    model = StructuredPerceptron(max_iter=100, random_state=0).fit(X, y)
+    assert model.n_iter_ < 100
+    assert model.train_accuracy_[-1] == 1
+    assert (model.train_accuracy_[:-1] < 1).all()
+    assert len(model.train_accuracy_) == model.n_iter_
+    assert model.score(X, y) == 1
+
+
+def test_orders_are_random_but_for_the_seed(letters):
+    X, y = letters
+    one, same, other, plain = (
+        StructuredPerceptron(window=1, **given).fit(X, y).state_weights_
+        for given in ({"random_state": 0}, {"random_state": 0}, {"random_state": 1},
+                      {"shuffle": False})
+    )  # fmt: skip
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    assert not np.array_equal(one, plain)
+
+
+def test_a_warm_start_goes_on(letters):
+    X, y = letters
+    settings = {"window": 1, "shuffle": False, "average": False}
+    whole = StructuredPerceptron(max_iter=4, **settings).fit(X, y)
+    parts = StructuredPerceptron(max_iter=2, warm_start=True, **settings).fit(X, y).fit(X, y)
+    np.testing.assert_array_equal(whole.state_weights_, parts.state_weights_)
+    np.testing.assert_array_equal(whole.train_accuracy_[2:], parts.train_accuracy_)
+
+
+def test_early_stopping_keeps_the_best_epoch(letters):
+    X, y = letters
+    model = StructuredPerceptron(
+        window=1, max_iter=200, early_stopping=True, n_iter_no_change=4, random_state=0
+    )
+    model.fit(X[:16], y[:16], X[16:], y[16:])
+    assert model.n_iter_ < 190
+    assert model.validation_accuracy_.argmax() == model.n_iter_ - 1
+    assert model.score(X[16:], y[16:]) == model.validation_accuracy_[-1]
+    watched = clone(model).set_params(early_stopping=False, max_iter=model.n_iter_ + 4)
+    watched.fit(X[:16], y[:16], X[16:], y[16:])
+    assert watched.validation_accuracy_.max() == model.validation_accuracy_[-1]
+    assert watched.n_iter_ == model.n_iter_ + 4
+    assert StructuredPerceptron().fit(X, y).validation_accuracy_.shape == (0,)
+
+
+def test_without_attributes_transitions_are_left():
+    X, y = ["abc", "cab"], ["xyx", "xyx"]
+    model = StructuredPerceptron(min_count=3).fit(X, y)
+    assert model.state_weights_.shape == (0, 2)
+    assert model.score(X, y) == 1
+
+
+def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
+    X, y = letters
+    model = StructuredPerceptron(random_state=0).fit(X, y)
+    before = copy.copy(vars(model))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "update", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert all(value is before[name] for name, value in vars(model).items())
+
+
+def test_verbose_tells_the_accuracy(letters, capfd):
+    StructuredPerceptron(max_iter=2, verbose=1).fit(*letters)
+    assert "accuracy" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("given", [{"max_iter": 0}, {"average": "yes"}, {"shuffle": 2}])
+def test_bad_parameters(given, letters):
+    with pytest.raises(ValueError, match=f"'{next(iter(given))}' parameter of Structured"):
+        StructuredPerceptron(**given).fit(*letters)
+
+
+def test_stresses_of_words(data_folder):
+    X, y = fetch_nettalk(subset="train", data_home=data_folder, return_X_y=True)
+    X_test, y_test = fetch_nettalk(subset="test", data_home=data_folder, return_X_y=True)
+    model = StructuredPerceptron(window=6, transition_features=True, random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > 0.825

@@ -1,0 +1,276 @@
+"""What all learners promise, in all their variants."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.family import (
+    BOOSTED,
+    CHAINS,
+    EXACT,
+    FAMILY,
+    FLAT_WALKING,
+    PREDICTING,
+    WALKING,
+    Enumeration,
+    assert_equal_arrays,
+    every,
+    value_of,
+    variant,
+)
+
+ASKED = ["abca", "d", "ba?", "cd"]
+LABELS = np.array(list("xyz"))
+
+
+# Predictions agree with each other
+
+
+def assert_agrees(model, X, masks, **given) -> None:
+    """Check everything that a model says of short sequences against their enumeration."""
+    truths = [Enumeration(model, x, mask) for x, mask in zip(X, masks, strict=True)]
+    for found, truth in zip(model.predict_proba(X, **given), truths, strict=True):
+        np.testing.assert_allclose(found, truth.marginals, atol=1e-10)
+    for found, truth in zip(model.predict_pairwise_proba(X, **given), truths, strict=True):
+        np.testing.assert_allclose(found, truth.pairs, atol=1e-10)
+    labels, log_p = model.decode(X, **given)
+    for one, value, truth in zip(labels, log_p, truths, strict=True):
+        assert value == pytest.approx(truth.log_p.max())
+        assert value == pytest.approx(truth.by_labels[tuple(one.tolist())])
+    for n in (2, 1000):
+        for paths, values, truth in zip(*model.decode(X, n, **given), truths, strict=True):
+            possible = np.sort(truth.log_p[truth.log_p > -np.inf])[::-1]
+            np.testing.assert_allclose(values, possible[:n], atol=1e-9)
+            assert len({tuple(path.tolist()) for path in paths}) == len(paths)
+            expected = [truth.by_labels[tuple(path.tolist())] for path in paths]
+            np.testing.assert_allclose(values, expected, atol=1e-9)
+
+
+@every(PREDICTING)
+def test_predictions_are_those_of_one_distribution(name, fitted):
+    model = fitted(name)
+    for x in ASKED:
+        assert Enumeration(model, x).total == pytest.approx(1)
+    assert_agrees(model, ASKED, [None] * len(ASKED))
+
+
+KNOWN = [[None, "y", None, "z"], ["z"], None, ["x", None]]
+ALLOWED = [
+    np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool),
+    None,
+    np.array([[0, 1, 0], [1, 0, 1], [1, 1, 0]]),
+    [[True, True, False], [False, True, True]],
+]
+
+
+def mask_of(known) -> np.ndarray | None:
+    if known is None:
+        return None
+    return np.array([[label in (None, v) for v in "xyz"] for label in known])
+
+
+@every(PREDICTING)
+def test_known_labels_and_masks_are_conditions(name, fitted):
+    model = fitted(name)
+    of_known = [mask_of(known) for known in KNOWN]
+    of_allowed = [None if mask is None else np.array(mask, dtype=bool) for mask in ALLOWED]
+    assert_agrees(model, ASKED, of_known, known=KNOWN)
+    assert_agrees(model, ASKED, of_allowed, allowed=ALLOWED)
+    known = [None, ["y"], [None, "x", None], None]
+    both = [b if a is None else a if b is None else a & b
+            for a, b in zip(of_allowed, map(mask_of, known), strict=True)]  # fmt: skip
+    assert_agrees(model, ASKED, both, allowed=ALLOWED, known=known)
+
+
+def decoders(model) -> list[str]:
+    (options,) = model._parameter_constraints["decoding"]
+    return sorted(options.options)
+
+
+@pytest.mark.parametrize(
+    ("name", "decoding"), [(name, d) for name, model in PREDICTING.items() for d in decoders(model)]
+)
+def test_known_labels_are_kept_by_every_decoder(name, decoding, fitted):
+    model = variant(fitted(name), decoding=decoding)
+    for labels, known in zip(model.predict(ASKED, known=KNOWN), KNOWN, strict=True):
+        if known is not None:
+            assert all(k in (None, label) for k, label in zip(known, labels, strict=True))
+    everything = [list(labels) for labels in model.predict(ASKED)]
+    assert_equal_arrays(model.predict(ASKED, known=everything), everything)
+
+
+@every(PREDICTING)
+def test_predict_follows_the_probabilities(name, fitted, letters):
+    model = fitted(name)
+    proba = model.predict_proba(ASKED)
+    marginal = variant(model, decoding="marginal").predict(ASKED)
+    assert_equal_arrays(marginal, [LABELS[p.argmax(axis=1)] for p in proba])
+    costs = np.array([[0, 1, 4], [2, 0, 1], [0.5, 3, 0]])
+    expected = [
+        [min(range(3), key=lambda v: sum(p[u] * costs[u, v] for u in range(3))) for p in rows]
+        for rows in proba
+    ]
+    named = {(u, v): costs[i, j] for i, u in enumerate("xyz") for j, v in enumerate("xyz")}
+    for cost_matrix in (costs, costs.tolist(), named):
+        risk = variant(model, decoding="minimum_risk", cost_matrix=cost_matrix)
+        assert_equal_arrays(risk.predict(ASKED), [LABELS[codes] for codes in expected])
+    plain = variant(model, decoding="minimum_risk").predict(ASKED)
+    assert_equal_arrays(plain, marginal)
+    if hasattr(model, "order"):
+        viterbi = variant(model, decoding="viterbi").predict(ASKED)
+        assert_equal_arrays(viterbi, model.decode(ASKED)[0])
+    X, y = letters
+    right = np.concatenate(model.predict(X)) == np.array(list("".join(y)))
+    assert model.score(X, y) == right.mean() > 0.5
+
+
+@every(PREDICTING)
+def test_sequences_do_not_touch_each_other(name, fitted, letters):
+    X, y = letters[0][:6], letters[1][:6]
+    model = fitted(name)
+    together = model.predict_proba(X)
+    log_p = model.predict_log_likelihood(X, y)
+    for i in range(6):
+        alone = model.predict_proba(X[i : i + 1])[0]
+        np.testing.assert_allclose(alone, together[i], rtol=0, atol=0 if name in EXACT else 1e-6)
+        value = model.predict_log_likelihood(X[i : i + 1], y[i : i + 1])[0]
+        assert value == pytest.approx(log_p[i], rel=0, abs=0 if name in EXACT else 1e-5)
+
+
+@every(WALKING | FLAT_WALKING)
+def test_a_walk_finds_what_its_width_lets_it(name, fitted):
+    model = fitted(name)
+    exact = model.decode(ASKED)[1]
+    for decoding, width in (("greedy", 1), ("beam", 1), ("beam", 2), ("beam", 100)):
+        walker = variant(model, decoding=decoding, beam_width=width)
+        labels, log_p = walker.decode(ASKED)
+        assert_equal_arrays(walker.predict(ASKED), labels)
+        np.testing.assert_allclose(log_p, model.predict_log_likelihood(ASKED, labels))
+        assert (log_p <= exact + 1e-9).all()
+        if width == 100:
+            np.testing.assert_allclose(log_p, exact)
+
+
+# Transitions
+
+
+# y may not follow x, z is only followed by z, x does not come first.
+FOLLOWS = np.array([[1, 0, 1], [1, 1, 1], [0, 0, 1], [0, 1, 1]], dtype=bool)
+
+
+def breaks(labels, follows=FOLLOWS) -> bool:
+    codes = [len(follows) - 1, *("xyz".index(label) for label in labels)]
+    return not all(follows[u, v] for u, v in pairwise(codes))
+
+
+@pytest.fixture(scope="module")
+def obedient():
+    """Letters whose labels keep to FOLLOWS."""
+    rng = np.random.default_rng(3)
+    y = []
+    for n in rng.integers(1, 9, 30):
+        codes = [3]
+        for _ in range(n):
+            codes.append(int(rng.choice(np.flatnonzero(FOLLOWS[codes[-1]]))))
+        y.append("".join("xyz"[code] for code in codes[1:]))
+    noise = rng.random(sum(map(len, y))) < 0.2
+    letters = ["abc"["xyz".index(label)] for label in "".join(y)]
+    flat = np.where(noise, "d", letters)
+    return ["".join(part) for part in np.split(flat, np.cumsum([len(v) for v in y])[:-1])], y
+
+
+@every(CHAINS)
+def test_transitions_hold(name, obedient):
+    X, y = obedient
+    model = clone(FAMILY[name]).set_params(transitions=FOLLOWS).fit(X, y)
+    assert_agrees(model, ["cab", "dd", "a"], [None] * 3)
+    for x in ("cab", "dd", "a"):
+        truth = Enumeration(model, x)
+        assert truth.total == pytest.approx(1)
+        for labels, log_p in truth.by_labels.items():
+            assert (log_p == -np.inf) == breaks(labels)
+    assert not any(map(breaks, model.decode(X)[0]))
+    masks = [np.array([[1, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=bool), None]
+    assert_agrees(model, ["bab", "ba"], masks, allowed=masks)
+    if hasattr(model, "train_score_"):
+        assert model.train_score_[-1] == pytest.approx(value_of(model, X, y))
+        # A single label may become less probable where others are forbidden.
+        free = clone(FAMILY[name]).fit(X, y)
+        single = "hamming" in getattr(model, "objective", "")
+        assert single or model.train_score_[0] > free.train_score_[0]
+
+
+@every(WALKING)
+def test_a_walk_keeps_to_transitions_and_masks(name, obedient):
+    X, y = obedient
+    model = clone(FAMILY[name]).set_params(transitions=FOLLOWS, decoding="greedy").fit(X, y)
+    for walker in (model, variant(model, decoding="beam", beam_width=2)):
+        assert not any(map(breaks, walker.predict(X)))
+        # Before an x there must not be a z, however much the letters look like one.
+        labels = walker.predict(["cccca", "acc"], known=[[None] * 4 + ["x"], ["y", "x", None]])
+        assert not any(map(breaks, labels))
+        assert labels[0][-1] == "x"
+        assert labels[1][:2].tolist() == ["y", "x"]
+
+
+@every(CHAINS)
+def test_what_transitions_forbid_is_named(name, obedient):
+    X, y = obedient
+    model = clone(FAMILY[name]).set_params(transitions=FOLLOWS)
+    with pytest.raises(ValueError, match=r"^sequence 1, position 2: 'y' after 'x' is forbidden by"):
+        model.fit(["ab", "abcd", *X], ["yz", "yxyz", *y])
+    with pytest.raises(ValueError, match=r"^sequence 1, position 0: 'x' at the start is forbidden"):
+        model.fit(["ab", "abcd", *X], ["yz", "xzzz", *y])
+    if name in BOOSTED:
+        with pytest.raises(
+            ValueError, match=r"^validation data: sequence 1, position 2: 'y' after"
+        ):
+            model.fit(X, y, ["ab", "abc"], ["yz", "yxy"])
+
+
+CHUNKS = {
+    "bio": (["B-p", "I-p", "O", "B-q", "O", "O"], ["O", "B-q", "I-q", "I-q", "B-p"]),
+    "bioes": (["B-p", "E-p", "O", "S-q", "O", "S-p"], ["O", "B-q", "I-q", "E-q", "B-p", "E-p"]),
+}
+
+
+def are_chunks(name, tags) -> bool:
+    """Whether tags can be cut into chunks, by trying at each place the chunks that may be there."""
+    if not tags:
+        return True
+    if tags[0] == "O":
+        return are_chunks(name, tags[1:])
+    for n in range(1, len(tags) + 1):
+        for kind in "pq":
+            chunk = ["B"] + ["I"] * (n - 1)
+            if name == "bioes":
+                chunk = ["S"] if n == 1 else ["B"] + ["I"] * (n - 2) + ["E"]
+            is_chunk = tags[:n] == [f"{letter}-{kind}" for letter in chunk]
+            if is_chunk and are_chunks(name, tags[n:]):
+                return True
+    return False
+
+
+@every({"CRF of order 1", "MEMM of order 2", "recurrent window, backward", "HMM of order 1"})
+@pytest.mark.parametrize("rules", CHUNKS)
+def test_rules_for_chunks_hold(name, rules):
+    y = list(CHUNKS[rules]) * 4
+    rng = np.random.default_rng(0)
+    X = [rng.choice(list("abc"), len(tags)) for tags in y]
+    model = clone(FAMILY[name]).set_params(transitions=rules).fit(X, y)
+    truth = Enumeration(model, "abc")
+    assert truth.total == pytest.approx(1)
+    for tags, log_p in truth.by_labels.items():
+        assert (log_p > -np.inf) == are_chunks(rules, list(tags))
+    asked = [rng.choice(list("abc"), n) for n in (1, 5, 30)]
+    assert all(are_chunks(rules, tags.tolist()) for tags in model.decode(asked)[0])
+    if name in WALKING:
+        known = [["O"], [None, "I-q", None, None, None], None]
+        for decoding in ("greedy", "beam"):
+            walker = variant(model, decoding=decoding, beam_width=2)
+            found = walker.predict(asked, known=known)
+            assert all(are_chunks(rules, tags.tolist()) for tags in found)
+            assert found[1][1] == "I-q"

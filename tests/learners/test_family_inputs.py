@@ -1,0 +1,173 @@
+"""All learners read all forms of input, and get the same model from each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.family import (
+    COUNTED,
+    ESTIMATED,
+    EXACT,
+    FAMILY,
+    GROWN,
+    LINEAR,
+    assert_equal_arrays,
+    every,
+)
+
+TABULAR = GROWN | LINEAR | ESTIMATED
+RNG = np.random.default_rng(5)
+LENGTHS = RNG.integers(1, 12, 15)
+N = int(LENGTHS.sum())
+NAMES = ("heat", "open", "room")
+HEAT = RNG.integers(0, 5, N) / 2
+OPEN = RNG.random(N) < 0.4
+ROOM = RNG.choice(["attic", "bath", "cellar"], N)
+CELLS = (HEAT, OPEN, ROOM)
+Y = np.where(ROOM == "bath", "x", np.where(HEAT > 1, "y", "z"))
+ROWS = [list(row) for row in zip(HEAT.tolist(), OPEN.tolist(), ROOM.tolist(), strict=True)]
+GROUPS = np.repeat(RNG.permutation(15), LENGTHS)
+
+
+def cut(items) -> list:
+    ends = np.cumsum(LENGTHS)
+    return [items[a:b] for a, b in zip(ends - LENGTHS, ends, strict=True)]
+
+
+def gapped(values, seed: int) -> list:
+    """The values without those of every fifth position or so."""
+    gone = np.random.default_rng(seed).random(N) < 0.2
+    return [None if no else v for v, no in zip(values.tolist(), gone, strict=True)]
+
+
+def forms(columns: dict) -> dict:
+    """Lists of sequences of the same cells."""
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    made = {
+        "lists": cut([list(row.values()) for row in rows]),
+        "arrays of objects": [np.array([[*row.values()] for row in part], dtype=object)
+                              for part in cut(rows)],
+    }  # fmt: skip
+    for library in ("pandas", "polars"):
+        frame = pytest.importorskip(library).DataFrame
+        made[library] = [frame(part, schema) if library == "polars" else frame(part)
+                         for schema in [dict.fromkeys(columns)]
+                         for part in cut(rows)]  # fmt: skip
+    return made
+
+
+def assert_close(name, ours, theirs) -> None:
+    tolerance = 1e-12 if name in EXACT else 1e-4
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=tolerance)
+
+
+@every(TABULAR)
+def test_forms_of_the_same_cells_make_the_same_model(name):
+    pytest.importorskip("narwhals")
+    columns = {"heat": HEAT.tolist(), "open": OPEN.tolist(), "room": ROOM.tolist()}
+    made, y = forms(columns), cut(Y)
+    expected = clone(FAMILY[name]).fit(made["lists"], y).predict_proba(made["lists"])
+    for form, X in made.items():
+        model = clone(FAMILY[name]).fit(X, y)
+        assert_close(name, model.predict_proba(X), expected)
+        for other in made.values():
+            assert_close(name, model.predict_proba(other), expected)
+        assert model.n_features_in_ == 3
+        named = list(NAMES) if form in ("pandas", "polars") else ["x0", "x1", "x2"]
+        assert model.get_feature_names_out().tolist() == named
+
+
+@every(TABULAR)
+def test_dicts_make_the_same_model_as_frames(name):
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("narwhals")
+    cells = {"heat": HEAT + 1, "open": OPEN, "room": ROOM}  # what is always there has no zeros
+    frames = cut(polars.DataFrame(cells))
+    dicts = [frame.to_dicts() for frame in frames]
+    model, other = (clone(FAMILY[name]).fit(X, cut(Y)) for X in (frames, dicts))
+    assert other.feature_names_in_.tolist() == list(NAMES)
+    for X in (frames, dicts):
+        assert_close(name, other.predict_proba(X), model.predict_proba(frames))
+
+
+@every(GROWN | LINEAR)
+def test_gaps_of_all_forms_make_the_same_model(name):
+    pytest.importorskip("narwhals")
+    columns = {n: gapped(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
+    made, y = forms(columns), cut(Y)
+    expected = clone(FAMILY[name]).fit(made["lists"], y).predict_proba(made["lists"])
+    for X in made.values():
+        model = clone(FAMILY[name]).fit(X, y)
+        for other in made.values():
+            assert_close(name, model.predict_proba(other), expected)
+
+
+@every(ESTIMATED)
+def test_estimators_read_categories_with_gaps(name):
+    rooms = cut([[room] for room in gapped(ROOM, 2)])
+    model = clone(FAMILY[name]).fit(rooms, cut(Y))
+    unseen = [[["mansard" if room is None else room] for (room,) in part] for part in rooms]
+    assert_equal_arrays(model.predict_proba(unseen), model.predict_proba(rooms))
+
+
+# Those of symbols begin with an s.
+LONG = {
+    "string": "".join(room[0] for room in ROOM),
+    "symbols with gaps": gapped(ROOM, 0),
+    "lists": ROWS,
+    "arrays": np.column_stack([HEAT, OPEN]),
+    "dicts": [dict(zip(NAMES, row, strict=True)) for row in ROWS],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [(n, f) for n in FAMILY for f in LONG if n not in COUNTED or f.startswith("s")],
+)
+def test_a_long_table_is_a_list_of_its_parts(name, form):
+    table, X, y = LONG[form], cut(LONG[form]), cut(Y)
+    listed = clone(FAMILY[name]).fit(X, y)
+    for given in ({"lengths": LENGTHS}, {"groups": GROUPS}):
+        model = clone(FAMILY[name]).fit(table, Y, **given)
+        np.testing.assert_array_equal(
+            model.predict_proba(table, **given), np.concatenate(listed.predict_proba(X))
+        )
+        predicted = model.predict(table, **given)
+        np.testing.assert_array_equal(predicted, np.concatenate(listed.predict(X)))
+        labels, log_p = model.decode(table, **given)
+        expected, log_q = listed.decode(X)
+        np.testing.assert_array_equal(labels, np.concatenate(expected))
+        np.testing.assert_array_equal(log_p, log_q)
+        pairs = model.predict_pairwise_proba(table, **given)
+        assert_equal_arrays(pairs, listed.predict_pairwise_proba(X))
+        np.testing.assert_array_equal(
+            model.predict_log_likelihood(table, Y, **given), listed.predict_log_likelihood(X, y)
+        )
+        assert model.score(table, Y, **given) == listed.score(X, y) == (predicted == Y).mean()
+
+
+@every()
+def test_missing_symbols_have_many_forms(name):
+    words, y = gapped(ROOM, 0), cut(Y)
+    expected = clone(FAMILY[name]).fit(cut(words), y).predict_proba(cut(words))
+    objects = np.array(words, dtype=object)
+    mask = np.array([word is None for word in words])
+    masked = np.ma.masked_array(ROOM, mask)
+    nans = np.array([np.nan if word is None else word for word in words], dtype=object)
+    numbers = [None if word is None else ord(word[0]) for word in words]
+    for same in (objects, nans, masked, [np.nan if n is None else n for n in numbers], numbers):
+        model = clone(FAMILY[name]).fit(cut(same), y)
+        assert_equal_arrays(model.predict_proba(cut(same)), expected)
+
+
+@every(GROWN | LINEAR)
+def test_an_unseen_symbol_is_a_missing_one(name):
+    words = gapped(ROOM, 0)
+    for trained_on in (ROOM.tolist(), words):
+        model = clone(FAMILY[name]).fit(cut(trained_on), cut(Y))
+        unseen = ["mansard" if word is None else word for word in words]
+        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(cut(unseen)))
+        half = [*cut(unseen)[:7], *cut(words)[7:]]
+        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(half))

@@ -1,0 +1,300 @@
+"""Hidden Markov models are counted right, and label as their probabilities say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.oracles import context_at
+from test_model_file import sealed
+
+import treecrf
+from treecrf import HMMClassifier, ModelFileError
+from treecrf.datasets import fetch_nettalk, fetch_protein
+from treecrf.utils import model_file
+from treecrf.utils.threads import Threads
+
+
+def log_joint(hmm: HMMClassifier, symbols, labels) -> float:
+    """Logarithm of P(X, Y), from the model's tables."""
+    codes = np.searchsorted(hmm.classes_, labels).tolist()
+    shown = [*hmm.symbols_.tolist(), "unseen"]
+    total = 0.0
+    for t, (symbol, v) in enumerate(zip(symbols, codes, strict=True)):
+        before = tuple(codes[max(0, t - hmm.order) : t])
+        total += hmm.transition_log_prob_[len(before)][(*before, v)]
+        total += hmm.emission_log_prob_[v, shown.index(symbol) if symbol in shown else -1]
+    return total
+
+
+def log_probability(hmm: HMMClassifier, X) -> np.ndarray:
+    """Logarithm of P(X) of each sequence."""
+    labels, log_p = hmm.decode(X)
+    return np.array([log_joint(hmm, *pair) for pair in zip(X, labels, strict=True)]) - log_p
+
+
+def draw(seed: int, n_labels: int, longest: int = 8) -> tuple[list, list]:
+    """Strings of "abc" and labels from 0; sequences may be shorter than the contexts."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, 12)
+    y = [rng.integers(0, n_labels, length) for length in lengths]
+    y[0][:1], y[1][:1] = 0, n_labels - 1
+    return ["".join(rng.choice(list("abc"), length)) for length in lengths], y
+
+
+def shares(counter: Counter, values, laplace: float) -> list[float]:
+    total = sum(counter[value] for value in values) + laplace * len(values)
+    return [(counter[value] + laplace) / total for value in values]
+
+
+orders = st.integers(0, 3)
+seeds = st.integers(0, 1000)
+
+
+@given(seeds, orders, st.integers(2, 4), st.sampled_from([1e-3, 1.0, 2.5]))
+def test_probabilities_are_those_of_naive_counting(seed, order, n_labels, laplace):
+    X, y = draw(seed, n_labels)
+    hmm = HMMClassifier(order=order, laplace=laplace).fit(X, y)
+    classes = hmm.classes_.tolist()
+    shown, followed = Counter(), Counter()
+    for symbols, labels in zip(X, y, strict=True):
+        labels = labels.tolist()
+        for t, (symbol, v) in enumerate(zip(symbols, labels, strict=True)):
+            shown[v, symbol] += 1
+            followed[tuple(labels[max(0, t - order) : t]), v] += 1
+    for i, v in enumerate(classes):
+        given_v = Counter({x: shown[v, x] for x in "abc"})
+        expected = shares(given_v, ["a", "b", "c", "unseen"], laplace)
+        np.testing.assert_allclose(np.exp(hmm.emission_log_prob_[i]), expected)
+    for depth in range(order + 1):
+        for before in product(range(len(classes)), repeat=depth):
+            context = tuple(classes[i] for i in before)
+            after = Counter({v: followed[context, v] for v in classes})
+            found = np.exp(hmm.transition_log_prob_[depth][before])
+            np.testing.assert_allclose(found, shares(after, classes, laplace))
+    assert len(hmm.transition_log_prob_) == order + 1
+
+
+@given(seeds, orders, st.integers(2, 4), st.integers(1, 3))
+def test_scores_are_log_probabilities(seed, order, n_labels, n_jobs):
+    X, y = draw(seed, n_labels)
+    hmm = HMMClassifier(order=order).fit(X, y)
+    X_new, y_new = draw(seed + 1, len(hmm.classes_))
+    X_new[2] = "?" * len(X_new[2])
+    sequences, _ = hmm._read(X_new)
+    offsets = sequences.offsets
+    with Threads(n_jobs) as threads:
+        scores = hmm._scores_of(sequences, threads)
+    assert scores.flags.c_contiguous
+    assert np.isfinite(scores).all()
+    for start, symbols, labels in zip(offsets[:-1], X_new, y_new, strict=True):
+        for t, (symbol, v) in enumerate(zip(symbols, labels, strict=True)):
+            before = tuple(labels[max(0, t - order) : t])
+            expected = (
+                hmm.transition_log_prob_[len(before)][(*before, v)]
+                + hmm.emission_log_prob_[v, "abc?".index(symbol)]
+            )
+            context = context_at(labels.tolist(), t, len(hmm.classes_), order)
+            assert scores[v, start + t, context] == expected
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_probabilities_of_all_inputs_add_up_to_one(order):
+    hmm = HMMClassifier(order=order).fit(["aba", "bb"], ["xyy", "yx"])
+    X = ["".join(symbols) for symbols in product("ab?", repeat=4)]
+    assert np.exp(log_probability(hmm, X)).sum() == pytest.approx(1.0, rel=1e-12)
+    labels = [list(labels) for labels in product("xy", repeat=4)]
+    for symbols in ("abba", "?ab?"):
+        joint = np.array([log_joint(hmm, symbols, one) for one in labels])
+        expected = joint - np.logaddexp.reduce(joint)
+        np.testing.assert_allclose(hmm.predict_log_likelihood([symbols] * 16, labels), expected)
+
+
+GAPS = [["a", None, "b"], [None], ["b", "b", None, "a"], ["a"]]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_missing_symbols_are_not_counted(order):
+    y = ["xyy", "x", "yxxy", "x"]
+    hmm = HMMClassifier(order=order).fit(GAPS, y)
+    assert hmm.symbols_.tolist() == ["a", "b"]
+    shown = Counter(
+        (label, symbol)
+        for symbols, labels in zip(GAPS, y, strict=True)
+        for symbol, label in zip(symbols, labels, strict=True)
+    )
+    for row, label in zip(hmm.emission_log_prob_, "xy", strict=True):
+        given_label = Counter({symbol: shown[label, symbol] for symbol in "ab"})
+        np.testing.assert_allclose(np.exp(row), shares(given_label, ["a", "b", "c"], 1.0))
+    whole = HMMClassifier(order=order).fit([["a"] * len(labels) for labels in y], y)
+    for ours, theirs in zip(hmm.transition_log_prob_, whole.transition_log_prob_, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_missing_symbol_may_be_any():
+    hmm = HMMClassifier().fit(["abcab", "cabb"], ["xyxxy", "yxxy"])
+    y = "xyx"
+    every = [f"a{symbol}b" for symbol in "abc?"]  # ? is unseen, and not missing
+    joint = [log_joint(hmm, symbols, list(y)) for symbols in every]
+    total = np.logaddexp.reduce(joint)
+    log_p = [
+        np.logaddexp.reduce([log_joint(hmm, symbols, list(labels)) for symbols in every])
+        for labels in product("xy", repeat=3)
+    ]
+    (found,) = hmm.predict_log_likelihood([["a", None, "b"]], [y])
+    assert found == pytest.approx(total - np.logaddexp.reduce(log_p))
+    unseen = hmm.predict_log_likelihood([["a", "?", None], ["a", "?", "?"]], [y, y])
+    assert unseen[0] != unseen[1]
+    np.testing.assert_array_equal(
+        hmm.predict_proba([["a", "?"], ["b", None]])[0], hmm.predict_proba([["a", "?"]])[0]
+    )
+    only = hmm.predict_proba([[None, None]])[0]
+    np.testing.assert_allclose(only[0], np.exp(hmm.transition_log_prob_[0]))
+
+
+def test_all_symbols_missing():
+    with pytest.raises(ValueError, match="all symbols of X are missing"):
+        HMMClassifier().fit([[None, None]], ["xy"])
+    with pytest.raises(TypeError, match="trained on strings, the symbols of X are integers"):
+        HMMClassifier().fit(["ab"], ["xy"]).predict([[1, None]])
+    with pytest.raises(TypeError, match="trained on symbols, X holds table"):
+        HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
+
+
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_first_order_agrees_with_hmmlearn(n_labels):
+    hmmlearn = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")
+    X, y = draw(7, n_labels, longest=30)
+    hmm = HMMClassifier().fit(X, y)
+    other = hmmlearn.CategoricalHMM(len(hmm.classes_), n_features=4, init_params="")
+    other.startprob_, other.transmat_ = map(np.exp, hmm.transition_log_prob_)
+    other.emissionprob_ = np.exp(hmm.emission_log_prob_)
+    X_new, _ = draw(8, n_labels, longest=30)
+    X_new[2] = "?" * len(X_new[2])
+    codes = np.array(["abc?".index(symbol) for symbol in "".join(X_new)])[:, np.newaxis]
+    lengths = list(map(len, X_new))
+    marginals = np.concatenate(hmm.predict_proba(X_new))
+    np.testing.assert_allclose(marginals, other.predict_proba(codes, lengths), rtol=1e-9)
+    log_p = log_probability(hmm, X_new).sum()
+    assert log_p == pytest.approx(other.score(codes, lengths), rel=1e-12)
+    # Equally probable paths are common, so that only their probability can agree.
+    best = hmm.decode(X_new)[1].sum() + log_p
+    assert best == pytest.approx(other.decode(codes, lengths)[0], rel=1e-12)
+
+
+def test_symbols_and_labels_of_every_type():
+    as_strings = HMMClassifier().fit(["abca", "cb"], ["xyyx", "yx"])
+    as_lists = HMMClassifier().fit(
+        [["a", "b", "ccc", "a"], ["ccc", "b"]], [[False, True, True, False], [True, False]]
+    )
+    as_integers = HMMClassifier().fit(
+        [np.array([-5, 0, 7, -5]), np.array([7, 0])], [[1, 4, 4, 1], [4, 1]]
+    )
+    X = [["abc?"], [["a", "b", "ccc", "dddd"]], [[-5, 0, 7, 1]]]
+    (expected,) = as_strings.predict_proba(X[0])
+    for hmm, some in zip((as_lists, as_integers), X[1:], strict=True):
+        np.testing.assert_array_equal(hmm.predict_proba(some)[0], expected)
+    assert as_integers.symbols_.tolist() == [-5, 0, 7]
+    assert as_lists.classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X", "y", "message"),
+    [
+        ({}, [np.ones((2, 1))], ["xy"], "HMMClassifier counts symbols"),
+        ({}, ["ab"], ["xyx"], "sequence 0: 3 labels for 2 positions"),
+        ({}, ["ab"], ["xx"], "at least 2 are needed"),
+        ({"order": 24}, ["ab"], ["xy"], r"order=24 with 2 labels makes 2\*\*25 scores"),
+        ({"order": -1}, ["ab"], ["xy"], "'order' parameter"),
+        ({"laplace": 0.0}, ["ab"], ["xy"], "'laplace' parameter"),
+        ({"decoding": "best"}, ["ab"], ["xy"], "'decoding' parameter"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(parameters, X, y, message):
+    hmm = HMMClassifier(**parameters)
+    with pytest.raises((TypeError, ValueError), match=message):
+        hmm.fit(X, y)
+    assert vars(hmm) == vars(HMMClassifier(**parameters))
+
+
+def test_other_symbols_than_in_training_are_refused():
+    hmm = HMMClassifier().fit(["ab"], ["xy"])
+    for X, message in [
+        ([[1, 2]], "trained on strings, the symbols of X are integers"),
+        ([np.ones((2, 1))], "trained on symbols, X holds table"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            hmm.predict(X)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_saved_state_predicts_the_same(order, tmp_path):
+    X, y = draw(3, 3)
+    hmm = HMMClassifier(order=order, laplace=0.5, decoding="viterbi").fit(X, y)
+    hmm.save(tmp_path / "model")
+    read = treecrf.load(tmp_path / "model")
+    assert read.get_params() == hmm.get_params()
+    for p, q in zip(hmm.predict_proba(X), read.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    for p, q in zip(hmm.predict(X), read.predict(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    np.testing.assert_array_equal(hmm.decode(X)[1], read.decode(X)[1])
+    assert vars(read).keys() == vars(hmm).keys()
+
+
+def uniform(table: np.ndarray) -> np.ndarray:
+    return np.log(np.full(table.shape, 1 / table.shape[-1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("symbols", lambda a: a[::-1]),
+        ("symbols", lambda a: a[:0]),
+        ("symbols", lambda a: np.array([0.5, 1.5, 2.5])),
+        ("classes", lambda a: a[:2]),
+        ("emissions", lambda a: uniform(a[:, 1:])),
+        ("emissions", lambda a: np.where(a == a.min(), -np.inf, a)),
+        ("emissions", lambda a: a + 1.0),
+        ("emissions", lambda a: a.astype(np.float32)),
+        ("transitions.0", lambda a: uniform(a[:2])),
+        ("transitions.1", lambda a: a * np.nan),
+        ("transitions.1", lambda a: a - 1.0),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(name, change, tmp_path):
+    path = tmp_path / "model"
+    HMMClassifier().fit(*draw(3, 3)).save(path)
+    values, arrays = model_file.read(path)
+    arrays[name] = change(arrays[name])
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError, match="not those of a model"):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize("order", [-1, 2, 1.0, "1", None])
+def test_an_order_without_its_tables_is_refused(order, tmp_path):
+    path = tmp_path / "model"
+    HMMClassifier().fit(*draw(3, 3)).save(path)
+    values, arrays = model_file.read(path)
+    path.write_bytes(sealed(values | {"order": order}, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+def test_protein_structure(data_folder):
+    source = {"data_home": data_folder, "return_X_y": True}
+    hmm = HMMClassifier().fit(*fetch_protein(**source))
+    right = hmm.score(*fetch_protein(subset="test", **source))
+    assert right == pytest.approx(0.597, abs=0.01)
+
+
+def test_stress_of_words(data_folder):
+    source = {"data_home": data_folder, "return_X_y": True}
+    hmm = HMMClassifier().fit(*fetch_nettalk(**source))
+    right = hmm.score(*fetch_nettalk(subset="test", **source))
+    assert right == pytest.approx(0.727, abs=0.01)

@@ -1,0 +1,352 @@
+"""Trees on data with missing values are, to the last bit, those of a table of weighted examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.cases import GAPPED_STORAGES, gapped_sequences, pack, random_sequences
+from test_beam import LIKE_PLAIN_GROWTH, context_numbers, everything, lattice_of
+from test_scorer import PLAIN_GROWTH, RandomObjective, Trained
+from test_tree import LENGTHS, WINDOWS, Planes, Positions, Setting
+
+import treecrf.encoding.encoder
+from treecrf import TreeCRF, load
+from treecrf.chains import _beam
+from treecrf.chains._context_scores import ArrayScores
+from treecrf.encoding.columns import BOOLEAN
+from treecrf.inputs.sequences import ListedSequences
+from treecrf.learners.boosted.loop import Booster, Growth, leave_room
+from treecrf.trees.context_scores import Remembered
+from treecrf.trees.forest import LABEL, Forest
+from treecrf.utils import model_file
+from treecrf.utils.threads import Threads
+
+METHODS = ["weighting", "surrogate"]
+# Sums of targets times parts of rows must stay exact.
+UNIT = 2.0**-20
+
+
+@pytest.fixture(autouse=True)
+def few_codes(monkeypatch):
+    """Categories of a few values are stored in lists already."""
+    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+
+
+def gapped_positions(kind, rng, *, lengths=(9, 1, 14, 3), rate=0.2, **settings):
+    sequences = gapped_sequences(kind, rng, lengths, rate)
+    return Positions(sequences, rng, Setting(unit=UNIT, **settings))
+
+
+def random_settings(rng, seed):
+    return {
+        "n_labels": int(rng.integers(2, 5)),
+        "order": int(rng.integers(3)),
+        "window": WINDOWS[seed % 4],
+        "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
+        "l2": float(rng.choice([0.0, 1.0, 40.0])),
+        "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
+        "min_samples_leaf": int(rng.choice([1, 3, 10])),
+        "learning_rate": float(rng.choice([1.0, 0.1])),
+        "second_order": bool(rng.random() < 0.4),
+        "max_leaf_value": float(rng.choice([np.inf, 0.05])),
+        "weighted": bool(rng.random() < 0.4),
+        "max_features": float(rng.choice([1.0, 0.3])),
+        "coarse": bool(rng.random() < 0.5),
+        "lengths": LENGTHS[seed % 6],
+        "rate": float(rng.choice([0.05, 0.2, 0.5])),
+    }
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_random_cases(method, kind, seed):
+    rng = np.random.default_rng(seed)
+    positions = gapped_positions(kind, rng, missing=method, **random_settings(rng, seed))
+    grower = positions.grower()
+    for _ in range(2):
+        positions.check(grower, rng)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_examples_in_planes(method, kind, seed):
+    rng = np.random.default_rng(seed)
+    settings = random_settings(rng, seed) | {"min_gain": 0.0, "max_features": 1.0}
+    positions = gapped_positions(kind, rng, missing=method, **settings)
+    planes = Planes(positions, 1 + seed % 3, rng)
+    for _ in range(2):
+        planes.check(rng)
+
+
+class TrainedOnGaps(Trained):
+    """A forest grown on noise, where values are missing."""
+
+    def __init__(self, kind, seed, *, rate=0.2, lengths=(9, 1, 14, 3, 60), **options):
+        rng = np.random.default_rng(seed)
+        self.kind = kind
+        self.grow(gapped_sequences(kind, rng, lengths, rate), rng, seed, **options)
+
+    def new_sequences(self, rate, lengths=(1, 30, 2, 50)):
+        return gapped_sequences(self.kind, np.random.default_rng(99), lengths, rate, new=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"order": 0, "window": (2, 0)}, {"order": 2, "n_labels": 3}]
+)
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
+    trained = TrainedOnGaps(kind, 1, missing=method, **options)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
+
+
+@pytest.mark.parametrize("rates", [(0.0, 0.3), (0.2, 0.0), (0.3, 0.6), (0.0, 1.0), (0.2, 1.0)])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_new_sequences(method, kind, rates):
+    """Values may be missing in training or at prediction alone."""
+    trained = TrainedOnGaps(kind, 2, missing=method, rate=rates[0], n_labels=3)
+    new = trained.new_sequences(rates[1])
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [
+        {"weights": True},
+        {"subsample": 0.5},
+        {"max_leaf_value": 4.0, "min_samples_leaf": 2},
+        {"max_features": 0.4, "max_leaf_value": 4.0, "weights": True},
+    ],
+)
+@pytest.mark.parametrize("method", METHODS)
+def test_other_ways_to_grow(method, growth):
+    options = dict(growth)
+    if options.pop("weights", False):
+        options["weights"] = np.random.default_rng(0).choice([1 / 3, 0.7, 2.0], 87)
+    trained = TrainedOnGaps("mixture", 3, missing=method, **options)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
+
+
+@pytest.mark.parametrize("length", [1023, 1024, 1025, 4097])
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_and_threads(method, length):
+    trained = TrainedOnGaps("letters", 0, missing=method, n_iter=1, max_leaf_nodes=8)
+    sequences = trained.new_sequences(0.2, [length - 7, 7])
+    scores = trained.scores(sequences)
+    np.testing.assert_array_equal(scores, trained.walked(sequences))
+    np.testing.assert_array_equal(trained.scores(sequences, 2), scores)
+
+
+@pytest.mark.parametrize("kind", ["letters", "words"])
+@pytest.mark.parametrize("method", METHODS)
+def test_unseen_symbols_are_missing(method, kind):
+    trained = Trained(kind, 1, missing=method, window=(2, 1), n_labels=3)
+    new = random_sequences(kind, np.random.default_rng(5), [40, 1, 20], new=True)
+    assert trained.encoder.encode(pack(new)).has_missing.any()
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_given_labels(method, kind, order):
+    """Trees grown on one context a position are scored in it, and elsewhere, as they should."""
+    trained = TrainedOnGaps(kind, 4, missing=method, n_iter=0, n_labels=3, order=order)
+    encoded, rng = trained.encoded, np.random.default_rng(0)
+    depth, lags = encoded.depth_of(order), np.arange(order)[:, np.newaxis]
+    labels = rng.integers(0, 3, (order, encoded.n_positions))
+    objective = RandomObjective((3, encoded.n_positions, 1), 0)
+    objective.given = np.where(lags < depth, labels, 3).astype(np.uint8)
+    growth, weights = Growth(**PLAIN_GROWTH), np.ones(encoded.n_positions)
+    booster = Booster(
+        trained.forest, trained.encoder, encoded, objective, growth, weights, Threads(1)
+    )
+    for _ in range(3):
+        booster.step()
+    np.testing.assert_array_equal(trained.scores(given=objective.given), booster.scores)
+    contexts = context_numbers(objective.given, 3)
+    walked = trained.walked(trained.sequences)[:, np.arange(len(depth)), contexts]
+    np.testing.assert_array_equal(walked, booster.scores[:, :, 0])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_contexts_one_by_one(method, kind, order):
+    trained = TrainedOnGaps(kind, 5, missing=method, order=order, n_labels=3, max_leaf_nodes=30)
+    for sequences in (None, trained.new_sequences(0.4)):
+        if sequences is not None:
+            trained.encoded = trained.encoder.encode(sequences)
+        scores = ArrayScores(trained.scores(), order)
+        for width in (1, 4, 3**order):
+            lattice = lattice_of(trained, width=width)
+            walked = everything(lattice.scores, lattice.offsets, width)
+            expected = everything(scores, lattice.offsets, width)
+            for one, other in zip(walked, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", ["letters", "sparse mixture"])
+@pytest.mark.parametrize("method", METHODS)
+def test_remembered_scores_follow_the_forest(method, kind):
+    trained = TrainedOnGaps(kind, 6, missing=method, n_labels=3, n_iter=4, max_leaf_nodes=30)
+    encoded, n = trained.encoded, trained.encoded.n_positions
+    forest, offsets = Forest(3, 1), encoded.offsets
+    remembered = Remembered(forest, trained.encoder, trained.encoder.plan, encoded, 2)
+    position_of = np.full(remembered.n_rows, -1)
+    position_of[encoded.rows_from_first] = np.arange(n)
+    for i in (1, 2, 4):
+        forest.trees = trained.forest.trees[: 3 * i]
+        labels = np.random.default_rng(i).integers(3, size=n).astype(np.int32)
+        source, none = remembered.begin_pass(), np.zeros(99)
+        _beam.log_likelihood(source, offsets, labels, 0, len(offsets) - 1, 2, none)
+        seen = np.flatnonzero(source.seen())
+        positions = position_of[seen % remembered.n_rows]
+        contexts = context_numbers(source.labels[:, seen], 3)
+        dense = trained.scores(iterations=(0, i))
+        np.testing.assert_array_equal(source.values[:, seen, 0], dense[:, positions, contexts])
+
+
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_training_in_a_beam_of_all_contexts(method, second_order):
+    """It grows the same trees as training without a beam, but for rounding of what they follow."""
+    X, y = gapped_task()
+    options = {"second_order": second_order, "missing": method, "window": 1, "max_iter": 5}
+    plain, beam = (
+        TreeCRF(order=2, beam_width=width, **options, **LIKE_PLAIN_GROWTH).fit(X, y)
+        for width in (None, 100)
+    )
+    np.testing.assert_allclose(plain.train_score_, beam.train_score_, atol=1e-4)
+
+
+def gapped_task():
+    """Tables of which a third is missing, and labels that depend on them and each other."""
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 3, (n, 2)) * 1.0 for n in (30, 1, 12, 40)]
+    y = [np.cumsum(table.sum(axis=1).astype(int)) % 3 for table in X]
+    for table in X:
+        table[rng.random(table.shape) < 0.3] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_columns_and_tables_without_any_value(method):
+    rng = np.random.default_rng(0)
+    for rates in (np.array([1.0, 0.2, 0.2, 1.0, 0.2]), 1.0):
+        setting = Setting(unit=UNIT, missing=method, min_samples_leaf=2)
+        positions = Positions(gapped_sequences("mixture", rng, LENGTHS[0], rates), rng, setting)
+        tree = positions.check(positions.grower(), rng)
+        asked = positions.table.columns[tree["test"][tree["test"] < positions.table.n_bins]]
+        assert not np.isin(asked, [0, 3] if np.ndim(rates) else range(5)).any()
+
+
+def grow_on_columns(columns, targets, method, **settings):
+    """Grow on one sequence of boolean columns, and return the tree with meanings of its tests."""
+    table = np.array(columns, dtype=float).T
+    kinds = np.full(len(columns), BOOLEAN, dtype=np.uint8)
+    sequences = ListedSequences(
+        form="dense",
+        items=[table],
+        offsets=np.array([0, len(table)]),
+        n_features=len(columns),
+        dtype=table.dtype,
+        kinds=kinds,
+    )
+    setting = Setting(order=0, window=(0, 0), l2=0.0, missing=method, **settings)
+    positions = Positions(sequences, np.random.default_rng(0), setting)
+    targets = np.array(targets, dtype=float)[:, np.newaxis]
+    weights = np.ones(len(table))
+    tree = positions.check(positions.grower(), np.random.default_rng(0), (targets, None, weights))
+    return tree, positions.table.columns
+
+
+def test_weights_by_hand():
+    """Four of five answer, one of them with yes: the fifth goes to that side with a quarter."""
+    columns = [[1, 0, 0, 0, np.nan]]
+    tree, _ = grow_on_columns(columns, [4, 0, 0, 0, -2], "weighting", max_leaf_nodes=2)
+    assert tree["share"][0] == 0.25
+    assert tree["weight"].tolist() == [5.0, 1.25, 3.75]
+    # The gain is judged on the four alone.
+    assert tree["gain"][0] == 16 + 0 - 16 / 4
+    np.testing.assert_allclose(tree["leaf"], [0.0, (4 - 0.5) / 1.25, -1.5 / 3.75])
+
+
+def test_surrogates_by_hand():
+    """The second column says the opposite of the first but once, the third the same but twice."""
+    columns = [
+        [1, 1, 1, 0, 0, 0, np.nan, np.nan],
+        [0, 0, 1, 1, 1, 1, 0, np.nan],
+        [1, 0, 1, 0, 1, 0, 1, 1],
+    ]
+    targets = [2, 2, 2, -2, -2, -2, 0.5, 0.25]
+    tree, column = grow_on_columns(columns, targets, "surrogate", max_leaf_nodes=2)
+    assert column[tree["test"][0]] == 0
+    assert column[tree["surrogate_test"]].tolist() == [1, 2]
+    assert tree["reversed"].tolist() == [True, False]
+    assert tree["share"][0] == 0.5
+    # The last but one passes by the second column, the last by the third.
+    assert tree["weight"].tolist() == [8.0, 5.0, 3.0]
+
+
+def test_room_for_parts():
+    """Sums of values times multiples of 2**-16 are exact after rounding."""
+    rng = np.random.default_rng(0)
+    for size in (10, 10**5):
+        values = rng.normal(size=size) * 3
+        rounded = values.copy()
+        leave_room(rounded)
+        unit = 2.0**-32 if size == 10 else 2.0**-17
+        np.testing.assert_allclose(rounded, values, atol=unit / 2)
+        parts = rng.integers(1, 2**16, size)
+        exact = sum(int(v * 2**32) * int(p) for v, p in zip(rounded, parts, strict=True))
+        assert (rounded * (parts / 2**16)).sum() * 2.0**48 == exact
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """File of a model with surrogates."""
+    path = tmp_path_factory.mktemp("saved") / "model.treecrf"
+    X, y = gapped_task()
+    crf = TreeCRF(missing="surrogate", window=1, max_iter=3, l2_regularization=1.0).fit(X, y)
+    assert len(crf._forest.pack()["reversed"])
+    crf.save(path)
+    for one, other in zip(crf.predict_proba(X), load(path).predict_proba(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("share", lambda v: v * 0 + 2.0),
+        ("share", lambda v: v - 1.0),
+        ("share", lambda v: v * np.nan),
+        ("share", lambda v: v.astype(np.float32)),
+        ("share", lambda v: v[1:]),
+        ("n_surrogates", lambda v: v + 1),
+        ("n_surrogates", lambda v: np.append(v[:-2], [-1, v[-2:].sum() + 1]).astype(np.int32)),
+        ("n_surrogates", lambda v: v.astype(float)),
+        ("surrogate_column", lambda v: v * 0 + 2),
+        ("surrogate_column", lambda v: v * 0 + LABEL),
+        ("surrogate_offset", lambda v: v * 0 + 2),
+        ("surrogate_offset", lambda v: v * 0 - 2),
+        ("surrogate_value", lambda v: v * 0 + 9),
+        ("surrogate_value", lambda v: v * 0 - 1),
+        ("surrogate_value", lambda v: v[1:]),
+        ("reversed", lambda v: v.astype(float)),
+        ("reversed", lambda v: v[1:]),
+    ],
+)
+def test_saved_numbers_that_lead_outside_the_model(name, change, saved, tmp_path):
+    values, arrays = model_file.read(saved)
+    arrays[f"forest.{name}"] = change(arrays[f"forest.{name}"])
+    path = tmp_path / "changed.treecrf"
+    model_file.write(path, values, arrays)
+    with pytest.raises(model_file.ModelFileError):
+        load(path)

@@ -1,0 +1,514 @@
+"""Pictures of models: what they show are the numbers of inspection."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every
+
+from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF, TreeMEMM
+from treecrf.datasets import make_future_bags
+from treecrf.inspection import (
+    gain_importance,
+    likelihood_curve,
+    permutation_importance,
+    strongest_rules,
+    transition_scores,
+)
+from treecrf.inspection.grown import Grown
+from treecrf.plotting import (
+    plot_future_features,
+    plot_importance_map,
+    plot_importances,
+    plot_likelihood,
+    plot_rules,
+    plot_sequence,
+    plot_transition_scores,
+    plot_tree,
+)
+from treecrf.plotting.common import COLORS, HATCHES, look_of
+
+plt = pytest.importorskip("matplotlib.pyplot")
+plt.switch_backend("agg")
+
+X, Y = make_future_bags("or", n_sequences=60, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """No figure is left open, and every one can be drawn without a warning."""
+    yield
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+    plt.close("all")
+
+
+def names_of(ticks) -> list[str]:
+    return [tick.get_text() for tick in ticks]
+
+
+def legend_of(ax) -> list[str]:
+    return names_of(ax.get_legend().get_texts())
+
+
+# Discovered features
+
+
+def test_a_picture_shows_instances_and_bags():
+    memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, Y)
+    ax = plot_future_features(memm, X[0])
+    shown = ax.images[0].get_array()
+    n = len(memm.future_features_)
+    assert shown.shape == (2 * n, 30)
+    np.testing.assert_array_equal(shown[:2], memm.future_values(X[:1])[0][:, 0].T)
+    assert names_of(ax.get_yticklabels())[:2] == ["instance 0", "bag 0"]
+    assert plot_future_features(memm, X[1], ax=ax) is ax
+
+
+def test_what_cannot_be_drawn():
+    memm = FutureFeatureMEMM(order=0, max_future_features=0, max_iter=2).fit(X, Y)
+    with pytest.raises(ValueError, match="the model has discovered no features"):
+        plot_future_features(memm, X[0])
+
+
+# Importances
+
+
+@every(GROWN)
+def test_bars_of_gains(name, fitted):
+    model = fitted(name)
+    ax = plot_importances(model)
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(model.feature_importances_)
+    assert names_of(ax.get_yticklabels()) == ["symbol"]
+    ax = plot_importances(gain_importance(model, per_label=True))
+    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(1)
+    assert legend_of(ax) == ["x", "y", "z"]
+
+
+def test_the_most_important_feature_is_on_top(tables):
+    model = TreeCRF(max_iter=3).fit(*tables)
+    ax = plot_importances(model, max_features=2)
+    order = np.argsort(-model.feature_importances_)[:2]
+    assert names_of(ax.get_yticklabels()) == [f"x{j}" for j in order]
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == pytest.approx(model.feature_importances_[order])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+    assert ax.get_xlabel() == "share of gain"
+    parts = gain_importance(model, per_label=True)
+    ax = plot_importances(parts)
+    starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, 3)
+    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, 3)
+    order = np.argsort(-model.feature_importances_)
+    np.testing.assert_allclose(widths, parts.importances.sum(axis=2)[:, order])
+    np.testing.assert_allclose(starts, np.cumsum(widths, axis=0) - widths)
+    assert [bar.get_facecolor()[:3] for bar in ax.patches[::3]] == [rgb(k) for k in range(3)]
+
+
+def rgb(k) -> tuple:
+    from matplotlib.colors import to_rgb
+
+    return to_rgb(COLORS[k])
+
+
+@every(COUNTED | ESTIMATED)
+def test_bars_of_permutations(name, fitted, letters):
+    found = permutation_importance(fitted(name), *letters, random_state=0)
+    ax = plot_importances(found)
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(found.importances_mean)
+    (segment,) = ax.collections[0].get_segments()
+    low, high = segment[:, 0]
+    mean, std = found.importances_mean[0], found.importances_std[0]
+    assert (low, high) == pytest.approx((mean - std, mean + std))
+    assert ax.get_xlabel() == "loss of score when shuffled"
+
+
+@every(GROWN)
+def test_a_map_of_offsets(name, fitted):
+    model = fitted(name)
+    found = gain_importance(model, per_label=True)
+    bags = ["bags"] * bool(found.in_bags.any())
+    every_one = plot_importance_map(model)
+    table = found.importances.sum(axis=0)
+    np.testing.assert_allclose(every_one.images[0].get_array()[:, :2], table)
+    assert names_of(every_one.get_xticklabels()) == ["-1", "0", *bags]
+    if bags:
+        in_bags = every_one.images[0].get_array()[:, 2]
+        np.testing.assert_allclose(in_bags, found.in_bags.sum(axis=0))
+    one = plot_importance_map(found, label="y")
+    np.testing.assert_allclose(one.images[0].get_array()[:, :2], found.importances[1])
+    labels = plot_importance_map(model, feature="symbol")
+    np.testing.assert_allclose(labels.images[0].get_array()[:, :2], found.importances[:, 0])
+    assert names_of(labels.get_yticklabels()) == ["x", "y", "z"]
+
+
+def test_a_map_shows_the_most_important_features(tables):
+    model = TreeCRF(max_iter=3, window=20).fit(*tables)
+    ax = plot_importance_map(model, max_features=2)
+    order = np.argsort(-model.feature_importances_)[:2]
+    assert names_of(ax.get_yticklabels()) == [f"x{j}" for j in order]
+    found = gain_importance(model).importances[order]
+    np.testing.assert_allclose(ax.images[0].get_array(), found)
+    assert names_of(ax.get_xticklabels())[:3] == ["-20", "-18", "-16"]
+    ax.figure.canvas.draw()
+    assert ax.get_yticklabels()[0].get_window_extent().x0 >= 0
+
+
+def test_maps_that_cannot_be_drawn(trained, letters):
+    with pytest.raises(ValueError, match="both label and feature are given"):
+        plot_importance_map(trained, label="x", feature="symbol")
+    with pytest.raises(ValueError, match="feature='x0' is none of the model's: symbol"):
+        plot_importance_map(trained, feature="x0")
+    with pytest.raises(ValueError, match="label='q' is none of the model's"):
+        plot_importance_map(trained, label="q")
+    with pytest.raises(ValueError, match=r"use gain_importance\(per_label=True\)"):
+        plot_importance_map(gain_importance(trained), label="x")
+    shuffled = permutation_importance(trained, *letters, n_repeats=1)
+    with pytest.raises(TypeError, match=r"a Bunch of importances_mean, .* expected a fitted"):
+        plot_importance_map(shuffled)
+
+
+# Trees
+
+
+@every(GROWN)
+def test_a_tree_is_drawn_whole(name, fitted):
+    model = fitted(name)
+    for iteration, label, k in ((0, "x", 0), (-1, "z", 2)):
+        tree = Grown.of(model).forest.trees[3 * (iteration % model._forest.n_iter) + k]
+        ax = plot_tree(model, iteration, label, decimals=4)
+        texts = names_of(ax.texts)
+        leaves = tree["true_child"] < 0
+        weights = [np.format_float_positional(w, 1, trim="-") for w in tree["weight"][leaves]]
+        expected = [f"{v:+.4f} ({w})" for v, w in zip(tree["leaf"][leaves], weights, strict=True)]
+        assert sorted(text for text in texts if text[0] in "+-") == sorted(expected)
+        tests = [
+            Grown.of(model).name_of_test(*(int(tree[f][i]) for f in ("column", "offset", "value")))
+            for i in np.flatnonzero(~leaves)
+        ]
+        inner = [text for text in texts if text[0] not in "+-" and text not in ("yes", "no")]
+        assert sorted(inner) == sorted(tests)
+        assert len(ax.lines) == len(leaves) - 1
+
+
+def test_the_branch_that_passes_is_above_and_solid(trained):
+    ax = plot_tree(trained, 0, "x")
+    tree = trained._forest.trees[0]
+    root, *_ = (text for text in ax.texts)
+    first = [line for line in ax.lines if line.get_ydata()[0] == root.get_position()[1]]
+    by_style = {line.get_linestyle(): line for line in first}
+    assert by_style["-"].get_ydata()[-1] < root.get_position()[1] < by_style["--"].get_ydata()[-1]
+    total = tree["weight"][0]
+    for style, side in (("-", "true_child"), ("--", "false_child")):
+        share = tree["weight"][tree[side][0]] / total
+        assert by_style[style].get_linewidth() == pytest.approx(0.6 + 2.4 * np.sqrt(share))
+
+
+def test_texts_of_a_tree_do_not_overlap():
+    """Thirty leaves in a figure of its own, and in given axes that are small."""
+    rng = np.random.default_rng(0)
+    words = [rng.choice(list("abcdefgh"), 30) for _ in range(40)]
+    labels = [rng.choice(["B-NP", "I-NP", "O"], 30) for _ in words]
+    model = TreeCRF(window=2, max_iter=1, max_leaf_nodes=30, l2_regularization=1.0)
+    model.fit(words, labels)
+    for ax in (plot_tree(model), plot_tree(model, ax=plt.subplots(figsize=(5, 4))[1])):
+        assert sum("(" in text for text in names_of(ax.texts)) == 30
+        ax.figure.canvas.draw()
+        nodes = [text for text in ax.texts if text.get_text() not in ("yes", "no")]
+        boxes = [text.get_window_extent() for text in nodes]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+        frame = ax.figure.bbox
+        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+
+
+def test_a_tree_is_cut_where_it_gets_too_deep(trained):
+    ax = plot_tree(trained, 0, "x", max_depth=1)
+    assert len([text for text in names_of(ax.texts) if "leaves" in text or "(" in text]) == 2
+    assert names_of(plot_tree(trained, 0, max_depth=0).texts)[0].startswith("... ")
+
+
+def test_a_tree_of_one_leaf():
+    model = TreeCRF(min_gain=1e9, max_iter=1).fit(["ab"], ["xy"])
+    assert names_of(plot_tree(model).texts) == ["+0.000 (3)"]
+
+
+# Rules
+
+
+@every(GROWN)
+def test_bars_of_rules(name, fitted, letters):
+    model = fitted(name)
+    rules = strongest_rules(model, *letters, n_rules=7)
+    ax = plot_rules(rules)
+    values = [rule.value for rule in rules]
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(values)
+    told = [text.replace("\n", " ") for text in names_of(ax.get_yticklabels())]
+    for text, rule in zip(told, rules, strict=True):
+        assert rule.condition.startswith(text.removesuffix(" more").rsplit(" and ", 1)[0])
+    assert names_of(ax.texts) == [f"{rule.share:.1%}" for rule in rules]
+    assert legend_of(ax) == sorted({rule.label for rule in rules})
+    colors = {rule.label: bar.get_facecolor() for rule, bar in zip(rules, ax.patches, strict=True)}
+    assert len(set(colors.values())) == len(colors)
+    by_model = plot_rules(model, n_rules=7)
+    assert [bar.get_width() for bar in by_model.patches] == pytest.approx(values)
+    assert not by_model.texts
+
+
+def test_bars_of_rules_do_not_overlap(fitted):
+    ax = plot_rules(fitted("CRF of order 2"), n_rules=15)
+    ax.figure.canvas.draw()
+    boxes = [tick.get_window_extent() for tick in ax.get_yticklabels()]
+    assert len(boxes) == 15
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert min(box.x0 for box in boxes) >= 0
+    with pytest.raises(ValueError, match="there are no rules to show"):
+        plot_rules([])
+
+
+# Scores
+
+
+@every(FAMILY)
+def test_a_table_of_transitions(name, fitted, letters):
+    model, words = fitted(name), letters[0]
+    found = transition_scores(model, words)
+    order = model._trained_order
+    table = found.scores.mean(axis=tuple(range(order - 1))) if order else found.scores[None]
+    for ax in (plot_transition_scores(model, words), plot_transition_scores(found)):
+        shown = ax.images[0].get_array()
+        np.testing.assert_allclose(shown[-len(table) :], table)
+        assert names_of(ax.get_xticklabels()) == ["x", "y", "z"]
+        if order:
+            np.testing.assert_allclose(shown[0], found.start)
+            first, side = ("end", "after") if found.backward else ("start", "before")
+            assert names_of(ax.get_yticklabels()) == [first, "x", "y", "z"]
+            assert ax.get_ylabel() == f"label {side} it"
+        else:
+            assert names_of(ax.get_yticklabels()) == ["any"]
+        told = [f"{value:.1f}" for value in shown.ravel()]
+        assert names_of(ax.texts) == told
+
+
+def test_what_cannot_follow_is_hatched():
+    words = [["a", "b", "c", "a"], ["c", "a", "b", "c"]] * 3
+    tags = [["B-X", "I-X", "O", "B-X"], ["O", "B-X", "I-X", "O"]] * 3
+    for order in (1, 2):
+        ax = plot_transition_scores(TreeCRF(order=order, transitions="bio").fit(words, tags), words)
+        places = {(patch.get_x() + 0.5, patch.get_y() + 0.5) for patch in ax.patches}
+        assert places == {(1, 0), (1, 3)}  # I-X at the start and after O
+        assert all(patch.get_hatch() for patch in ax.patches)
+        assert ax.images[0].get_array().mask.sum() == 2
+
+
+def test_numbers_of_something_else_are_refused(trained):
+    found = gain_importance(trained)
+    for plot, name in (
+        (plot_transition_scores, "transition_scores"), (plot_likelihood, "likelihood_curve")
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"or what treecrf.inspection.{name} gives"):
+            plot(found)
+    with pytest.raises(TypeError, match=r"or what treecrf.inspection.gain_importance gives"):
+        plot_importances(likelihood_curve(trained))
+
+
+def test_data_is_needed_for_a_mean(trained):
+    with pytest.raises(ValueError, match="X is not given: scores depend on the input"):
+        plot_transition_scores(trained)
+
+
+# Likelihoods
+
+
+@every(GROWN)
+def test_curves_of_likelihoods(name, fitted, letters):
+    model = fitted(name)
+    (line,) = plot_likelihood(model).lines
+    np.testing.assert_array_equal(line.get_xdata(), np.arange(model.n_iter_ + 1))
+    np.testing.assert_array_equal(line.get_ydata(), model.train_score_)
+    ax = plot_likelihood(model, letters[0][:5], letters[1][:5])
+    curve = likelihood_curve(model, letters[0][:5], letters[1][:5])
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), curve.given)
+    assert legend_of(ax) == ["training", "further data"]
+    assert len(plot_likelihood(curve).lines) == 2
+
+
+def test_the_best_iteration_is_marked(letters):
+    words, y = letters
+    model = TreeMEMM(max_iter=6, l2_regularization=0.0, window=2).fit(words, y, words[:4], y[:4])
+    ax = plot_likelihood(model)
+    best = int(model.validation_score_.argmax())
+    assert legend_of(ax) == ["training", "validation", f"best: {best}"]
+    (x,), (value,) = ax.lines[2].get_data()
+    assert (x, value) == (best, model.validation_score_[best])
+
+
+# Sequences
+
+
+def strips_of(ax, n: int) -> dict[float, list]:
+    """Colors of the strips at each position, by their lower end."""
+    found: dict[float, list] = {}
+    for strip in ax.collections:
+        for path in strip.get_paths():
+            box = path.get_extents()
+            if box.y0 > 1:
+                row = found.setdefault(round(box.y0, 2), [None] * n)
+                for t in range(round(box.x0 + 0.5), round(box.x1 + 0.5)):
+                    row[t] = tuple(strip.get_facecolor()[0][:3])
+    return found
+
+
+@every()
+def test_a_sequence_with_its_labels(name, fitted, letters):
+    model, word, labels = fitted(name), letters[0][0], letters[1][0]
+    ax = plot_sequence(model, word, labels)
+    predicted = model.predict([word])[0]
+    strips, n = strips_of(ax, len(word)), len(word)
+    assert sorted(strips) == [1.05, 1.19]
+    assert strips[1.05] == [rgb("xyz".index(label)) for label in predicted]
+    assert strips[1.19] == [rgb("xyz".index(label)) for label in labels]
+    (wrong,) = ax.lines
+    np.testing.assert_array_equal(wrong.get_xdata(), np.flatnonzero(predicted != [*labels]))
+    assert names_of(ax.get_yticklabels()) == ["0", "0.5", "1", "predicted", "true", "wrong"]
+    top = ax.child_axes[0]
+    assert names_of(top.get_xticklabels()) == list(word)
+    assert top.get_xticks().tolist() == list(range(n))
+
+
+def test_areas_are_the_marginals(trained, letters):
+    word = letters[0][1]
+    proba = trained.predict_proba([word])[0]
+    ax = plot_sequence(trained, word)
+    bottoms = np.cumsum(proba, axis=1)
+    for k, area in enumerate(ax.collections[:3]):
+        (path,) = area.get_paths()
+        for t in range(len(word)):
+            inside = np.array([[t, bottoms[t, k] - proba[t, k] / 2]])
+            assert path.contains_points(inside)[0] == (proba[t, k] > 1e-9)
+            assert not path.contains_points([[t, bottoms[t, k] + 1e-6]])[0]
+    assert legend_of(ax) == ["x", "y", "z"]
+    assert names_of(ax.get_yticklabels()) == ["0", "0.5", "1", "predicted"]
+
+
+@pytest.mark.parametrize("n_labels", [2, 9, 20, 40])
+def test_labels_are_told_apart(n_labels):
+    looks = [tuple(look_of(k).values()) for k in range(n_labels)]
+    assert len(set(looks)) == n_labels
+    rng = np.random.default_rng(0)
+    y = [np.repeat(np.arange(n_labels), 3) for _ in range(4)]
+    words = [rng.integers(0, 5, 3 * n_labels) for _ in y]
+    ax = plot_sequence(HMMClassifier().fit(words, y), words[0], y[0])
+    assert legend_of(ax) == [str(k) for k in range(n_labels)]
+    ax.figure.canvas.draw()
+    box, frame = ax.get_legend().get_window_extent(), ax.figure.bbox
+    assert box.y0 >= -1 and box.x1 <= frame.x1 + 1
+
+
+def test_improbable_labels_are_others():
+    y = [["a"] * 400 + ["b"] + ["c"]] * 3
+    words = [["s"] * 400 + ["t", "t"]] * 3
+    model = HMMClassifier(order=0, laplace=1e-9).fit(words, y)
+    ax = plot_sequence(model, ["s", "s"])
+    assert legend_of(ax) == ["a", "others"]
+
+
+def test_symbols_are_words_numbers_or_given(letters, tables):
+    words = [["the", "cat", "sat"]] * 3
+    ax = plot_sequence(TreeCRF(max_iter=1).fit(words, ["xyx"] * 3), [None, "dog", "sat"])
+    assert names_of(ax.child_axes[0].get_xticklabels()) == ["", "dog", "sat"]
+    assert ax.child_axes[0].get_xticklabels()[1].get_rotation() == 90
+    ax = plot_sequence(TreeCRF(max_iter=1).fit([[3, 4]] * 3, ["xy"] * 3), [4, 5])
+    assert names_of(ax.child_axes[0].get_xticklabels()) == ["4", "5"]
+    model = TreeCRF(max_iter=1).fit(*tables)
+    assert not plot_sequence(model, tables[0][0]).child_axes
+    names = [f"w{t}" for t in range(len(tables[0][0]))]
+    ax = plot_sequence(model, tables[0][0], symbols=names)
+    assert names_of(ax.child_axes[0].get_xticklabels()) == names
+    with pytest.raises(ValueError, match=f"x has {len(names)} positions, symbols has 1"):
+        plot_sequence(model, tables[0][0], symbols=["w"])
+
+
+def test_long_sequences_have_no_symbols(trained):
+    ax = plot_sequence(trained, "abcd" * 250)
+    assert not ax.child_axes
+    assert ax.figure.get_size_inches()[0] == 18
+
+
+def test_labels_that_do_not_fit(trained):
+    with pytest.raises(ValueError, match="sequence 0: 2 labels for 3 positions"):
+        plot_sequence(trained, "abc", "xy")
+    with pytest.raises(ValueError, match="label 'q' was not seen in training"):
+        plot_sequence(trained, "abc", "xyq")
+
+
+# What all share
+
+
+def test_names_are_no_formulas_and_are_not_hidden():
+    """Dollar signs are letters here, and an underscore hides nothing from a legend."""
+    words = [["$", "a$", "_"]] * 5
+    tags = [["_", "PRP$", "WP$"]] * 5
+    model = TreeCRF(max_iter=2, l2_regularization=0.1).fit(words, tags)
+    assert legend_of(plot_sequence(model, *words[:1], tags[0])) == ["PRP\\$", "WP\\$", " _"]
+    for ax in (
+        plot_rules(model),
+        plot_tree(model, 0, "WP$"),
+        plot_transition_scores(model, words),
+        plot_importances(gain_importance(model, per_label=True)),
+    ):
+        ax.figure.canvas.draw()
+        every_text = [*ax.get_xticklabels(), *ax.get_yticklabels(), *ax.texts]
+        assert not any(text._preprocess_math(text.get_text())[1] is True for text in every_text)
+
+
+PICTURES = {
+    "importances": lambda model, ax: plot_importances(model, ax=ax),
+    "importance map": lambda model, ax: plot_importance_map(model, ax=ax),
+    "tree": lambda model, ax: plot_tree(model, ax=ax),
+    "rules": lambda model, ax: plot_rules(model, ax=ax),
+    "transition scores": lambda model, ax: plot_transition_scores(model, ["ab"], ax=ax),
+    "likelihood": lambda model, ax: plot_likelihood(model, ax=ax),
+    "sequence": lambda model, ax: plot_sequence(model, "ab", ax=ax),
+}
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_axes_are_taken_and_returned(picture, trained):
+    draw = PICTURES[picture]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4))
+    assert draw(trained, right) is right
+    assert right.has_data() and not left.has_data()
+    assert draw(trained, None).figure is not figure
+    for wrong, name in ((figure, "Figure"), ("axes", "str"), (np.array([left]), "ndarray")):
+        with pytest.raises(TypeError, match=f"ax is of type {name}; expected the axes of a figure"):
+            draw(trained, wrong)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_models_are_fitted_before_they_are_drawn(picture):
+    with pytest.raises(NotFittedError):
+        PICTURES[picture](TreeCRF(), None)
+    with pytest.raises(TypeError, match="model is of type str; expected a fitted classifier"):
+        PICTURES[picture]("crf", None)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    "picture", ["importances", "importance map", "tree", "rules", "likelihood"]
+)
+def test_models_without_trees_are_not_drawn(picture, letters):
+    with pytest.raises(TypeError, match="a HMMClassifier has no trees of its own"):
+        PICTURES[picture](HMMClassifier().fit(*letters), None)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_the_missing_library_is_named(picture, trained, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install \"treecrf\[plot\]\""):
+        PICTURES[picture](trained, None)
+
+
+def test_hatches_differ():
+    assert len(set(HATCHES)) == len(HATCHES)

@@ -1,0 +1,137 @@
+"""Random scores of several sequences, for the tests of the kernels of inference."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from support.oracles import brute_force
+
+from treecrf import _inference
+from treecrf.chains import _decode, _local
+from treecrf.chains.lattice import chains_of
+
+SENTINEL = 7.0
+STEP = 2.0**-32  # residuals and curvatures are multiples of this
+POSSIBLE = ["moderate", "large", "tied", "forbidden labels", "forbidden steps", "large, forbidden"]
+KINDS = [*POSSIBLE, "mostly forbidden"]
+
+
+def draw_scores(kind, rng, n_labels, n_positions, order):
+    """Return scores and a label sequence that they allow, if the kind makes sure of one."""
+    shape = (n_labels, n_positions, n_labels**order)
+    labels = rng.integers(n_labels, size=n_positions)
+    scores = rng.normal(size=shape)
+    if kind.startswith("large"):
+        scores += rng.choice([-500.0, 500.0], shape)
+    if kind == "tied":
+        scores = rng.integers(-1, 2, shape).astype(float)
+    if "forbidden" in kind:
+        size = (n_labels, n_positions, 1) if kind == "forbidden labels" else shape
+        forbidden = np.broadcast_to(rng.random(size) < 0.4, shape).copy()
+        if kind == "mostly forbidden":
+            forbidden |= rng.random(shape) < 0.4
+        else:
+            forbidden[labels, np.arange(n_positions)] = False
+        scores[forbidden] = -np.inf
+    return scores, labels
+
+
+class Chains:
+    """Several sequences in the arrays that the kernels work on."""
+
+    def __init__(self, kind, rng, n_labels, order, lengths):
+        self.n_labels, self.order = n_labels, order
+        drawn = [draw_scores(kind, rng, n_labels, n, order) for n in lengths]
+        self.pieces = [scores for scores, _ in drawn]
+        self.scores = np.ascontiguousarray(np.concatenate(self.pieces, axis=1))
+        self.labels = np.concatenate([labels for _, labels in drawn]).astype(np.int32)
+        self.offsets = np.cumsum([0, *lengths])
+        self.chains = chains_of(self.offsets, order)
+        self.everything = (0, len(self.chains) - 1)
+
+    def blank(self, *shape):
+        return np.full(shape, SENTINEL)
+
+    def per_sequence(self, values):
+        """Sum the values of the chains; with order 0 each position is one."""
+        return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+
+    def log_likelihood(self, part=None):
+        out = self.blank(len(self.chains) - 1)
+        part = part or self.everything
+        _inference.log_likelihood(self.scores, self.chains, self.labels, *part, out)
+        return out
+
+    def marginals(self, part=None):
+        out, log_z = self.blank(self.offsets[-1], self.n_labels), self.blank(len(self.chains) - 1)
+        _inference.marginals(self.scores, self.chains, *(part or self.everything), out, log_z)
+        return out, log_z
+
+    def joint_marginals(self, part=None):
+        out = self.blank(*self.scores.shape)
+        _inference.joint_marginals(self.scores, self.chains, *(part or self.everything), out)
+        return out
+
+    def pairwise(self, part=None):
+        out = self.blank(self.offsets[-1], self.n_labels, self.n_labels)
+        _inference.pairwise(self.scores, self.chains, *(part or self.everything), out)
+        return out
+
+    def residuals(self, part=None, curved=True):
+        out, log_likelihoods = self.blank(*self.scores.shape), self.blank(len(self.chains) - 1)
+        curvature = self.blank(*self.scores.shape) if curved else None
+        part = part or self.everything
+        _inference.residuals(
+            self.scores, self.chains, self.labels, *part, out, curvature, log_likelihoods
+        )
+        return out, curvature, log_likelihoods
+
+    def pseudo_residuals(self, part=None, curved=True):
+        out = self.blank(*self.scores.shape)
+        curvature = self.blank(*self.scores.shape) if curved else None
+        part = part or self.everything
+        _local.pseudo_residuals(self.scores, self.chains, self.labels, *part, out, curvature)
+        return out, curvature
+
+    def viterbi(self, part=None):
+        return self._decoded(_decode.viterbi, part)
+
+    def greedy(self, part=None):
+        return self._decoded(_decode.greedy, part)
+
+    def _decoded(self, function, part):
+        out = np.full(self.offsets[-1], 7, dtype=np.int32)
+        best = self.blank(len(self.chains) - 1)
+        function(self.scores, self.chains, *(part or self.everything), out, best)
+        return out, best
+
+    def n_best(self, n, part=None):
+        out = np.full((n, self.offsets[-1]), 7, dtype=np.int32)
+        best = self.blank(len(self.offsets) - 1, n)
+        part = part or (0, len(self.offsets) - 1)
+        _decode.n_best(self.scores, self.offsets, *part, out, best)
+        return out, best
+
+    def slices(self):
+        """Yield the scores of each sequence, its labels and the slice of its positions."""
+        for piece, start, stop in zip(
+            self.pieces, self.offsets[:-1], self.offsets[1:], strict=True
+        ):
+            yield piece, self.labels[start:stop], slice(start, stop)
+
+    def oracles(self):
+        """Yield the same after the enumeration of each sequence."""
+        for piece, labels, where in self.slices():
+            yield brute_force(piece, self.n_labels, self.order), piece, labels, where
+
+
+shapes = st.tuples(st.integers(1, 4), st.integers(0, 3)).flatmap(
+    lambda shape: st.tuples(
+        st.just(shape[0]),
+        st.just(shape[1]),
+        st.lists(st.integers(1, 6 if shape[0] < 3 else 4), min_size=1, max_size=3),
+    )
+)
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+kinds = st.sampled_from(KINDS)
+possible_kinds = st.sampled_from(POSSIBLE)

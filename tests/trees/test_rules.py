@@ -1,0 +1,140 @@
+"""Leaves of trees as conditions, shortened without a change of meaning."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from support.cases import STORAGES, random_sequences
+
+from treecrf import TreeCRF
+from treecrf.encoding.encoder import BOUNDARY
+from treecrf.encoding.names import conjunction, points_down
+from treecrf.trees.paths import Literals, window_literals
+from treecrf.trees.rules import leaf_values
+from treecrf.utils.threads import Threads
+
+
+def fitted(kind, **parameters):
+    """A model of random labels, and three of its sequences."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 12, 30)
+    X = random_sequences(kind, rng, lengths)
+    y = [rng.choice(list("xyz"), length) for length in lengths]
+    model = TreeCRF(max_iter=2, l2_regularization=0.1, window=(2, 1), **parameters)
+    return model.fit(X, y), X[:3]
+
+
+def answer(encoder, table, t, column, offset, value) -> bool:
+    """The answer to a test at a position, by what the test means."""
+    inside = 0 <= t + offset < len(table)
+    if column == BOUNDARY or not inside:
+        return column == BOUNDARY and not inside
+    learned = encoder.columns[column]
+    here = table[t + offset] if encoder.form == "symbols" else table[t + offset][column]
+    if learned.kind == "category":
+        return here == learned.values[value]
+    if learned.kind == "boolean":
+        return bool(here)
+    below = here <= learned.values[value]
+    return below if points_down(encoder, column, value) else not below
+
+
+def shortened(encoder, tests):
+    """Tests of one leaf without those that follow from others."""
+    (columns, offsets, values), holds = (
+        np.array([test for test, _ in tests]).T,
+        [h for _, h in tests],
+    )
+    literals = Literals(np.zeros_like(columns), columns, offsets, values, np.array(holds))
+    short = window_literals(literals, encoder)
+    return [((c, o, v), h) for c, o, v, h in zip(*list(vars(short).values())[1:], strict=True)]
+
+
+def windows_that_hold(rules, encoder, table, t):
+    windows = {condition.window for _, condition in rules}
+    return {
+        window
+        for window in windows
+        if all(answer(encoder, table, t, *test) == holds for test, holds in window)
+    }
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
+    """Whatever storage a column has, and whichever way its tests point."""
+    model, X = fitted(kind, order=order)
+    rules = leaf_values(model._forest, model._encoder)
+    with Threads(None) as threads:
+        scores = model._scores_of(model._read(X)[0], threads)
+    tables = [x.toarray() if sparse.issparse(x) else x for x in X]
+    places = [(table, t) for table in tables for t in range(len(table))]
+    for position, (table, t) in enumerate(places):
+        windows, depth = windows_that_hold(rules, model._encoder, table, t), min(t, order)
+        for previous in product(range(3), repeat=depth):  # the nearest first
+            expected = np.zeros(3)
+            for (label, condition), value in rules.items():
+                lags = zip(condition.labels, [*previous, 3, 3], strict=False)
+                if condition.window in windows and all(mask >> u & 1 for mask, u in lags):
+                    expected[label] += value
+            context = sum(u * 3**lag for lag, u in enumerate(previous))
+            np.testing.assert_allclose(scores[:, position, context], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x0[0] > 1.5 and x0[0] > 0.5", "x0[0] > 1.5"),
+        ("not x0[0] > 1.5 and not x0[0] > 0.5", "not x0[0] > 0.5"),
+        ("x0[0] > 0.5 and not x0[0] > 1.5", "x0[0] > 0.5 and not x0[0] > 1.5"),
+        ("x0[-1] > 1.5 and x0[0] > 0.5", "x0[-1] > 1.5 and x0[0] > 0.5"),
+        ("x1[0] is 'b' and not x1[0] is 'a'", "x1[0] is 'b'"),
+        ("x1[+1] is 'b' and not x1[0] is 'a'", "not x1[0] is 'a' and x1[+1] is 'b'"),
+        ("outside[-1] and outside[-2]", "outside[-1]"),
+        ("not outside[-1] and not outside[-2]", "not outside[-2]"),
+        ("outside[-2] and not outside[-1]", "outside[-2] and not outside[-1]"),
+        ("outside[-2] and not outside[+2]", "outside[-2] and not outside[+2]"),
+        ("outside[-1] and not x1[-2] is 'a'", "outside[-1]"),
+        ("outside[-2] and not x1[-1] is 'a'", "outside[-2] and not x1[-1] is 'a'"),
+        ("x1[-2] is 'a' and not outside[-1]", "x1[-2] is 'a'"),
+        ("x1[-2] is 'a' and not outside[-2]", "x1[-2] is 'a'"),
+        ("x1[-1] is 'a' and not outside[-2]", "not outside[-2] and x1[-1] is 'a'"),
+        ("not x1[-2] is 'a' and not outside[-1]", "not outside[-1] and not x1[-2] is 'a'"),
+    ],
+)
+def test_what_follows_is_left_out(given, expected):
+    rows = [[0, "a"], [1, "b"], [2, "c"]]
+    encoder = TreeCRF(window=2, max_iter=1).fit([rows] * 3, ["xyx"] * 3)._encoder
+    values = [0, 0], [1, 0], [0, 1], [1, 1], [1, 2]
+    every = [(column, offset, value) for column, value in values for offset in range(-2, 3)]
+    every += [(BOUNDARY, offset, 0) for offset in (-2, -1, 1, 2)]
+    known = {conjunction(encoder, [(test, True)]): test for test in every}
+    tests = [(known[t.removeprefix("not ")], t[:4] != "not ") for t in given.split(" and ")]
+    for some in (tests, tests[::-1]):
+        short = conjunction(encoder, shortened(encoder, some))
+        assert set(short.split(" and ")) == set(expected.split(" and "))
+
+
+def test_numbers_of_sparse_columns_are_limited_from_both_sides():
+    """Tests below 0 point down, those above up; both tell of one number."""
+    column = np.array([[-2.0], [-1.0], [0], [0], [0], [0], [0], [0], [0], [0], [1.0], [2.0]])
+    model = TreeCRF(max_iter=1).fit([sparse.csr_array(column)] * 2, ["xxxxxxyyyyyy"] * 2)
+    encoder = model._encoder
+    tests = [(0, 0, value) for value in range(4)]
+    names = [conjunction(encoder, [(test, True)]) for test in tests]
+    assert names == ["x0 <= -1.5", "x0 <= -0.5", "x0 > 0.5", "x0 > 1.5"]
+    below = [(tests[0], True), (tests[1], True), (tests[2], False)]
+    assert conjunction(encoder, shortened(encoder, below)) == "x0 <= -1.5"
+    between = [(tests[0], False), (tests[1], False), (tests[2], False), (tests[3], False)]
+    assert conjunction(encoder, shortened(encoder, between)) == "not x0 <= -0.5 and not x0 > 0.5"
+
+
+def test_leaves_with_the_same_condition_are_one():
+    model = TreeCRF(max_iter=4, max_leaf_nodes=2, order=0).fit(["ab"] * 9, ["xy"] * 9)
+    rules = leaf_values(model._forest, model._encoder)
+    assert len(rules) == 4
+    leaves = [tree["leaf"][tree["true_child"] < 0] for tree in model._forest.trees]
+    np.testing.assert_allclose(sum(map(abs, rules.values())), np.abs(leaves).sum())

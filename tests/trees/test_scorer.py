@@ -1,0 +1,426 @@
+"""Forests score positions as training did and as a walk down each tree does, to the last bit."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from support.cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
+from support.oracles import (
+    extended_contexts,
+    meaning_of_tests,
+    part_of,
+    round_value,
+    window_test_missing,
+    window_test_truth,
+)
+
+import treecrf.encoding.encoder
+from treecrf.chains import contexts
+from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.loop import Booster, Growth
+from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.scoring.context_groups import groups_of
+from treecrf.trees.scoring.scorer import Scorer
+from treecrf.utils.threads import Threads
+
+LENGTHS = [9, 1, 14, 3, 60]
+BORDERS = [4095, 4096, 4097, 8193, 8196]  # blocks are of 4096 or of 8192 positions
+
+
+class RandomObjective:
+    """Asks the trees to follow noise."""
+
+    given = None
+    counts = None
+
+    def __init__(self, shape, seed):
+        self.shape, self.rng = shape, np.random.default_rng(seed)
+
+    def constrain(self, scores):
+        """Nothing is forbidden."""
+
+    def examples(self, scores, iteration):
+        return np.rint(self.rng.uniform(-1, 1, self.shape) * 2.0**32) / 2.0**32, None, 0.0
+
+    def value(self, scores):
+        return 0.0
+
+
+class Trained:
+    """A forest grown on noise, with the scores that training accumulated."""
+
+    def __init__(self, kind, seed, **options):
+        rng = np.random.default_rng(seed)
+        self.grow(random_sequences(kind, rng, LENGTHS), rng, seed, **options)
+
+    def grow(
+        self,
+        sequences,
+        rng,
+        seed,
+        *,
+        n_labels=2,
+        order=1,
+        window=(1, 1),
+        n_iter=3,
+        missing="weighting",
+        weights=None,
+        **growth,
+    ):
+        self.n_labels, self.order = n_labels, order
+        self.sequences = sequences
+        packed = pack(sequences)
+        self.encoder = Encoder(window, missing=missing).fit(packed, rng)
+        self.encoded = self.encoder.encode(packed)
+        self.forest = Forest(n_labels, order)
+        shape = (n_labels, packed.n_positions, n_labels**order)
+        booster = Booster(
+            self.forest,
+            self.encoder,
+            self.encoded,
+            RandomObjective(shape, seed),
+            Growth(**{**PLAIN_GROWTH, **growth}),
+            np.ones(packed.n_positions) if weights is None else weights,
+            Threads(1),
+        )
+        for _ in range(n_iter):
+            booster.step()
+        self.training_scores = booster.scores
+
+    def scores(self, sequences=None, n_threads=1, **options):
+        encoded = self.encoded
+        if sequences is not None:
+            encoded = self.encoder.encode(pack(sequences))
+        with Threads(n_threads) as threads:
+            return self.forest.scores(self.encoder, encoded, threads, **options)
+
+    def walked(self, sequences):
+        return walk(self.forest, self.encoder, dense(sequences))
+
+
+PLAIN_GROWTH = {
+    "max_leaf_nodes": 15,
+    "l2_regularization": 1.0,
+    "learning_rate": 0.3,
+    "min_gain": 0.0,
+    "min_samples_leaf": 1,
+    "max_features": 1.0,
+    "subsample": 1.0,
+    "max_leaf_value": np.inf,
+    "seed": 0,
+}
+
+
+def walk(forest, encoder, sequences):
+    """Take every example down every tree."""
+    places = np.concatenate([np.arange(len(sequence)) for sequence in sequences])
+    depth = np.minimum(places, forest.order)
+    scores = np.zeros((forest.n_labels, len(places), forest.n_labels**forest.order))
+    for k, tree in enumerate(forest.trees):
+        walker = Walker(tree, encoder, sequences)
+        for context_depth, c, symbols in extended_contexts(forest.n_labels, forest.order):
+            for t in np.flatnonzero(depth == context_depth):
+                scores[k % forest.n_labels, t, c] += walker.value(0, t, symbols, 1.0)
+    return scores
+
+
+class Walker:
+    """Takes examples down a tree, one by one and if need be in parts."""
+
+    def __init__(self, tree, encoder, sequences):
+        self.tree = tree
+        self.follows_surrogates = encoder.missing == "surrogate"
+        nodes = np.flatnonzero((tree["true_child"] >= 0) & (tree["column"] != LABEL))
+        self.truth, self.missing = answers("", nodes, len(tree["leaf"]), tree, encoder, sequences)
+        n = len(tree["reversed"])
+        self.surrogates = answers("surrogate_", np.arange(n), n, tree, encoder, sequences)
+        self.starts = np.append(0, np.cumsum(tree["n_surrogates"]))
+
+    def value(self, node, t, symbols, part):
+        """Return what a part of an example receives below a node."""
+        tree = self.tree
+        if tree["true_child"][node] < 0:
+            return round_value(tree["leaf"][node] * part)
+        passing = part * self.passes(node, t, symbols)
+        if self.missing[node, t]:
+            passing = part * self.follow(node, t)
+            if not self.follows_surrogates:
+                passing = part_of(part, tree["share"][node])
+        value = 0.0
+        for child, weight in (("true_child", passing), ("false_child", part - passing)):
+            if weight > 0:
+                value += self.value(tree[child][node], t, symbols, weight)
+        return value
+
+    def passes(self, node, t, symbols):
+        if self.tree["column"][node] == LABEL:
+            return symbols[self.tree["offset"][node] - 1] == self.tree["value"][node]
+        return self.truth[node, t]
+
+    def follow(self, node, t):
+        truth, missing = self.surrogates
+        for s in range(self.starts[node], self.starts[node + 1]):
+            if not missing[s, t]:
+                return truth[s, t] != self.tree["reversed"][s]
+        return self.tree["share"][node] >= 0.5
+
+
+def answers(prefix, places, n, tree, encoder, sequences):
+    """Truth of some window tests at all positions, and which miss the value; False elsewhere."""
+    tests = (tree[prefix + name][places] for name in ("column", "offset", "value"))
+    meanings = meaning_of_tests(encoder, *tests)
+    columns = np.flatnonzero(encoder.columns.is_category).tolist()
+    categories = {j: encoder.columns[j].values.tolist() for j in columns}
+    n_positions = sum(len(sequence) for sequence in sequences)
+    truth, missing = np.zeros((2, n, n_positions), dtype=bool)
+    truth[places] = window_test_truth(sequences, meanings)
+    missing[places] = window_test_missing(sequences, meanings, categories)
+    return truth, missing
+
+
+@pytest.fixture
+def few_codes(monkeypatch):
+    """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
+    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (0, 3)])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_scores_equal_those_of_training_and_of_walking(kind, order, window, few_codes):
+    trained = Trained(kind, order, order=order, window=window, n_labels=2 + order % 2)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", STORAGES)
+def test_new_sequences(kind, seed, few_codes):
+    """They hold unseen categories, and numbers beyond those of training."""
+    trained = Trained(kind, seed, n_labels=3, window=(2, 1), max_features=0.5)
+    new = random_sequences(kind, np.random.default_rng(seed + 100), [1, 30, 2, 50], new=True)
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+@pytest.mark.parametrize("length", BORDERS)
+@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
+def test_blocks_and_threads(kind, length):
+    trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
+    sequences = random_sequences(kind, np.random.default_rng(length), [length - 7, 7])
+    scores = trained.scores(sequences)
+    np.testing.assert_array_equal(scores, trained.walked(sequences))
+    for n_threads in (2, 4):
+        np.testing.assert_array_equal(trained.scores(sequences, n_threads), scores)
+
+
+def test_each_length_of_a_block_rest():
+    """Words of 64 positions are filled to every length, and no label test reaches further."""
+    trained = Trained("letters", 0, n_iter=1, window=(0, 1), max_leaf_nodes=40)
+    assert all((tree["column"] == LABEL).any() for tree in trained.forest.trees)
+    text = random_sequences("letters", np.random.default_rng(0), [200])[0]
+    for length in range(1, 200):
+        np.testing.assert_array_equal(
+            trained.scores([text[:length]]), trained.walked([text[:length]]), err_msg=str(length)
+        )
+
+
+def test_iterations_add_up():
+    trained = Trained("letters", 0, n_iter=5)
+    np.testing.assert_array_equal(trained.scores(iterations=(0, 5)), trained.scores())
+    assert not trained.scores(iterations=(2, 2)).any()
+    scores = trained.scores(iterations=(0, 2))
+    assert trained.scores(iterations=(2, 4), start=scores) is scores
+    np.testing.assert_array_equal(
+        scores + trained.scores(iterations=(4, 5)), trained.training_scores
+    )
+    np.testing.assert_array_equal(
+        trained.forest.copy(4).scores(trained.encoder, trained.encoded, Threads(1)), scores
+    )
+
+
+def test_a_growing_forest_is_not_scored_as_it_was_before():
+    """What is prepared for scoring is kept; more trees must not meet it."""
+    one, two = (Trained("letters", 0, n_iter=n) for n in (1, 2))
+    first = one.scores()
+    one.forest.trees.extend(two.forest.trees[2:])
+    np.testing.assert_array_equal(first, two.scores(iterations=(0, 1)))
+    np.testing.assert_array_equal(one.scores(), two.training_scores)
+
+
+def test_a_forest_without_trees_scores_zero():
+    trained = Trained("floats", 0, n_iter=0)
+    assert trained.scores().shape == (2, sum(LENGTHS), 2)
+    assert not trained.scores().any()
+
+
+@pytest.mark.parametrize("n_iter", [0, 2])
+def test_packing_and_pickling_keep_every_tree(n_iter):
+    trained = Trained("sparse", 0, n_iter=n_iter, n_labels=3)
+    forest = trained.forest
+    for copy in (Forest.unpack(3, 1, forest.pack()), pickle.loads(pickle.dumps(forest))):
+        assert copy.n_iter == n_iter
+        for old, new in zip(forest.trees, copy.trees, strict=True):
+            assert old.keys() == new.keys()
+            for name in old:
+                np.testing.assert_array_equal(old[name], new[name])
+        scores = copy.scores(trained.encoder, trained.encoded, Threads(1))
+        np.testing.assert_array_equal(scores, trained.training_scores)
+
+
+def test_gains_of_columns():
+    """Each split counts for its column; tests of labels and boundaries for none."""
+    trained = Trained("floats", 0)
+    gains = trained.forest.gains(trained.encoder.n_features)
+    expected = np.zeros(trained.encoder.n_features)
+    for tree in trained.forest.trees:
+        for column, child, gain in zip(
+            tree["column"], tree["true_child"], tree["gain"], strict=True
+        ):
+            if child >= 0 and column >= 0:
+                expected[column] += gain
+    np.testing.assert_allclose(gains, expected)
+    assert gains[0] > 0
+    assert gains[-1] == 0  # a constant column
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_given_labels_are_scored_as_their_context(kind, order):
+    trained = Trained(kind, 4, n_labels=3, order=order)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (order, trained.encoded.n_positions)).astype(np.uint8)
+    depth = trained.encoded.depth_of(order)
+    lags = np.arange(order)[:, np.newaxis]
+    given = np.where(lags < depth, labels, 3).astype(np.uint8)
+    contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
+    expected = trained.scores()[:, np.arange(len(depth)), contexts]
+    for n_threads in (1, 2):
+        scored = trained.scores(given=given, n_threads=n_threads)
+        np.testing.assert_array_equal(scored[:, :, 0], expected)
+
+
+# Each way by itself
+
+WAYS = {
+    "sets": {"FEW_TREES": 10**9},
+    "lookup": {"FEW_TREES": 0, "FEW": 0, "MOST_GAPPED": 1},
+    "walking": {"FEW_TREES": 0, "FEW": 10**9, "MOST_GAPPED": 1},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """One of the ways to score, whatever the model and the data are."""
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(f"treecrf.trees.scoring.scorer.{name}", value)
+    return request.param
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_every_way_gives_the_same_scores(way, kind, order, few_codes):
+    trained = Trained(kind, order, order=order, window=(2, 1), n_labels=3, max_leaf_nodes=30)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    new = random_sequences(kind, np.random.default_rng(7), [1, 2, 70, 3], new=True)
+    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+    labels = np.random.default_rng(0).integers(0, 3, (order, trained.encoded.n_positions))
+    depth = trained.encoded.depth_of(order)
+    lags = np.arange(order)[:, np.newaxis]
+    given = np.where(lags < depth, labels, 3).astype(np.uint8)
+    contexts = (np.where(lags < depth, labels, 0) * 3**lags).sum(axis=0)
+    expected = trained.scores()[:, np.arange(len(depth)), contexts]
+    np.testing.assert_array_equal(trained.scores(given=given)[:, :, 0], expected)
+
+
+def test_every_way_takes_trees_of_many_leaves(way):
+    """A byte tells 255 leaves apart; there are more, and trees without any test."""
+    trained, rng = Trained.__new__(Trained), np.random.default_rng(1)
+    text = random_sequences("letters", rng, [2000])
+    trained.grow(text, rng, 3, n_iter=1, max_leaf_nodes=700, window=(4, 4))
+    leaves = [(tree["true_child"] < 0).sum() for tree in trained.forest.trees]
+    assert max(leaves) > 2 * 255
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    stump = Trained("letters", 3, n_iter=2, min_gain=1e9)
+    assert all(len(tree["leaf"]) == 1 for tree in stump.forest.trees)
+    np.testing.assert_array_equal(stump.scores(), stump.training_scores)
+
+
+@pytest.mark.parametrize(("n_labels", "order"), [(64, 1), (65, 1), (8, 2), (9, 2)])
+def test_every_way_takes_many_contexts(way, n_labels, order):
+    """Contexts are bits of a word, as long as there are not too many of them."""
+    trained = Trained("letters", 0, n_labels=n_labels, order=order, n_iter=1, max_leaf_nodes=25)
+    assert any((tree["column"] == LABEL).sum() > 1 for tree in trained.forest.trees)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+    np.testing.assert_array_equal(trained.scores(n_threads=2), trained.training_scores)
+
+
+@pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
+@pytest.mark.parametrize("length", [4095, 8192, 8193, 16400])
+def test_every_way_in_blocks_and_threads(way, kind, length):
+    trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
+    sequences = random_sequences(kind, np.random.default_rng(length), [length - 6, 7])
+    expected = trained.walked(sequences)
+    for n_threads in (1, 2):
+        np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
+
+
+def test_the_way_follows_from_model_and_data(monkeypatch):
+    """Long sequences are looked up, short ones walk, and few trees or many gaps go by sets."""
+    asked = []
+    for name, method in (("_add_by_sets", "sets"), ("_add_whole", "whole")):
+        original = getattr(Scorer, name)
+        monkeypatch.setattr(
+            Scorer, name,
+            lambda *args, o=original, m=method: (asked.append(m), o(*args))[1],
+        )  # fmt: skip
+    small, large = (Trained("letters", 0, n_iter=n, max_leaf_nodes=4) for n in (3, 30))
+    for trained, text, expected in (
+        (small, "abcd" * 30, {"sets"}),
+        (large, "abcd" * 30, {"whole"}),
+        (large, "abc?" * 30, {"sets"}),
+        (large, "abcd" * 30 + "?", {"sets", "whole"}),
+    ):
+        asked.clear()
+        np.testing.assert_array_equal(trained.scores([text]), trained.walked([text]))
+        assert set(asked) == expected
+    scorer = large.forest.scorer(large.encoder, 0, 30, False)
+    assert {"lookup", "walker", "sets"} <= vars(scorer).keys()
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate"])
+@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+def test_positions_that_miss_values_are_scored_apart(way, kind, missing):
+    rng = np.random.default_rng(2)
+    trained = Trained.__new__(Trained)
+    sequences = gapped_sequences(kind, rng, LENGTHS, 0.1)
+    trained.grow(sequences, rng, 3, missing=missing, n_labels=3, order=2)
+    for rate in (0.0, 0.01, 0.2):
+        new = gapped_sequences(kind, rng, [50, 1, 9], rate, new=True)
+        np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+
+
+def test_contexts_that_tests_see_alike_are_a_group():
+    rng = np.random.default_rng(0)
+    symbols, starts = contexts.extended_contexts(3, 2)
+    symbols = symbols[: starts[1]]  # two labels before
+    tree_of = np.repeat(np.arange(6), [0, 1, 3, 2, 8, 1])
+    tests = rng.integers(0, 8, len(tree_of))
+    classes = np.array([0, 1, 2, 0, 1, 2], dtype=np.int32)
+    groups = groups_of(classes, tree_of, tests, symbols, 3)
+    lag, symbol = np.divmod(np.arange(8), 4)
+    truth = symbols[:, lag] == symbol
+    np.testing.assert_array_equal(groups.outcomes[:, :-1], truth)
+    assert groups.classes.tolist() == sorted(groups.classes)
+    for tree in range(6):
+        found = [groups.members[g] for g in range(len(groups.members))
+                 if tree in groups.trees[groups.starts[g] : groups.starts[g + 1]]]  # fmt: skip
+        assert sum(found).tolist() == [1] * len(symbols)
+        seen = truth[:, tests[tree_of == tree]]
+        for members in found:
+            assert len(np.unique(seen[members > 0], axis=0)) == 1
+        assert len(np.unique(seen, axis=0)) == len(found)
+    for test in range(8):
+        passing = [groups.passing[test] >> np.uint64(c) & np.uint64(1) for c in range(9)]
+        np.testing.assert_array_equal(passing, truth[:, test])

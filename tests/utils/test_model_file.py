@@ -1,0 +1,428 @@
+"""Saved models: what is read back predicts the same to the last bit; all else is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import stat
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.cases import STORAGES, random_sequences
+
+import treecrf
+from treecrf import ModelFileError, TreeCRF
+from treecrf.utils.model_file import MAGIC, VERSION, read
+
+MODELS = Path(__file__).parent / "models"
+DAMAGED = r"not a treecrf model|the file is damaged or incomplete"
+
+
+def sealed(values: object, arrays: dict[str, np.ndarray], version: int = VERSION) -> bytes:
+    """Bytes of a file that says what is wanted under a right checksum."""
+    text = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
+    archive = io.BytesIO()
+    np.savez(archive, **arrays, json=text)
+    return sealed_archive(archive.getvalue(), version)
+
+
+def sealed_archive(archive: bytes, version: int = VERSION) -> bytes:
+    payload = version.to_bytes(4, "little") + archive
+    return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "model.treecrf"
+
+
+@pytest.fixture(scope="module")
+def saved(letters, tmp_path_factory) -> Path:
+    """File of a small model."""
+    path = tmp_path_factory.mktemp("saved") / "model.treecrf"
+    TreeCRF(window=1, max_iter=2, max_leaf_nodes=4).fit(*letters).save(path)
+    return path
+
+
+def assert_predicts_the_same(a: TreeCRF, b: TreeCRF, X) -> None:
+    for p, q in zip(a.predict_proba(X), b.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+    for p, q in zip(a.predict(X), b.predict(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+        assert p.dtype == q.dtype
+    np.testing.assert_array_equal(a.decode(X)[1], b.decode(X)[1])
+    assert len(list(b.staged_predict_proba(X))) == b.n_iter_
+
+
+# What is written is read
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+@pytest.mark.parametrize("labels", [["x", "longer"], [3, -7, 2**60], [False, True]])
+def test_every_form_of_input_and_label(kind, labels, path):
+    rng = np.random.default_rng(0)
+    lengths = [30, 1, 25, 60]
+    X = random_sequences(kind, rng, lengths)
+    y = [rng.choice(labels, n) for n in lengths]
+    crf = TreeCRF(window=(2, 1), max_iter=5, l2_regularization=1.0).fit(X, y, X[:1], y[:1])
+    crf.save(path)
+    again = treecrf.load(path)
+    assert_predicts_the_same(crf, again, [*X, *random_sequences(kind, rng, [40, 2], new=True)])
+    for name in ("classes_", "train_score_", "validation_score_", "feature_importances_"):
+        np.testing.assert_array_equal(getattr(crf, name), getattr(again, name))
+        assert getattr(crf, name).dtype == getattr(again, name).dtype
+    assert (again.n_iter_, again.n_features_in_) == (crf.n_iter_, crf.n_features_in_)
+
+
+@pytest.mark.parametrize("parameters", [
+    {"order": 0}, {"order": 2, "second_order": True}, {"window": [1, 2]},
+    {"window": (np.int64(1), 0)}, {"class_weight": "balanced"}, {"init": "pseudo_likelihood"},
+    {"class_weight": {"x": 2.0, "y": np.float32(0.5)}}, {"decoding": "viterbi", "n_jobs": 2},
+    {"random_state": 7, "subsample": 0.5, "max_features": 0.5}, {"early_stopping": True},
+    {"max_leaf_nodes": 2, "min_gain": 0.1, "tol": 1e-300, "learning_rate": 1 / 3},
+    {"max_iter": 1, "l2_regularization": 0, "warm_start": True, "verbose": 0},
+])  # fmt: skip
+def test_every_kind_of_parameter(parameters, letters, path):
+    X, y = letters
+    crf = TreeCRF(**{"max_iter": 3} | parameters).fit(X, y)
+    crf.save(path)
+    again = treecrf.load(path)
+    window = crf.window if isinstance(crf.window, int) else tuple(crf.window)
+    assert again.get_params() == crf.get_params() | {"window": window}
+    assert_predicts_the_same(crf, again, X)
+
+
+def test_a_random_generator_is_not_saved(letters, path):
+    TreeCRF(max_iter=1, random_state=np.random.RandomState(0)).fit(*letters).save(path)
+    assert treecrf.load(path).random_state is None
+
+
+def test_settings_changed_after_the_fit_do_not_touch_the_model(letters, path):
+    X, y = letters
+    crf = TreeCRF(max_iter=2).fit(X, y).set_params(order=2, window=4, max_iter=50)
+    crf.save(path)
+    again = treecrf.load(path)
+    assert (again.order, again.window, again.n_iter_) == (2, 4, 2)
+    assert_predicts_the_same(crf, again, X)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"subsample": 0.5, "max_features": 0.5}])
+def test_training_goes_on_after_loading(parameters, letters, path):
+    X, y = letters
+    whole = TreeCRF(window=1, max_iter=6, random_state=1, **parameters).fit(X, y)
+    first = TreeCRF(window=1, max_iter=3, random_state=1, warm_start=True, **parameters)
+    first.fit(X, y).save(path)
+    again = treecrf.load(path).set_params(max_iter=6).fit(X, y)
+    np.testing.assert_array_equal(whole.train_score_, again.train_score_)
+    assert_predicts_the_same(whole, again, X)
+
+
+def test_the_same_model_makes_the_same_file(trained, saved, path):
+    treecrf.load(saved).save(path)
+    assert path.read_bytes() == saved.read_bytes()
+
+
+def test_paths_may_be_strings(trained, tmp_path, letters):
+    name = os.fspath(tmp_path / "a name without an ending")
+    trained.save(name)
+    assert_predicts_the_same(trained, treecrf.load(name), letters[0])
+    assert os.listdir(tmp_path) == ["a name without an ending"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_a_saved_model_is_readable_as_any_new_file(trained, path):
+    trained.save(path)
+    other = path.with_name("other")
+    other.touch()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+
+
+def test_an_unfitted_model_is_not_saved(path):
+    with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
+        TreeCRF().save(path)
+    assert not path.exists()
+
+
+def test_a_failed_write_leaves_the_old_file(trained, saved, path, monkeypatch):
+    path.write_bytes(saved.read_bytes())
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no space left"):
+        trained.save(path)
+    assert path.read_bytes() == saved.read_bytes()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_folders_and_missing_files(trained, tmp_path):
+    with pytest.raises(OSError, match="missing"):
+        treecrf.load(tmp_path / "missing")
+    with pytest.raises(OSError, match="missing"):
+        trained.save(tmp_path / "missing" / "model")
+    with pytest.raises(OSError):
+        treecrf.load(tmp_path)
+    with pytest.raises(OSError):
+        trained.save(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+# All else is refused
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"treecrf", b"a,b\n1,2\n", MAGIC[:-1], b"\x93NUMPY", b"PK\x03\x04" + bytes(50)],
+)
+def test_files_of_other_kinds(content, path):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"model\.treecrf: not a treecrf model"):
+        treecrf.load(path)
+
+
+def test_every_truncation(saved, path):
+    path.write_bytes(saved.read_bytes())
+    for size in reversed(range(path.stat().st_size)):
+        os.truncate(path, size)
+        with pytest.raises(ModelFileError, match=DAMAGED):
+            treecrf.load(path)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), change=st.sampled_from("xid"),
+       byte=st.integers(1, 255), data=st.binary(min_size=1, max_size=9))  # fmt: skip
+def test_altered_files(saved, path, place, change, byte, data):
+    content = saved.read_bytes()
+    at = int(place * len(content))
+    path.write_bytes({
+        "x": content[:at] + bytes([content[at] ^ byte]) + content[at + 1 :],
+        "i": content[:at] + data + content[at:],
+        "d": content[:at] + content[at + 1 :],
+    }[change])  # fmt: skip
+    if path.read_bytes() != content:
+        with pytest.raises(ModelFileError, match=DAMAGED):
+            treecrf.load(path)
+
+
+def test_a_newer_version(saved, path):
+    path.write_bytes(sealed(*read(saved), version=VERSION + 1))
+    with pytest.raises(ModelFileError, match=f"format {VERSION + 1}; .* up to {VERSION}"):
+        treecrf.load(path)
+
+
+def test_an_unknown_class(saved, path):
+    values, arrays = read(saved)
+    path.write_bytes(sealed(values | {"class": "TreeHMM"}, arrays))
+    with pytest.raises(ModelFileError, match="unknown class 'TreeHMM'"):
+        treecrf.load(path)
+
+
+class Trap:
+    """An object whose unpickling leaves a trace."""
+
+    def __init__(self, trace: Path):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (os.fspath(self.trace),)
+
+
+def member(name: str, content: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(name, content)
+    return archive.getvalue()
+
+
+def object_array(value: object) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([value], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["json.npy", "json", "classes.npy"])
+@pytest.mark.parametrize("dump", [pickle.dumps, object_array])
+def test_nothing_in_a_file_is_executed(name, dump, path, tmp_path):
+    trap = Trap(tmp_path / "trace")
+    pickled = dump(trap)
+    for content in (pickled, sealed_archive(pickled), sealed_archive(member(name, pickled))):
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError):
+            treecrf.load(path)
+    assert not trap.trace.exists()
+
+
+@pytest.mark.parametrize("archive", [b"", b"text", object_array(0), member("json.npy", b"")])
+def test_archives_that_are_none(archive, path):
+    path.write_bytes(sealed_archive(archive))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+ARRAYS = ("classes", "train_score", "columns.kinds", "plan.slots", "forest.starts", "forest.leaf")
+VALUES = ("class", "parameters", "encoder", "n_iter", "order")
+
+
+@pytest.mark.parametrize("missing", [*ARRAYS, *VALUES])
+def test_incomplete_contents(missing, saved, path):
+    values, arrays = read(saved)
+    for part in (values, arrays):
+        part.pop(missing, None)
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize("values", [[], "text", 3, None, {"class": ["TreeCRF"]}, {"class": None}])
+def test_contents_of_the_wrong_type(values, saved, path):
+    path.write_bytes(sealed(values, read(saved)[1]))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+def test_parameters_of_another_version(saved, path):
+    values, arrays = read(saved)
+    values["parameters"]["depth"] = 3
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("forest.true_child", 10**6),
+        ("forest.true_child", 0),
+        ("forest.false_child", 2 * 10**9),
+        ("forest.false_child", -7),
+        ("forest.column", 10**6),
+        ("forest.column", -3),
+        ("forest.offset", 10**6),
+        ("forest.value", 10**6),
+        ("forest.value", -1),
+        ("forest.starts", -1),
+        ("forest.starts", 10**6),
+        ("columns.kinds", 9),
+        ("columns.sizes", 10**6),
+        ("plan.storage", 9),
+        ("plan.slots", 10**6),
+        ("plan.slots", -1),
+    ],
+)
+def test_numbers_that_lead_outside_the_model(name, value, saved, path):
+    """A wrong number must not let a prediction read memory that is not the model's."""
+    values, arrays = read(saved)
+    arrays[name] = arrays[name].copy()
+    inner = int(np.flatnonzero(arrays["forest.true_child"] >= 0)[0])
+    arrays[name][inner if "forest" in name else 0] = value
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize("name", ["leaf", "starts", "true_child", "column", "value"])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool, "U9"])
+def test_numbers_of_another_type(name, dtype, saved, path):
+    values, arrays = read(saved)
+    arrays[f"forest.{name}"] = arrays[f"forest.{name}"].astype(dtype)
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("order", -1), ("order", 60), ("n_iter", -1), ("n_iter", 3), ("seed", "a")]
+)
+def test_values_out_of_range(name, value, letters, path):
+    # Without tests on labels, nothing but the value itself tells that an order is wrong.
+    TreeCRF(window=1, max_iter=2, order=0).fit(*letters).save(path)
+    values, arrays = read(path)
+    path.write_bytes(sealed(values | {name: value}, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.fixture(scope="module")
+def saved_table(tmp_path_factory) -> Path:
+    """File of a small model of categories, numbers and booleans with names."""
+    rng = np.random.default_rng(0)
+    n = 60
+    rows = [{"room": str(rng.choice(["attic", "bath", "cellar"])), "heat": float(rng.normal()),
+             "code": int(rng.integers(3)), "open": bool(rng.random() < 0.5)}
+            for _ in range(n)]  # fmt: skip
+    y = ["x" if row["room"] == "bath" or row["code"] == 2 else "y" for row in rows]
+    path = tmp_path_factory.mktemp("saved") / "table.treecrf"
+    crf = TreeCRF(window=1, max_iter=3, max_leaf_nodes=4, categorical_features=["room", "code"])
+    crf.fit(rows, y, lengths=[n]).save(path)
+    again = treecrf.load(path)
+    assert_predicts_the_same(crf, again, [rows])
+    assert again.feature_names_in_.tolist() == ["code", "heat", "open", "room"]
+    assert again.categorical_features == ("room", "code")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("columns.categories.3", lambda v: v[::-1]),
+        ("columns.categories.3", lambda v: v[:2]),
+        ("columns.categories.3", lambda v: np.append(v, "z")),
+        ("columns.categories.3", lambda v: v[[0, 0, 1]]),
+        ("columns.categories.3", lambda v: v.astype("S9")),
+        ("columns.categories.3", lambda v: v[:, np.newaxis]),
+        ("columns.categories.3", lambda v: None),
+        ("columns.categories.0", lambda v: v.astype(float)),
+        ("columns.kinds", lambda v: v[::-1]),
+        ("columns.kinds", lambda v: np.full_like(v, 1)),
+        ("columns.kinds", lambda v: np.full_like(v, 2)),
+        ("columns.sizes", lambda v: v + 1),
+        ("plan.first_codes", lambda v: 1 - v),
+        ("plan.has_missing", lambda v: v[:2]),
+        ("names", lambda v: v[:3]),
+        ("names", lambda v: [*v[:3], v[0]]),
+        ("names", lambda v: [*v[:3], 7]),
+        ("form", lambda v: "symbols"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(name, change, saved_table, path):
+    values, arrays = read(saved_table)
+    part = values["encoder"] if name in values["encoder"] else arrays
+    changed = change(part[name])
+    part |= {name: changed}
+    if changed is None:
+        del part[name]
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+# Older versions
+
+
+def test_there_are_files_of_every_version():
+    found = {path.stem.split("-")[0] for path in MODELS.glob("*.treecrf")}
+    assert found == {f"format{version}" for version in range(1, VERSION + 1)}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.treecrf")))
+def test_files_of_every_version_are_read(name):
+    stem = MODELS / name
+    expected = json.loads(stem.with_suffix(".json").read_text())
+    crf = treecrf.load(stem.with_suffix(".treecrf"))
+    # JSON has lists and names only.
+    given = {n: v for n, v in crf.get_params(deep=False).items() if n != "attributes"}
+    parameters = json.loads(json.dumps(given))
+    assert {n: parameters[n] for n in expected["parameters"]} == expected["parameters"]
+    assert [labels.tolist() for labels in crf.predict(expected["X"])] == expected["labels"]
+    for p, q in zip(crf.predict_proba(expected["X"]), expected["probabilities"], strict=True):
+        np.testing.assert_allclose(p, q, rtol=1e-9)
+    if "train_score" in expected:
+        np.testing.assert_allclose(crf.train_score_, expected["train_score"])

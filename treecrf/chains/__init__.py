@@ -1,0 +1,1 @@
+"""Inference and decoding over chains of scores, without trees."""

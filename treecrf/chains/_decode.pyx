@@ -1,0 +1,297 @@
+"""Best label sequences of chains: Viterbi, the n best, greedy.
+
+Scores and contexts are those of `_inference`. A score of minus infinity forbids a label in a
+context. Where that leaves no label sequence at all, the score of the best is -inf and its labels
+mean nothing; callers look for it.
+
+Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
+the parts of its outputs that belong to these sequences, so that threads can share the work.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+
+from treecrf.chains._chain cimport chain_shape, contexts_at, next_context, shape_of, tile_of
+
+cdef extern from "chains/recursions.h" nogil:
+    void best_tile(const chain_shape *shape, const double *scores, Py_ssize_t stride,
+                   Py_ssize_t t, Py_ssize_t count, double *best, double *work)
+
+
+cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
+                           Py_ssize_t last) noexcept:
+    cdef Py_ssize_t i, longest = 0
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
+
+
+def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+            Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
+    """Write the label sequence of the highest score to ``out``, its score to ``best_scores``.
+
+    Ties go to the last context with the lowest number, then to the one before with the lowest
+    number, and so on. With order 0 every position is a sequence of its own.
+    """
+    cdef chain_shape shape = shape_of(scores)
+    cdef Py_ssize_t i, longest = longest_of(offsets, first, last)
+    cdef double *work = <double *> malloc(shape.n_contexts * sizeof(double))
+    cdef double *best = <double *> malloc((longest + 1) * shape.n_contexts * sizeof(double))
+    if not (work and best):
+        free(work)
+        free(best)
+        raise MemoryError(f"no memory to decode a sequence of {longest} positions")
+    with nogil:
+        for i in range(first, last):
+            sum_best(&shape, scores, offsets[i], offsets[i + 1], best, work)
+            best_scores[i] = follow_back(&shape, scores, offsets[i], offsets[i + 1], best, out)
+        free(work)
+        free(best)
+
+
+cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
+                   Py_ssize_t end, double *best, double *work) noexcept nogil:
+    """The best sum of scores to each context at each position."""
+    cdef Py_ssize_t t = 0, length = end - start, tile = tile_of(shape, length)
+    best[0] = 0.0
+    while t < length:
+        best_tile(shape, &scores[0, start + t, 0], scores.shape[1] * scores.shape[2], t,
+                  min(tile, length - t), best + t * shape.n_contexts, work)
+        t += tile
+
+
+cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
+                        Py_ssize_t end, const double *best, int32_t[::1] out) noexcept nogil:
+    """Labels of the best sequence, from the best sums to each context; returns its score."""
+    cdef Py_ssize_t t, h, context = 0, n = contexts_at(shape, end - start)
+    cdef const double *now = best + (end - start) * shape.n_contexts
+    cdef double reached
+    for h in range(n):
+        if now[h] > now[context]:
+            context = h
+    cdef double highest = now[context]
+    for t in range(end - 1, start - 1, -1):
+        reached = now[context]
+        now -= shape.n_contexts
+        out[t] = <int32_t> (context % shape.n_labels)
+        context //= shape.n_labels
+        n //= shape.n_labels                 # contexts that end in the same label
+        while now[context] + scores[out[t], t, context] < reached:
+            context += n
+        n = contexts_at(shape, t - start)
+    return highest
+
+
+cdef struct Candidate:
+    # The best sequence that a list has left to offer, and the step from the list's context.
+    double score
+    double added           # by the step
+    Py_ssize_t step        # number by which ties are ordered
+    Py_ssize_t source      # the list
+    Py_ssize_t rank        # of the sequence in the list
+
+
+cdef struct Lists:
+    # Scores of the best sequences that end in each context, `n_best` places for each.
+    double *scores
+    Py_ssize_t *count      # of the places that are used
+
+
+cdef struct Search:
+    chain_shape shape
+    Py_ssize_t n_best
+    Lists now, after
+    int64_t *origin        # step * n_best + rank of each place of the lists after each position
+    Candidate *heap
+
+
+def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+           Py_ssize_t last, int32_t[:, ::1] out, double[:, ::1] best_scores):
+    """Write the best label sequences, best first, and their scores.
+
+    ``out[r, t]`` is the label of the sequence of rank r, ``best_scores[i, r]`` its score in
+    sequence i: as many ranks as ``out`` has rows. Where fewer label sequences are allowed, the
+    ranks left over get labels -1 and scores -inf. Rank 0 is the result of `viterbi`, and ties are
+    ordered as there.
+
+    Unlike elsewhere, with order 0 too ``offsets`` are those of the whole sequences.
+    """
+    cdef Search search = open_search(scores, longest_of(offsets, first, last), out.shape[0])
+    cdef Py_ssize_t i, t
+    with nogil:
+        for i in range(first, last):
+            search.now.count[0] = 1
+            search.now.scores[0] = 0.0
+            for t in range(offsets[i + 1] - offsets[i]):
+                extend_lists(&search, scores, offsets[i], t)
+                search.now, search.after = search.after, search.now
+            merge_lists(&search, offsets[i + 1] - offsets[i], best_scores, i)
+            trace_back(&search, offsets[i], offsets[i + 1], out)
+        close_search(&search)
+
+
+cdef Search open_search(const double[:, :, ::1] scores, Py_ssize_t longest,
+                        Py_ssize_t n_best) except *:
+    cdef Search search
+    search.shape = shape_of(scores)
+    search.n_best = n_best
+    cdef Py_ssize_t n_lists = search.shape.width
+    cdef Py_ssize_t n_steps = max(n_lists, search.shape.n_labels)
+    search.now.scores = <double *> malloc(n_lists * n_best * sizeof(double))
+    search.after.scores = <double *> malloc(n_lists * n_best * sizeof(double))
+    search.now.count = <Py_ssize_t *> malloc(n_lists * sizeof(Py_ssize_t))
+    search.after.count = <Py_ssize_t *> malloc(n_lists * sizeof(Py_ssize_t))
+    search.heap = <Candidate *> malloc(n_steps * sizeof(Candidate))
+    search.origin = <int64_t *> malloc((longest * n_lists + 1) * n_best * sizeof(int64_t))
+    if not (search.now.scores and search.after.scores and search.now.count and search.after.count
+            and search.heap and search.origin):
+        close_search(&search)
+        raise MemoryError(f"no memory for the {n_best} best of a sequence of {longest} positions")
+    return search
+
+
+cdef void close_search(Search *search) noexcept nogil:
+    free(search.now.scores)
+    free(search.after.scores)
+    free(search.now.count)
+    free(search.after.count)
+    free(search.heap)
+    free(search.origin)
+
+
+cdef inline int64_t *origin_of(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
+    """Of the sequences that end in context c after position t."""
+    return search.origin + (t * search.shape.width + c) * search.n_best
+
+
+cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_t start,
+                       Py_ssize_t t) noexcept nogil:
+    """Lists after position t from those before it."""
+    cdef Py_ssize_t v, low, h, c, size = 0, n_labels = search.shape.n_labels
+    cdef Py_ssize_t n_ends = contexts_at(&search.shape, t + 1) // n_labels
+    cdef Py_ssize_t n_starts = contexts_at(&search.shape, t) // n_ends
+    if search.shape.width == 1:
+        for v in range(n_labels):
+            size = offer(search, size, v, 0, scores[v, start + t, 0])
+        take_best(search, size, 0, origin_of(search, t, 0))
+        return
+    for v in range(n_labels):
+        for low in range(n_ends):
+            size = 0
+            for h in range(n_starts):
+                c = h * n_ends + low
+                size = offer(search, size, c, c, scores[v, start + t, c])
+            take_best(search, size, low * n_labels + v, origin_of(search, t, low * n_labels + v))
+
+
+cdef void merge_lists(Search *search, Py_ssize_t length, double[:, ::1] best_scores,
+                      Py_ssize_t i) noexcept nogil:
+    """The best sequences of all contexts after the last position."""
+    cdef Py_ssize_t c, size = 0
+    cdef Py_ssize_t n = 1 if search.shape.width == 1 else contexts_at(&search.shape, length)
+    for c in range(n):
+        size = offer(search, size, c, c, 0.0)
+    take_best(search, size, 0, origin_of(search, length, 0))
+    for c in range(search.n_best):
+        best_scores[i, c] = -INFINITY
+        if c < search.after.count[0]:
+            best_scores[i, c] = search.after.scores[c]
+
+
+cdef void trace_back(const Search *search, Py_ssize_t start, Py_ssize_t end,
+                     int32_t[:, ::1] out) noexcept nogil:
+    cdef Py_ssize_t r, t, context, rank, step
+    for r in range(search.n_best):
+        if r >= search.after.count[0]:
+            for t in range(start, end):
+                out[r, t] = -1
+            continue
+        context = origin_of(search, end - start, 0)[r] // search.n_best
+        rank = origin_of(search, end - start, 0)[r] % search.n_best
+        for t in range(end - 1, start - 1, -1):
+            step = origin_of(search, t - start, context)[rank] // search.n_best
+            rank = origin_of(search, t - start, context)[rank] % search.n_best
+            if search.shape.width == 1:
+                out[r, t] = <int32_t> step
+            else:
+                out[r, t] = <int32_t> (context % search.shape.n_labels)
+                context = step
+
+
+cdef inline Py_ssize_t offer(Search *search, Py_ssize_t size, Py_ssize_t step, Py_ssize_t source,
+                             double added) noexcept nogil:
+    """Put the best of a list at the end of the heap, unless there is none; the heap's size."""
+    cdef Candidate *candidate = &search.heap[size]
+    if added == -INFINITY or search.now.count[source] == 0:
+        return size
+    candidate.score = search.now.scores[source * search.n_best] + added
+    candidate.added = added
+    candidate.step = step
+    candidate.source = source
+    candidate.rank = 0
+    return size + 1
+
+
+cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
+                    int64_t *origin) noexcept nogil:
+    """Merge what was offered to a list after the position."""
+    cdef Py_ssize_t i, found = 0
+    cdef Candidate *top = search.heap
+    for i in range(size // 2 - 1, -1, -1):
+        sift_down(search.heap, size, i)
+    while size and found < search.n_best:
+        search.after.scores[target * search.n_best + found] = top.score
+        origin[found] = top.step * search.n_best + top.rank
+        found += 1
+        top.rank += 1
+        if top.rank < search.now.count[top.source]:
+            top.score = search.now.scores[top.source * search.n_best + top.rank] + top.added
+        else:
+            size -= 1
+            search.heap[0] = search.heap[size]
+        sift_down(search.heap, size, 0)
+    search.after.count[target] = found
+
+
+cdef inline bint comes_before(const Candidate *a, const Candidate *b) noexcept nogil:
+    return a.score > b.score or (a.score == b.score and a.step < b.step)
+
+
+cdef void sift_down(Candidate *heap, Py_ssize_t size, Py_ssize_t i) noexcept nogil:
+    """Move the i-th candidate behind those that come before it."""
+    cdef Candidate moved = heap[i]
+    cdef Py_ssize_t child = 2 * i + 1
+    while child < size:
+        if child + 1 < size and comes_before(&heap[child + 1], &heap[child]):
+            child += 1
+        if not comes_before(&heap[child], &moved):
+            break
+        heap[i] = heap[child]
+        i = child
+        child = 2 * i + 1
+    heap[i] = moved
+
+
+def greedy(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+           Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
+    """Write the labels that are best given the labels chosen before them, and their scores' sum.
+
+    Ties go to the lowest label. A sequence that runs into a position where all labels are
+    forbidden gets the score -inf, even where another sequence is allowed. With order 0 every
+    position is a sequence of its own.
+    """
+    cdef chain_shape shape = shape_of(scores)
+    cdef Py_ssize_t i, t, v, best, context
+    with nogil:
+        for i in range(first, last):
+            context = 0
+            best_scores[i] = 0.0
+            for t in range(offsets[i], offsets[i + 1]):
+                best = 0
+                for v in range(1, shape.n_labels):
+                    if scores[v, t, context] > scores[best, t, context]:
+                        best = v
+                out[t] = <int32_t> best
+                best_scores[i] += scores[best, t, context]
+                context = next_context(&shape, t - offsets[i], context, best)

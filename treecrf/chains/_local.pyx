@@ -1,0 +1,154 @@
+"""Probabilities of single labels given the others: local models and the pseudo-likelihood.
+
+Scores and contexts are those of `_inference`, minus infinity forbids a label. Every function works
+on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to the parts of its
+outputs that belong to these sequences, so that threads can share the work.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from treecrf.chains._chain cimport ROUND, chain_shape, shape_of
+
+cdef extern from "chains/recursions.h" nogil:
+    double exp_of(double x)
+    void log_softmax(double *columns, Py_ssize_t n_rows, Py_ssize_t stride, Py_ssize_t n)
+    void softmax_residuals(const double *columns, Py_ssize_t n_rows, Py_ssize_t stride,
+                           Py_ssize_t n, double *residuals, double *curvature,
+                           double *log_totals)
+
+cdef enum:
+    BLOCK = 256    # LOCAL_BLOCK: columns that are worked on at a time
+
+
+def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+              Py_ssize_t last):
+    """Turn scores into log P(label | context) by a log-softmax over the labels, in place.
+
+    Where all labels are forbidden they remain so.
+    """
+    cdef Py_ssize_t i = offsets[first] * scores.shape[2], end = offsets[last] * scores.shape[2]
+    cdef double *columns = &scores[0, 0, 0]
+    with nogil:
+        while i < end:
+            log_softmax(columns + i, scores.shape[0], scores.shape[1] * scores.shape[2],
+                        min(BLOCK, end - i))
+            i += BLOCK
+
+
+def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
+                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+                    double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
+    """Functional gradient of sum_t log P(y_t | context), P the softmax of ``scores[:, t]``.
+
+    ``scores[v, t]`` are those in the true context of t. ``out[v, t]`` receives I(v) - P(v), and
+    ``curvature``, if given, 2 P(v) (1 - P(v)), the row sums of the absolute Hessian; both rounded
+    to multiples of 2**-32. ``log_likelihoods`` receives the sum over each sequence, -inf if a given
+    label is forbidden.
+    """
+    cdef Py_ssize_t i = first, t, n, start = offsets[first], end = offsets[last]
+    cdef double log_totals[BLOCK]
+    with nogil:
+        for t in range(first, last):
+            log_likelihoods[t] = 0.0
+        while start < end:
+            n = min(BLOCK, end - start)
+            softmax_residuals(&scores[0, start], scores.shape[0], scores.shape[1], n,
+                              &out[0, start],
+                              NULL if curvature is None else &curvature[0, start], log_totals)
+            for t in range(start, start + n):
+                while t >= offsets[i + 1]:
+                    i += 1
+                log_likelihoods[i] += scores[labels[t], t] - log_totals[t - start]
+                out[labels[t], t] += 1.0
+            start += n
+
+
+def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+                     const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+                     double[:, :, ::1] out, double[:, :, ::1] curvature):
+    """Functional gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
+
+    ``out`` is rounded as in `local_residuals`. ``curvature``, if given, receives the row sums of
+    the absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over
+    the conditional distributions that a score takes part in.
+    """
+    cdef Conditional given
+    cdef Py_ssize_t i, t
+    given.shape = shape_of(scores)
+    given.p = <double *> malloc(given.shape.n_labels * sizeof(double))
+    if given.p == NULL:
+        raise MemoryError(f"no memory for the probabilities of {given.shape.n_labels} labels")
+    with nogil:
+        clear(out, offsets[first], offsets[last])
+        if curvature is not None:
+            clear(curvature, offsets[first], offsets[last])
+        for i in range(first, last):
+            given.start = offsets[i]
+            given.length = offsets[i + 1] - offsets[i]
+            for t in range(given.length):
+                condition(&given, scores, labels, t)
+                spread_residuals(&given, labels, t, out, curvature)
+        free(given.p)
+
+
+cdef struct Conditional:
+    # The distribution of one label of a sequence, given all others.
+    chain_shape shape
+    Py_ssize_t start, length
+    double *p
+
+
+cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t v
+    for v in range(out.shape[0]):
+        memset(&out[v, start, 0], 0, (end - start) * out.shape[2] * sizeof(double))
+
+
+cdef Py_ssize_t true_context(const Conditional *given, const int32_t[::1] labels, Py_ssize_t t,
+                             Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
+    """Context of position t under the given labels, with one of them changed."""
+    cdef Py_ssize_t j, power = 1, context = 0
+    for j in range(1, min(t, given.shape.order) + 1):
+        context += power * (label if t - j == changed else labels[given.start + t - j])
+        power *= given.shape.n_labels
+    return context
+
+
+cdef void condition(const Conditional *given, const double[:, :, ::1] scores,
+                    const int32_t[::1] labels, Py_ssize_t t) noexcept nogil:
+    """P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
+    cdef Py_ssize_t v, s, context
+    cdef double highest = -INFINITY, total = 0.0
+    cdef double *p = given.p
+    for v in range(given.shape.n_labels):
+        p[v] = scores[v, given.start + t, true_context(given, labels, t, t, v)]
+        for s in range(t + 1, min(t + given.shape.order + 1, given.length)):
+            context = true_context(given, labels, s, t, v)
+            p[v] += scores[labels[given.start + s], given.start + s, context]
+        highest = max(highest, p[v])
+    for v in range(given.shape.n_labels):
+        p[v] = exp_of(p[v] - highest)
+        total += p[v]
+    for v in range(given.shape.n_labels):
+        p[v] = p[v] / total if total > 0.0 else 0.0
+
+
+cdef void spread_residuals(const Conditional *given, const int32_t[::1] labels, Py_ssize_t t,
+                           double[:, :, ::1] out, double[:, :, ::1] curvature) noexcept nogil:
+    """Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves."""
+    cdef Py_ssize_t v, s, context, end = min(t + given.shape.order + 1, given.length)
+    cdef int32_t label
+    cdef double residual, bound
+    for v in range(given.shape.n_labels):
+        residual = ((v == labels[given.start + t]) - given.p[v] + ROUND) - ROUND
+        bound = 2.0 * given.p[v] * (1.0 - given.p[v])
+        bound = (bound * (end - t) + ROUND) - ROUND
+        for s in range(t, end):
+            context = true_context(given, labels, s, t, v)
+            label = <int32_t> v if s == t else labels[given.start + s]
+            out[label, given.start + s, context] += residual
+            if curvature is not None:
+                curvature[label, given.start + s, context] += bound

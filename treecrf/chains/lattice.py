@@ -1,0 +1,139 @@
+"""Scores of all labels in all contexts, and what follows from them: probabilities, best labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from treecrf import _inference
+from treecrf.chains import _decode
+from treecrf.utils.threads import Threads
+
+
+def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
+    """Sequences as inference sees them: without label contexts every position stands alone."""
+    return offsets if order else np.arange(offsets[-1] + 1)
+
+
+def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+    """One array per sequence, views of ``values``."""
+    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Scores of some sequences.
+
+    Attributes
+    ----------
+    scores : float64 array (n_labels, n_positions, n_contexts)
+        Score of a label at a position after the previous labels of a context; minus infinity
+        where this is forbidden.
+    offsets : int64 array (n_sequences + 1,)
+    order : int
+        Number of previous labels in a context.
+    threads : Threads
+    """
+
+    scores: np.ndarray
+    offsets: np.ndarray
+    order: int
+    threads: Threads
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.scores)
+
+    @property
+    def chains(self) -> np.ndarray:
+        """Starts of the chains that are independent of each other."""
+        return chains_of(self.offsets, self.order)
+
+    def marginals(self) -> np.ndarray:
+        """P(label) at every position, (n_positions, n_labels)."""
+        chains = self.chains
+        out = np.zeros((self.scores.shape[1], self.n_labels))
+        log_z = np.zeros(len(chains) - 1)
+        self.threads.map(
+            lambda part: _inference.marginals(self.scores, chains, *part, out, log_z),
+            self.threads.parts(chains),
+        )
+        return out
+
+    def pairwise(self) -> np.ndarray:
+        """P(label before, label), (n_positions, n_labels, n_labels); first positions hold 0."""
+        n = self.scores.shape[1]
+        if self.order == 0:
+            marginals = self.marginals()
+            pairs = marginals[np.maximum(np.arange(n) - 1, 0), :, None] * marginals[:, None]
+            pairs[self.offsets[:-1]] = 0.0
+            return pairs
+        out = np.zeros((n, self.n_labels, self.n_labels))
+        self.threads.map(
+            lambda part: _inference.pairwise(self.scores, self.offsets, *part, out),
+            self.threads.parts(self.offsets),
+        )
+        return out
+
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of a label sequence for each sequence."""
+        chains = self.chains
+        values = np.zeros(len(chains) - 1)
+        self.threads.map(
+            lambda part: _inference.log_likelihood(self.scores, chains, codes, *part, values),
+            self.threads.parts(chains),
+        )
+        return self._by_sequence(values)
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """The most probable label sequences as codes, and their log-probabilities."""
+        chains = self.chains
+        codes = np.zeros(self.scores.shape[1], dtype=np.int32)
+        best = np.zeros(len(chains) - 1)
+        self.threads.map(
+            lambda part: _decode.viterbi(self.scores, chains, *part, codes, best),
+            self.threads.parts(chains),
+        )
+        return codes, self.log_likelihoods(codes)
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """The n best label sequences of each sequence as codes, and their log-probabilities."""
+        codes = np.zeros((n, self.scores.shape[1]), dtype=np.int32)
+        values = np.zeros((len(self.offsets) - 1, n))
+        self.threads.map(
+            lambda part: _decode.n_best(self.scores, self.offsets, *part, codes, values),
+            self.threads.parts(self.offsets),
+        )
+        best = self.log_likelihoods(codes[0])
+        # Scores differ from log-probabilities by one number for each sequence.
+        values += (best - values[:, 0])[:, None]
+        found = []
+        for i, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
+            exist = values[i] > -np.inf
+            found.append((list(codes[exist, start:stop]), values[i][exist]))
+        return found
+
+    def _by_sequence(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the chains of each sequence."""
+        return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+
+
+def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
+    """Ask the system for the memory of scores, and residuals like them, before any work on them.
+
+    Raises
+    ------
+    MemoryError
+        If it refuses.
+    """
+    n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
+    try:
+        np.empty(n_bytes, dtype=np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"order={order} with {n_labels} labels and {n_positions} positions needs "
+            f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
+        ) from None

@@ -1,0 +1,298 @@
+"""What a conditional random field can maximize: objectives over sequences, and their gradients.
+
+With P the probability of the labels of a sequence, and q that of the label of a position:
+
+=================== =================== ==================================
+name                maximized           value, for a position
+=================== =================== ==================================
+log                 sum of log P        mean of log P / mean length
+exponential         - sum of (1/P - 1)  - log(mean of 1/P) / mean length
+hamming_log         sum of log q        mean of log q
+hamming_exponential - sum of (1/q - 1)  - log(mean of 1/q)
+=================== =================== ==================================
+
+1/P is beyond all numbers for long sequences. The logarithm of its mean falls when the sum of
+1/P - 1 does, so it has the same optimum; and its gradient is a mean of the gradients of log P,
+weighted by the softmax of -log P, which has no such limit.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from treecrf import _inference
+from treecrf.chains import _local, _objectives
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.lattice import chains_of
+from treecrf.utils.threads import Threads
+
+# Sums of so many units are exact. The smallest unit is that of all residuals.
+MOST_UNITS_LOG2 = 52
+UNIT_LOG2 = -32
+
+
+class ChainObjective(ABC):
+    """An objective over label sequences, as a function of the scores of all contexts.
+
+    Residuals are the derivatives of its value by each score, times the number of positions.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    n_labels, order : int
+    constraints : Constraints
+    threads : Threads
+    second_order : bool, default=False
+        Whether curvature is wanted beside the gradient; only if the objective ``has_curvature``.
+    n_pseudo : int, default=0
+        Number of iterations that follow the pseudo-likelihood.
+    """
+
+    given = None  # the scores of all contexts count
+    counts: np.ndarray | None = None  # each position is one
+    has_curvature = False
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        order: int,
+        constraints: Constraints,
+        threads: Threads,
+        second_order: bool = False,
+        n_pseudo: int = 0,
+    ):
+        self.offsets = offsets
+        self.constraints = constraints
+        self.chains = chains_of(offsets, order)
+        self.codes = codes
+        self.order = order
+        self.n_pseudo = n_pseudo
+        self.threads = threads
+        self.parts = threads.parts(self.chains)
+        self.second_order = second_order
+        self._shape = (n_labels, len(codes), n_labels**order)
+        self._residuals: np.ndarray | None = None
+        self._curvature: np.ndarray | None = None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Forbid labels where they cannot be, in place."""
+        self.constraints.forbid(scores, self.offsets)
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and value at the scores."""
+        if self._residuals is None:
+            self._residuals = np.empty(self._shape)
+            self._curvature = np.empty(self._shape) if self.second_order else None
+        if iteration < self.n_pseudo:
+            self.threads.map(lambda part: self._follow_pseudo_likelihood(scores, *part), self.parts)
+            value = self.value(scores)
+        else:
+            value = self._follow(scores)
+        return self._residuals, self._curvature, value
+
+    @abstractmethod
+    def value(self, scores: np.ndarray) -> float:
+        """Value at the scores."""
+
+    @abstractmethod
+    def _follow(self, scores: np.ndarray) -> float:
+        """Value at the scores; fills the residuals, and the curvature if it is wanted."""
+
+    def _follow_pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
+        _local.pseudo_residuals(
+            scores, self.chains, self.codes, first, last, self._residuals, self._curvature
+        )
+
+    def _weigh(self, weights: np.ndarray, unit: float) -> None:
+        """Multiply the residuals of each position by its weight, and round them."""
+        self.threads.map(
+            lambda part: _objectives.weigh(
+                self._residuals, weights, unit, self.chains[part[0]], self.chains[part[1]]
+            ),
+            self.parts,
+        )
+
+    def _count(self, counts: np.ndarray) -> None:
+        """Take so many examples for each position; rounded up, for sums of all contexts."""
+        unit = unit_of(counts.sum() * self._shape[2])
+        self.counts = np.ceil(counts / unit) * unit
+
+
+class LogLikelihood(ChainObjective):
+    """Sum of log P over the sequences."""
+
+    has_curvature = True
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.likelihoods = np.zeros(len(self.chains) - 1)
+
+    def value(self, scores: np.ndarray) -> float:
+        """Value at the scores."""
+        self.threads.map(
+            lambda part: _inference.log_likelihood(
+                scores, self.chains, self.codes, *part, self.likelihoods
+            ),
+            self.parts,
+        )
+        return self._value()
+
+    def _value(self) -> float:
+        return float(self.likelihoods.sum() / len(self.codes))
+
+    def _follow(self, scores: np.ndarray) -> float:
+        self.threads.map(lambda part: self._follow_likelihood(scores, *part), self.parts)
+        return self._value()
+
+    def _follow_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
+        _inference.residuals(
+            scores,
+            self.chains,
+            self.codes,
+            first,
+            last,
+            self._residuals,
+            self._curvature,
+            self.likelihoods,
+        )
+
+
+class ExponentialLoss(LogLikelihood):
+    """Minus the sum of 1/P - 1 over the sequences, on a logarithmic scale.
+
+    Trees count a position as many times as its sequence weighs.
+    """
+
+    has_curvature = False
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.counts = np.ones(len(self.codes))
+        self._weights = np.ones(len(self.offsets) - 1)
+
+    def _value(self) -> float:
+        logs = self.likelihoods
+        if not self.order:
+            logs = np.add.reduceat(logs, self.offsets[:-1])
+        return minus_log_mean_inverse(logs, self._weights) * len(logs) / len(self.codes)
+
+    def _follow(self, scores: np.ndarray) -> float:
+        value = super()._follow(scores)
+        weights = np.repeat(self._weights, np.diff(self.offsets))
+        self._weigh(weights, unit_of(2.0 * weights.sum()))
+        self._count(weights)
+        return value
+
+
+class HammingLogLikelihood(ChainObjective):
+    """Sum of log q over the positions.
+
+    A label is also learned from at the positions around it. Where neighbors depend on each other, a
+    position can have residuals beyond those of a likelihood, whose positive ones sum to at most 1.
+    Trees count it as the more examples, so that no step is longer than for a likelihood.
+    """
+
+    exponential = False
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.counts = np.ones(len(self.codes))
+        self.log_q = np.zeros(len(self.codes))
+        self._sizes = np.zeros(len(self.codes))
+
+    def value(self, scores: np.ndarray) -> float:
+        """Value at the scores."""
+        self.threads.map(
+            lambda part: _objectives.label_log_probabilities(
+                scores, self.chains, self.codes, *part, self.log_q
+            ),
+            self.parts,
+        )
+        return self._value()
+
+    def _value(self) -> float:
+        return float(self.log_q.mean())
+
+    def _follow(self, scores: np.ndarray) -> float:
+        self.threads.map(lambda part: self._follow_labels(scores, *part), self.parts)
+        value = self._value()
+        self._balance()
+        return value
+
+    def _follow_labels(self, scores: np.ndarray, first: int, last: int) -> None:
+        _objectives.label_residuals(
+            scores,
+            self.chains,
+            self.codes,
+            first,
+            last,
+            self.exponential,
+            self._residuals,
+            self.log_q,
+            self._sizes,
+        )
+
+    def _balance(self) -> None:
+        """Bring the residuals of all sequences to one scale, and count the positions."""
+        unit = unit_of(self._sizes.sum())
+        if unit > 2.0**UNIT_LOG2:
+            self._weigh(np.ones(len(self.codes)), unit)
+        self._count(np.maximum(0.5 * self._sizes, 1.0))
+
+
+class HammingExponentialLoss(HammingLogLikelihood):
+    """Minus the sum of 1/q - 1 over the positions, on a logarithmic scale."""
+
+    exponential = True
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._weights = np.ones(len(self.codes))
+
+    def _value(self) -> float:
+        return minus_log_mean_inverse(self.log_q, self._weights)
+
+    def _balance(self) -> None:
+        # So far a label weighs 1 where it is the least probable of its chain.
+        largest = np.maximum.reduceat(self._weights, self.chains[:-1])
+        factors = np.repeat(largest, np.diff(self.chains))
+        sizes = factors * self._sizes
+        self._weigh(factors, unit_of(sizes.sum()))
+        self._count(np.maximum(0.5 * sizes, self._weights))
+
+
+OBJECTIVES: dict[str, type[ChainObjective]] = {
+    "log": LogLikelihood,
+    "exponential": ExponentialLoss,
+    "hamming_log": HammingLogLikelihood,
+    "hamming_exponential": HammingExponentialLoss,
+}
+
+
+def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective:
+    """The objective of this name; the other arguments are those of `ChainObjective`."""
+    return OBJECTIVES[name](*arguments, **options)
+
+
+def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
+    """Minus the logarithm of the mean of ``exp(-logs)``, whose terms over their mean are `weights`.
+
+    What is not possible has the weight 0; the value is -inf then, or NaN.
+    """
+    value = -_objectives.inverse_weights(logs, weights)
+    return value if np.isfinite(logs).all() else float(logs.min())
+
+
+def unit_of(total: float) -> float:
+    """The power of 2 to whose multiples numbers of this sum are rounded so that sums are exact."""
+    exponent = math.frexp(total)[1] if math.isfinite(total) else 0
+    return 2.0 ** max(UNIT_LOG2, exponent - MOST_UNITS_LOG2)

@@ -1,0 +1,519 @@
+/* The inner loops of inference along a chain of label contexts.
+ *
+ * A position has n contexts and leads to n_after ones: label v of context c to context
+ * (c * K + v) mod n_after, where K is the number of labels. At full depth n = n_after, and contexts
+ * that differ in their oldest label alone lead to the same one: with n_ends = n_after / K, those
+ * numbered h * n_ends + l lead to l * K + v. Before that no two contexts meet: n_after = n * K.
+ *
+ * Scores and probabilities come in rows of contexts, that of label v at `rows + v * stride`.
+ */
+#ifndef TREECRF_RECURSIONS_H
+#define TREECRF_RECURSIONS_H
+
+#include "utils/vector_math.h"
+
+/* A sum of products of weights and factors stays within double precision while weights lie above
+ * SMALLEST_WEIGHT, a position's weights sum to between SMALLEST_TOTAL and its inverse, and the
+ * logarithms of the factors between LOWEST_LOG and HIGHEST_LOG. */
+#define SMALLEST_WEIGHT 1e-150
+#define SMALLEST_TOTAL 1e-30
+#define LOWEST_LOG (-200.0)
+#define HIGHEST_LOG 100.0
+
+/* Adding and subtracting this rounds to a multiple of 2^-32: sums of such numbers are exact. */
+#define ROUND 1572864.0 /* 1.5 * 2^20 */
+
+/* Loops over so few labels are compiled for their number, see TREECRF_BY_SIZE. */
+#define FEW_LABELS 8
+
+/* Scores that are fetched ahead at a time. */
+#define FETCH 128
+#if defined(__GNUC__)
+#define TREECRF_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define TREECRF_PREFETCH(address) ((void)(address))
+#endif
+
+typedef struct {
+    ptrdiff_t n_labels;
+    ptrdiff_t order;      /* at least 1: with order 0 the state after a position is its label */
+    ptrdiff_t n_contexts; /* of a position at full depth */
+    ptrdiff_t width;      /* scores that a label has at a position: n_contexts, or 1 with order 0 */
+} chain_shape;
+
+static inline ptrdiff_t contexts_at(const chain_shape *shape, ptrdiff_t t)
+{
+    ptrdiff_t n = 1;
+    if (t >= shape->order)
+        return shape->n_contexts;
+    while (t-- > 0)
+        n *= shape->n_labels;
+    return n;
+}
+
+static inline ptrdiff_t contexts_after(const chain_shape *shape, ptrdiff_t n)
+{
+    return n < shape->n_contexts ? n * shape->n_labels : n;
+}
+
+/* target[i] = exp(source[i] - level). Returns 0 if an exponent is out of range, -inf aside. */
+static inline int factors_of(const double *restrict source, ptrdiff_t n, double level,
+                             double *restrict target)
+{
+    uint64_t beyond = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double x = source[i] - level;
+        int inside = (x >= LOWEST_LOG) & (x <= HIGHEST_LOG);
+        beyond |= (uint64_t)!(inside | (x == -HUGE_VAL));
+        target[i] = inside ? exp_in_range(x) : 0.0;
+    }
+    return beyond == 0;
+}
+
+/* The same for a long row, while the processor fetches the `next` one: left to itself it would
+ * compute and wait for memory in turn. */
+static inline int factors_of_row(const double *source, ptrdiff_t n, double level, double *target,
+                                 const double *next)
+{
+    int near = 1;
+    for (ptrdiff_t i = 0; i < n; i += FETCH) {
+        ptrdiff_t size = i + FETCH <= n ? FETCH : n - i;
+        for (ptrdiff_t k = 0; k < size; k += 8)
+            TREECRF_PREFETCH(next + i + k);
+        near &= factors_of(source + i, size, level, target + i);
+    }
+    return near;
+}
+
+/* Factors of the `count` positions from t on, exp(score - level), in dense rows; 0 in contexts that
+ * do not exist yet. `scores` are those of label 0 at t, `stride` leads to the next label's. Returns
+ * 0 if scores are too far from `level`. */
+TREECRF_WIDEST static int load_factors(const chain_shape *shape, const double *scores,
+                                       ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double level,
+                                       double *rows)
+{
+    ptrdiff_t v, c, j, n, width = shape->width;
+    int near = 1;
+    for (v = 0; v < shape->n_labels; v++, scores += stride, rows += count * width) {
+        const double *next = v + 1 < shape->n_labels ? scores + stride : scores;
+        for (j = 0; j < count && (n = contexts_at(shape, t + j)) < width; j++) {
+            near &= factors_of(scores + j * width, n, level, rows + j * width);
+            for (c = n; c < width; c++)
+                rows[j * width + c] = 0.0;
+        }
+        near &= factors_of_row(scores + j * width, (count - j) * width, level, rows + j * width,
+                               next + j * width);
+    }
+    return near;
+}
+
+/* The same scores as they are; -inf in contexts that do not exist yet. */
+static inline void load_scores(const chain_shape *shape, const double *scores, ptrdiff_t stride,
+                               ptrdiff_t t, ptrdiff_t count, double *rows)
+{
+    ptrdiff_t v, c, j, n, width = shape->width;
+    for (v = 0; v < shape->n_labels; v++, scores += stride, rows += count * width) {
+        memcpy(rows, scores, (size_t)(count * width) * sizeof *rows);
+        for (j = 0; j < count && (n = contexts_at(shape, t + j)) < width; j++)
+            for (c = n; c < width; c++)
+                rows[j * width + c] = -HUGE_VAL;
+    }
+}
+
+/* Sum of products in eight lanes: the same order of additions on every machine. */
+TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restrict b, ptrdiff_t n)
+{
+    double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, rest = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            x[k] += a[i + k] * b[i + k];
+    for (; i < n; i++)
+        rest += a[i] * b[i];
+    return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
+}
+
+/* The weights of the contexts after a position, from those before it and the factors. */
+TREECRF_TEMPLATE void forward_step_n(const double *restrict now, ptrdiff_t n,
+                                     const double *restrict rows, ptrdiff_t stride,
+                                     double *restrict after, ptrdiff_t n_after,
+                                     double *restrict work, ptrdiff_t n_labels)
+{
+    ptrdiff_t v, c, l, h, j, n_ends = n_after / n_labels;
+    double few[FEW_LABELS], *sums = n_labels <= FEW_LABELS ? few : work;
+    if (n < n_after) {
+        for (v = 0; v < n_labels; v++)
+            for (c = 0; c < n; c++)
+                after[c * n_labels + v] = now[c] * rows[v * stride + c];
+    } else if (n_ends == 1) {
+        for (v = 0; v < n_labels; v++)
+            after[v] = n_labels <= FEW_LABELS ? dot_n(now, rows + v * stride, n_labels)
+                                              : dot_lanes(now, rows + v * stride, n_labels);
+    } else {
+        for (l = 0; l < n_ends; l += n_labels)
+            for (v = 0; v < n_labels; v++) {
+                const double *row = rows + v * stride;
+                for (j = 0; j < n_labels; j++)
+                    sums[j] = 0.0;
+                for (h = l; h < n; h += n_ends)
+                    for (j = 0; j < n_labels; j++)
+                        sums[j] += now[h + j] * row[h + j];
+                for (j = 0; j < n_labels; j++)
+                    after[(l + j) * n_labels + v] = sums[j];
+            }
+    }
+}
+
+/* Whether a weight is too small for further products, though not 0. */
+static inline int any_lost(const double *weights, ptrdiff_t n)
+{
+    uint64_t lost = 0;
+    for (ptrdiff_t c = 0; c < n; c++)
+        lost |= (uint64_t)((weights[c] > 0.0) & (weights[c] < SMALLEST_WEIGHT));
+    return lost != 0;
+}
+
+TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows, ptrdiff_t t,
+                                    ptrdiff_t count, double *forward, double *scale, double *log_z,
+                                    double *work, ptrdiff_t n_labels)
+{
+    ptrdiff_t j, c, n_after, n = contexts_at(shape, t), stride = count * shape->width;
+    for (j = 0; j < count; j++, n = n_after, forward += shape->n_contexts) {
+        double total = 0.0, *after = forward + shape->n_contexts;
+        n_after = contexts_after(shape, n);
+        forward_step_n(forward, n, rows + j * shape->width, stride, after, n_after, work,
+                       n_labels);
+        for (c = 0; c < n_after; c++)
+            total += after[c];
+        scale[j] = 1.0;
+        if (!(total >= SMALLEST_TOTAL && total <= 1.0 / SMALLEST_TOTAL)) {
+            *log_z += log_of(total);
+            if (total == 0.0)
+                return 1;
+            scale[j] = 1.0 / total;
+            for (c = 0; c < n_after; c++)
+                after[c] *= scale[j];
+        }
+        if (any_lost(after, n_after))
+            return 0;
+    }
+    return 1;
+}
+
+/* Forward recursion over the `count` positions from t on. `rows` holds their factors, one position
+ * of a label after the other; `forward` rows of weights, that of t first. Where the weights of a
+ * position leave the range they are multiplied by `scale`, and their sum counted in `log_z`: -inf,
+ * where the recursion ends, if no label sequence is allowed. Returns 0 if weights were lost that
+ * might still matter. */
+TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *rows, ptrdiff_t t,
+                                       ptrdiff_t count, double *forward, double *scale,
+                                       double *log_z, double *work)
+{
+    TREECRF_BY_SIZE(shape->n_labels, return, forward_tile_n, shape, rows, t, count, forward, scale,
+                    log_z, work)
+}
+
+/* Contexts that cannot be reached must not grow out of range. */
+TREECRF_TEMPLATE void keep_reached(const double *restrict forward, ptrdiff_t n,
+                                   double *restrict now)
+{
+    for (ptrdiff_t c = 0; c < n; c++)
+        now[c] = forward[c] > 0.0 ? now[c] : 0.0;
+}
+
+/* Factors of one label in the backward recursion: adds to `now`, and if `pairs` turns the factors
+ * into probabilities. */
+TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *restrict row,
+                                     double *restrict now, const double *restrict after, int pairs,
+                                     ptrdiff_t n)
+{
+    for (ptrdiff_t c = 0; c < n; c++) {
+        double x = row[c] * after[c];
+        now[c] += x;
+        if (pairs)
+            row[c] = forward[c] * x;
+    }
+}
+
+/* The same for all labels, where each leads from all contexts to one. */
+TREECRF_TEMPLATE void backward_few_n(const double *restrict forward, ptrdiff_t n,
+                                     double *restrict rows, ptrdiff_t stride,
+                                     double *restrict now, const double *restrict after, int pairs,
+                                     ptrdiff_t n_labels)
+{
+    for (ptrdiff_t c = 0; c < n; c++) {
+        double total = 0.0;
+        for (ptrdiff_t v = 0; v < n_labels; v++) {
+            double x = rows[v * stride + c] * after[v];
+            total = v ? total + x : x;
+            if (pairs)
+                rows[v * stride + c] = forward[c] * x;
+        }
+        now[c] = forward[c] > 0.0 ? total : 0.0;
+    }
+}
+
+/* And for many labels, of which several share a walk through the contexts. */
+TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t n,
+                                         double *restrict rows, ptrdiff_t stride,
+                                         double *restrict now, const double *restrict after,
+                                         int pairs, ptrdiff_t n_labels)
+{
+    ptrdiff_t v = 0, c;
+    for (c = 0; c < n; c++)
+        now[c] = 0.0;
+    for (; v + 4 <= n_labels; v += 4, rows += 4 * stride)
+        for (c = 0; c < n; c++) {
+            double x0 = rows[c] * after[v];
+            double x1 = rows[stride + c] * after[v + 1];
+            double x2 = rows[2 * stride + c] * after[v + 2];
+            double x3 = rows[3 * stride + c] * after[v + 3];
+            now[c] = (((now[c] + x0) + x1) + x2) + x3;
+            if (pairs) {
+                rows[c] = forward[c] * x0;
+                rows[stride + c] = forward[c] * x1;
+                rows[2 * stride + c] = forward[c] * x2;
+                rows[3 * stride + c] = forward[c] * x3;
+            }
+        }
+    for (; v < n_labels; v++, rows += stride)
+        for (c = 0; c < n; c++) {
+            double x = rows[c] * after[v];
+            now[c] += x;
+            if (pairs)
+                rows[c] = forward[c] * x;
+        }
+    keep_reached(forward, n, now);
+}
+
+/* The weights of the contexts of a position seen from the end, from those after it. */
+TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t n,
+                                      double *restrict rows, ptrdiff_t stride,
+                                      double *restrict now, const double *restrict after,
+                                      ptrdiff_t n_after, double *restrict work, int pairs,
+                                      ptrdiff_t n_labels)
+{
+    ptrdiff_t v, c, l, h, n_ends = n_after / n_labels;
+    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels) {
+        backward_few_n(forward, n_labels, rows, stride, now, after, pairs, n_labels);
+    } else if (n_labels <= FEW_LABELS && n_ends == 1) {
+        backward_few_n(forward, n, rows, stride, now, after, pairs, n_labels);
+    } else if (n_ends == 1) {
+        backward_many_n(forward, n, rows, stride, now, after, pairs, n_labels);
+    } else {
+        for (c = 0; c < n; c++)
+            now[c] = 0.0;
+        for (v = 0; v < n_labels; v++, rows += stride) {
+            for (l = 0; l < n_ends; l++)
+                work[l] = after[l * n_labels + v];
+            for (h = 0; h < n; h += n_ends)
+                for (l = 0; l < n_ends; l += n_labels)
+                    backward_row_n(forward + h + l, rows + h + l, now + h + l, work + l, pairs,
+                                   n_labels);
+        }
+        keep_reached(forward, n, now);
+    }
+}
+
+TREECRF_TEMPLATE void backward_tile_n(const chain_shape *shape, double *rows, ptrdiff_t t,
+                                      ptrdiff_t count, const double *forward, const double *scale,
+                                      double *backward, double *work, int pairs,
+                                      ptrdiff_t n_labels)
+{
+    ptrdiff_t j, c, n_after = contexts_at(shape, t + count), stride = count * shape->width;
+    double *scaled = work + shape->n_contexts;
+    for (j = count - 1; j >= 0; j--) {
+        ptrdiff_t n = contexts_at(shape, t + j);
+        double *now = backward + j * shape->n_contexts, *after = now + shape->n_contexts;
+        if (scale[j] != 1.0) {
+            for (c = 0; c < n_after; c++)
+                scaled[c] = after[c] * scale[j];
+            after = scaled;
+        }
+        backward_step_n(forward + j * shape->n_contexts, n, rows + j * shape->width, stride, now,
+                        after, n_after, work, pairs, n_labels);
+        n_after = n;
+    }
+}
+
+/* Backward recursion over the same positions, from the last row of `backward`, that of t + count,
+ * to the first. If `pairs`, the factors become probabilities of (context, label). */
+TREECRF_WIDEST static void backward_tile(const chain_shape *shape, double *rows, ptrdiff_t t,
+                                         ptrdiff_t count, const double *forward,
+                                         const double *scale, double *backward, double *work,
+                                         int pairs)
+{
+    TREECRF_BY_SIZE(shape->n_labels, , backward_tile_n, shape, rows, t, count, forward, scale,
+                    backward, work, pairs)
+}
+
+/* target[i] = -values[i], rounded. */
+TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff_t n,
+                                          double *restrict target)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] = (ROUND - values[i]) - ROUND;
+}
+
+/* The larger of each two numbers. Compilers turn loops over lanes into one operation. */
+TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
+{
+#pragma omp simd
+    for (int k = 0; k < n; k++)
+        lanes[k] = others[k] > lanes[k] ? others[k] : lanes[k];
+}
+
+/* The largest sum of two numbers, one from each row. */
+TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restrict b, ptrdiff_t n)
+{
+    double lanes[8], sums[8], best = a[0] + b[0];
+    if (n <= FEW_LABELS) {
+        for (ptrdiff_t i = 1; i < n; i++)
+            best = a[i] + b[i] > best ? a[i] + b[i] : best;
+        return best;
+    }
+#pragma omp simd
+    for (int k = 0; k < 8; k++)
+        lanes[k] = a[k] + b[k];
+    for (ptrdiff_t i = 8; i < n; i += 8) {
+        ptrdiff_t first = i + 8 <= n ? i : n - 8; /* the last eight may overlap the ones before */
+#pragma omp simd
+        for (int k = 0; k < 8; k++)
+            sums[k] = a[first + k] + b[first + k];
+        larger_lanes(lanes, sums, 8);
+    }
+    larger_lanes(lanes, lanes + 4, 4);
+    larger_lanes(lanes, lanes + 2, 2);
+    return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
+}
+
+/* The best sum of scores to each context after a position. */
+TREECRF_TEMPLATE void best_step_n(const double *restrict now, ptrdiff_t n,
+                                  const double *restrict rows, ptrdiff_t stride,
+                                  double *restrict after, ptrdiff_t n_after,
+                                  double *restrict work, ptrdiff_t n_labels)
+{
+    ptrdiff_t v, c, l, h, j, n_ends = n_after / n_labels;
+    double few[FEW_LABELS], *best = n_labels <= FEW_LABELS ? few : work;
+    if (n < n_after) {
+        for (v = 0; v < n_labels; v++)
+            for (c = 0; c < n; c++)
+                after[c * n_labels + v] = now[c] + rows[v * stride + c];
+    } else if (n_ends == 1) {
+        for (v = 0; v < n_labels; v++)
+            after[v] = best_sum(now, rows + v * stride, n_labels);
+    } else {
+        for (l = 0; l < n_ends; l += n_labels)
+            for (v = 0; v < n_labels; v++) {
+                const double *row = rows + v * stride;
+                for (j = 0; j < n_labels; j++)
+                    best[j] = -HUGE_VAL;
+                for (h = l; h < n; h += n_ends)
+                    for (j = 0; j < n_labels; j++) {
+                        double sum = now[h + j] + row[h + j];
+                        best[j] = sum > best[j] ? sum : best[j];
+                    }
+                for (j = 0; j < n_labels; j++)
+                    after[(l + j) * n_labels + v] = best[j];
+            }
+    }
+}
+
+TREECRF_TEMPLATE void best_tile_n(const chain_shape *shape, const double *scores, ptrdiff_t stride,
+                                  ptrdiff_t t, ptrdiff_t count, double *best, double *work,
+                                  ptrdiff_t n_labels)
+{
+    ptrdiff_t j, n_after, n = contexts_at(shape, t);
+    for (j = 0; j < count; j++, n = n_after, best += shape->n_contexts) {
+        n_after = contexts_after(shape, n);
+        best_step_n(best, n, scores + j * shape->width, stride, best + shape->n_contexts, n_after,
+                    work, n_labels);
+    }
+}
+
+/* The best sums of scores to the contexts after each of the `count` positions from t on. `scores`
+ * are those of label 0 at t, `best` the sums, with those before t first. */
+TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *scores,
+                                     ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double *best,
+                                     double *work)
+{
+    /* Processors prefetch from some 20 places in memory at a time. More rows are read one after the
+     * other first. */
+    if (shape->n_labels > 24)
+        for (ptrdiff_t v = 0; v < shape->n_labels; v++)
+            for (ptrdiff_t i = 0; i < count * shape->width; i += 8)
+                (void)*(const volatile double *)(scores + v * stride + i);
+    TREECRF_BY_SIZE(shape->n_labels, , best_tile_n, shape, scores, stride, t, count, best, work)
+}
+
+/* Columns of scores that are worked on at a time. */
+#define LOCAL_BLOCK 256
+
+/* The highest score of each column, and the sum of the exponentials of the scores relative to it.
+ * They go to `exponentials`, if given. */
+TREECRF_TEMPLATE void column_totals(const double *restrict columns, ptrdiff_t n_rows,
+                                    ptrdiff_t stride, ptrdiff_t n, double *restrict highest,
+                                    double *restrict total, double *restrict exponentials)
+{
+    ptrdiff_t v, i;
+    for (i = 0; i < n; i++) {
+        highest[i] = columns[i];
+        total[i] = 0.0;
+    }
+    for (v = 1; v < n_rows; v++)
+        for (i = 0; i < n; i++) {
+            double x = columns[v * stride + i];
+            highest[i] = x > highest[i] ? x : highest[i];
+        }
+    /* A column of -inf makes NaN, whose exponential is 0. */
+    for (v = 0; v < n_rows; v++)
+        for (i = 0; i < n; i++) {
+            double e = exp_of(columns[v * stride + i] - highest[i]);
+            total[i] += e;
+            if (exponentials)
+                exponentials[v * stride + i] = e;
+        }
+}
+
+/* log sum(exp(column)); 0 of columns that are -inf throughout. */
+TREECRF_TEMPLATE void log_of_totals(const double *restrict highest, const double *restrict total,
+                                    ptrdiff_t n, double *restrict log_totals)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        log_totals[i] = total[i] > 0.0 ? highest[i] + log_of(total[i]) : 0.0;
+}
+
+/* Subtract from every score the logarithm of its column's sum of exponentials. */
+TREECRF_WIDEST static void log_softmax(double *columns, ptrdiff_t n_rows, ptrdiff_t stride,
+                                       ptrdiff_t n)
+{
+    double highest[LOCAL_BLOCK], total[LOCAL_BLOCK], log_totals[LOCAL_BLOCK];
+    column_totals(columns, n_rows, stride, n, highest, total, NULL);
+    log_of_totals(highest, total, n, log_totals);
+    for (ptrdiff_t v = 0; v < n_rows; v++)
+        for (ptrdiff_t i = 0; i < n; i++)
+            columns[v * stride + i] -= log_totals[i];
+}
+
+/* Softmax p of every column: -p, and if wanted 2 p (1 - p), both rounded. */
+TREECRF_WIDEST static void softmax_residuals(const double *columns, ptrdiff_t n_rows,
+                                             ptrdiff_t stride, ptrdiff_t n, double *residuals,
+                                             double *curvature, double *log_totals)
+{
+    double highest[LOCAL_BLOCK], total[LOCAL_BLOCK];
+    ptrdiff_t v, i;
+    column_totals(columns, n_rows, stride, n, highest, total, residuals);
+    log_of_totals(highest, total, n, log_totals);
+    for (i = 0; i < n; i++)
+        total[i] = total[i] > 0.0 ? 1.0 / total[i] : 0.0;
+    for (v = 0; v < n_rows; v++, residuals += stride) {
+        if (curvature)
+            for (i = 0; i < n; i++) {
+                double p = residuals[i] * total[i];
+                curvature[v * stride + i] = 2.0 * p * (1.0 - p) + ROUND - ROUND;
+            }
+        for (i = 0; i < n; i++)
+            residuals[i] = (ROUND - residuals[i] * total[i]) - ROUND;
+    }
+}
+#endif

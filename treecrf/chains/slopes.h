@@ -1,0 +1,177 @@
+/* The inner loops of the slopes of label probabilities, see `_objectives.pyx`.
+ *
+ * `rows` holds the probabilities of (context, label) at a position, label v's n contexts at
+ * `rows + v * stride`. Context c leads with label v to the context (c mod n_ends) * n_labels + v.
+ */
+#ifndef TREECRF_SLOPES_H
+#define TREECRF_SLOPES_H
+
+#include "chains/recursions.h"
+
+/* Means of `values` of the contexts after a position, given the context before: to `means`. */
+TREECRF_TEMPLATE void means_before_n(const double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
+                                     ptrdiff_t n_ends, const double *restrict values,
+                                     double *restrict means, double *restrict work,
+                                     ptrdiff_t n_labels)
+{
+    double *restrict totals = work, *restrict ends = work + n;
+    ptrdiff_t v, c, l, k;
+    for (c = 0; c < n; c++)
+        means[c] = totals[c] = 0.0;
+    for (v = 0; v < n_labels; v++, rows += stride) {
+        if (n_ends == 1) {
+            for (c = 0; c < n; c++) {
+                means[c] += rows[c] * values[v];
+                totals[c] += rows[c];
+            }
+            continue;
+        }
+        for (l = 0; l < n_ends; l++)
+            ends[l] = values[l * n_labels + v];
+        for (c = 0, l = 0; c < n; c += n_labels, l = l + n_labels < n_ends ? l + n_labels : 0)
+            for (k = 0; k < n_labels; k++) {
+                means[c + k] += rows[c + k] * ends[l + k];
+                totals[c + k] += rows[c + k];
+            }
+    }
+    for (c = 0; c < n; c++)
+        means[c] = totals[c] > 0.0 ? means[c] / totals[c] : 0.0;
+}
+
+/* The same where all contexts lead to one for each of few labels. */
+TREECRF_TEMPLATE void means_before_few_n(const double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
+                                         const double *restrict values, double *restrict means,
+                                         ptrdiff_t n_labels)
+{
+    for (ptrdiff_t c = 0; c < n; c++) {
+        double mean = 0.0, total = 0.0;
+        for (ptrdiff_t v = 0; v < n_labels; v++) {
+            mean += rows[v * stride + c] * values[v];
+            total += rows[v * stride + c];
+        }
+        means[c] = total > 0.0 ? mean / total : 0.0;
+    }
+}
+
+TREECRF_TEMPLATE void any_means_before_n(const double *rows, ptrdiff_t stride, ptrdiff_t n,
+                                         ptrdiff_t n_ends, const double *values, double *means,
+                                         double *work, ptrdiff_t n_labels)
+{
+    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels)
+        means_before_few_n(rows, stride, n_labels, values, means, n_labels);
+    else
+        means_before_n(rows, stride, n, n_ends, values, means, work, n_labels);
+}
+
+TREECRF_WIDEST static void means_before(const double *rows, ptrdiff_t stride, ptrdiff_t n,
+                                        ptrdiff_t n_ends, const double *values, double *means,
+                                        double *work, ptrdiff_t n_labels)
+{
+    TREECRF_BY_SIZE(n_labels, , any_means_before_n, rows, stride, n, n_ends, values, means, work)
+}
+
+/* A row of probabilities times the sum of what their contexts before and after say; returns the
+ * mean of what is said before. Sums are taken in eight lanes: in the same order on every machine. */
+TREECRF_TEMPLATE double multiply_row_n(double *restrict row, ptrdiff_t n,
+                                       const double *restrict before, double after)
+{
+    double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    double y[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    double mean = 0.0, total = 0.0;
+    ptrdiff_t c = 0;
+    if (n > FEW_LABELS)
+        for (; c + 8 <= n; c += 8)
+            for (int k = 0; k < 8; k++) {
+                double p = row[c + k];
+                x[k] += p * before[c + k];
+                y[k] += p;
+                row[c + k] = p * (before[c + k] + after);
+            }
+    for (; c < n; c++) {
+        double p = row[c];
+        mean += p * before[c];
+        total += p;
+        row[c] = p * (before[c] + after);
+    }
+    if (n > FEW_LABELS) {
+        mean += ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+        total += ((y[0] + y[4]) + (y[2] + y[6])) + ((y[1] + y[5]) + (y[3] + y[7]));
+    }
+    return total > 0.0 ? mean / total : 0.0;
+}
+
+/* The same for all rows, where several contexts lead on from each label. */
+TREECRF_TEMPLATE void multiply_rows_n(double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
+                                      ptrdiff_t n_ends, const double *restrict before,
+                                      const double *restrict after, double *restrict means,
+                                      double *restrict work, ptrdiff_t n_labels)
+{
+    double *restrict sums = work, *restrict totals = work + n_ends;
+    double *restrict ends = work + 2 * n_ends;
+    ptrdiff_t v, c, l, k;
+    for (v = 0; v < n_labels; v++, rows += stride) {
+        for (l = 0; l < n_ends; l++) {
+            sums[l] = totals[l] = 0.0;
+            ends[l] = after[l * n_labels + v];
+        }
+        for (c = 0, l = 0; c < n; c += n_labels, l = l + n_labels < n_ends ? l + n_labels : 0)
+            for (k = 0; k < n_labels; k++) {
+                double p = rows[c + k];
+                sums[l + k] += p * before[c + k];
+                totals[l + k] += p;
+                rows[c + k] = p * (before[c + k] + ends[l + k]);
+            }
+        for (l = 0; l < n_ends; l++)
+            means[l * n_labels + v] = totals[l] > 0.0 ? sums[l] / totals[l] : 0.0;
+    }
+}
+
+TREECRF_TEMPLATE void multiply_n(double *rows, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t n_ends,
+                                 const double *before, const double *after, double *means,
+                                 double *work, ptrdiff_t n_labels)
+{
+    ptrdiff_t v;
+    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels)
+        for (v = 0; v < n_labels; v++)
+            means[v] = multiply_row_n(rows + v * stride, n_labels, before, after[v]);
+    else if (n_ends == 1)
+        for (v = 0; v < n_labels; v++)
+            means[v] = multiply_row_n(rows + v * stride, n, before, after[v]);
+    else
+        multiply_rows_n(rows, stride, n, n_ends, before, after, means, work, n_labels);
+}
+
+/* Multiply all probabilities by the sum of `before` of their contexts before the position and
+ * `after` of those after it. `means` receives the means of `before` given the context after. */
+TREECRF_WIDEST static void multiply(double *rows, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t n_ends,
+                                    const double *before, const double *after, double *means,
+                                    double *work, ptrdiff_t n_labels)
+{
+    TREECRF_BY_SIZE(n_labels, , multiply_n, rows, stride, n, n_ends, before, after, means, work)
+}
+
+/* Sum of absolute values in eight lanes. */
+TREECRF_TEMPLATE double size_of(const double *values, ptrdiff_t n)
+{
+    double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, rest = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            x[k] += fabs(values[i + k]);
+    for (; i < n; i++)
+        rest += fabs(values[i]);
+    return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
+}
+
+/* target[i] = values[i] * factor, rounded by `rounding`. To size[j] the absolute values of the j-th
+ * `width` of them are added. */
+TREECRF_WIDEST static void store_slopes(const double *restrict values, ptrdiff_t count,
+                                        ptrdiff_t width, double factor, double rounding,
+                                        double *restrict target, double *restrict size)
+{
+    for (ptrdiff_t i = 0; i < count * width; i++)
+        target[i] = (values[i] * factor + rounding) - rounding;
+    for (ptrdiff_t j = 0; j < count; j++)
+        size[j] += size_of(target + j * width, width);
+}
+#endif

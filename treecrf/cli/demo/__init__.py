@@ -1,0 +1,31 @@
+"""The demonstration: label each line of Python source as code, comment, docstring or blank.
+
+``python -m treecrf demo`` learns it from the standard library of the running interpreter. The
+lines of a file are a sequence, a line is known by features that say nothing of its neighbors, and
+two models with the same window are compared: one labels each line alone, the other is a TREECRF.
+"""
+
+from treecrf.cli.demo.command import main
+from treecrf.cli.demo.compare import Result, evaluate, format_table, make_models, table_rows
+from treecrf.cli.demo.figure import draw_minimaps
+from treecrf.cli.demo.files import SourceFile, load_files, show_case
+from treecrf.cli.demo.lines import FEATURES, LABELS, label_lines, line_features
+from treecrf.cli.demo.page import render_page
+
+__all__ = [
+    "FEATURES",
+    "LABELS",
+    "Result",
+    "SourceFile",
+    "draw_minimaps",
+    "evaluate",
+    "format_table",
+    "label_lines",
+    "line_features",
+    "load_files",
+    "main",
+    "make_models",
+    "render_page",
+    "show_case",
+    "table_rows",
+]

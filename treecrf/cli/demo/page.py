@@ -1,0 +1,138 @@
+"""A file and its predicted labels as a page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from treecrf.cli.demo.files import SourceFile
+from treecrf.cli.demo.lines import LABELS
+
+STYLE = """
+:root { color-scheme: light dark;
+  --paper: #fbfbfa; --ink: #22262c; --faint: #8a8f98; --rule: #e4e5e7;
+  --code: #2f63ad; --comment: #1e8260; --docstring: #a8640a; --blank: #a3a8b1; --wrong: #c21f58; }
+@media (prefers-color-scheme: dark) { :root {
+  --paper: #16181c; --ink: #e3e5e8; --faint: #7d838d; --rule: #2c3036;
+  --code: #85b2f2; --comment: #63cba4; --docstring: #f0b35f; --blank: #5c626c; --wrong: #ff6f9f; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.5rem 1.5rem 4rem; max-width: 100rem; background: var(--paper);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { margin: 0 0 .3rem; font-size: 1.5rem; letter-spacing: -.01em; }
+p { margin: 0 0 1rem; max-width: 48rem; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+.code { --color: var(--code); } .comment { --color: var(--comment); }
+.docstring { --color: var(--docstring); } .blank { --color: var(--blank); }
+.measures { border-collapse: collapse; margin: 1.2rem 0; font-variant-numeric: tabular-nums; }
+.measures :is(th, td) { padding: .12rem .9rem .12rem 0; text-align: right; font-weight: 400; }
+.measures th:first-child { text-align: left; color: var(--faint); }
+.measures thead th { font-weight: 600; border-bottom: 1px solid var(--rule); }
+.legend { display: flex; flex-wrap: wrap; gap: .4rem 1.4rem; padding: 0; margin: 1.2rem 0;
+  list-style: none; }
+.legend i { display: inline-block; width: .8em; height: .8em; margin-right: .5em;
+  border-radius: 2px; background: var(--color); }
+.legend .wrong { --color: var(--wrong); }
+.lines { width: 100%; border-collapse: collapse; table-layout: fixed; }
+.lines thead th { position: sticky; top: 0; z-index: 1; padding: .5rem .8rem; text-align: left;
+  background: var(--paper); border-bottom: 1px solid var(--rule); }
+.lines thead small { margin-left: .6rem; color: var(--faint); font-weight: 400; }
+.lines .number { width: 3.2rem; padding-right: .8rem; text-align: right; color: var(--faint);
+  font: 11px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; vertical-align: top; }
+.lines td { padding: 0 .7rem 0 .8rem; border-left: 4px solid var(--color); vertical-align: top;
+  background: color-mix(in srgb, var(--color) 9%, transparent); color: var(--color);
+  font: 12px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+.lines td + td { border-left-width: 4px; }
+.lines td.error { background: color-mix(in srgb, var(--wrong) 20%, transparent);
+  box-shadow: inset -4px 0 var(--wrong); }
+.lines td.error::after { content: "is " attr(data-true); float: right; margin-left: 1rem;
+  padding: 0 .5em; border-radius: 3px; background: var(--wrong); color: var(--paper);
+  font: 600 11px/1.6 system-ui, sans-serif; }
+"""
+
+
+def render_page(
+    file: SourceFile,
+    columns: Mapping[str, Sequence[str]],
+    measures: Sequence[tuple[str, Sequence[str]]] = (),
+) -> str:
+    """Show a file beside itself, in the colors of predicted labels.
+
+    Parameters
+    ----------
+    file : SourceFile
+        The lines and their true labels.
+    columns : mapping of str to sequence of str
+        The name of each model and its labels. A line whose label is wrong bears the true one.
+    measures : sequence of (str, sequence of str), default=()
+        Rows of a table above the picture: a title, and a value for each model.
+
+    Returns
+    -------
+    str
+        A whole page, in light or dark as the reader's system has it.
+    """
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>treecrf: {escape(file.name)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<h1>What is each line of <code>{escape(file.name)}</code>?</h1>
+<p>Each model saw the features of a line and of its neighbors. The first labels every line by
+itself; TREECRF knows how labels follow each other. Neither was trained on this file.</p>
+{_measures(columns, measures)}
+{_legend()}
+{_lines(file, columns)}
+</body>
+</html>
+"""
+
+
+def _measures(columns: Mapping[str, object], measures: Sequence[tuple[str, Sequence[str]]]) -> str:
+    if not measures:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    rows = "\n".join(
+        f"<tr><th>{escape(title)}</th>" + "".join(f"<td>{escape(value)}</td>" for value in values)
+        for title, values in measures
+    )
+    return (
+        f'<table class="measures">\n<thead><tr><th>all test files</th>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table>"
+    )
+
+
+def _legend() -> str:
+    items = "".join(f'<li class="{label}"><i></i>{label}</li>' for label in LABELS)
+    return f'<ul class="legend">{items}<li class="wrong"><i></i>wrong</li></ul>'
+
+
+def _lines(file: SourceFile, columns: Mapping[str, Sequence[str]]) -> str:
+    head = "".join(_column_head(name, labels, file) for name, labels in columns.items())
+    rows = []
+    for number, (line, true, *labels) in enumerate(
+        zip(file.lines, file.labels, *columns.values(), strict=True), start=1
+    ):
+        cells = "".join(_cell(line, label, true) for label in labels)
+        rows.append(f'<tr><th class="number">{number}</th>{cells}</tr>')
+    body = "\n".join(rows)
+    return (
+        f'<table class="lines">\n<thead><tr><th class="number"></th>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table>"
+    )
+
+
+def _column_head(name: str, labels: Sequence[str], file: SourceFile) -> str:
+    wrong = sum(label != true for label, true in zip(labels, file.labels, strict=True))
+    return f"<th>{escape(name)}<small>{wrong} of {len(file.lines)} lines wrong</small></th>"
+
+
+def _cell(line: str, label: str, true: str) -> str:
+    text = escape(line.expandtabs()) or "&nbsp;"
+    if label == true:
+        return f'<td class="{label}">{text}</td>'
+    return f'<td class="{label} error" data-true="{true}" title="labeled {label}">{text}</td>'

@@ -1,0 +1,1 @@
+"""Sequences encoded into bins, bit sets and windows for the trees."""

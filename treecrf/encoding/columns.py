@@ -1,0 +1,295 @@
+"""What is learned of the columns before training: categories, thresholds, how full they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.encoding.vocabulary import Alphabet
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences, runs
+
+MOST_SAMPLES = 200_000
+# About so many values are sorted at a time, of many short columns or of a few long ones.
+RUN_VALUES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column: the categories or thresholds that tests compare with."""
+
+    kind: str
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def n_tests(self) -> int:
+        """Number of tests at one offset."""
+        return 1 if self.kind == "boolean" else len(self.values)
+
+
+class Columns(Sequence):
+    """All columns, in few arrays however many they are.
+
+    Parameters
+    ----------
+    kinds : uint8 array (n_columns,)
+        Places in ``KINDS``.
+    sizes : int64 array (n_columns,)
+        Number of categories or thresholds of each column.
+    thresholds : float64 array
+        Those of all numbers, one column after another.
+    categories : dict
+        Sorted values of the categories, by column.
+    """
+
+    def __init__(
+        self,
+        kinds: np.ndarray,
+        sizes: np.ndarray,
+        thresholds: np.ndarray,
+        categories: dict[int, np.ndarray],
+    ):
+        self.kinds = kinds
+        self.sizes = sizes
+        self.thresholds = thresholds
+        self.categories = categories
+        self.starts = np.append(0, np.cumsum(np.where(self.is_number, sizes, 0)))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __getitem__(self, j: int) -> Column:
+        kind = KINDS[self.kinds[j]]
+        if kind == "category":
+            return Column(kind, self.categories[j])
+        return Column(kind, self.thresholds[self.starts[j] : self.starts[j + 1]])
+
+    @property
+    def is_number(self) -> np.ndarray:
+        """Which columns are numbers."""
+        return self.kinds == NUMBER
+
+    @property
+    def is_category(self) -> np.ndarray:
+        """Which columns are categories."""
+        return self.kinds == CATEGORY
+
+    @property
+    def n_tests(self) -> np.ndarray:
+        """Number of tests of each column at one offset."""
+        return np.where(self.kinds == BOOLEAN, 1, self.sizes)
+
+    @property
+    def is_single(self) -> np.ndarray:
+        """Which columns have one test, and that is not on a category."""
+        return (self.n_tests == 1) & ~self.is_category
+
+    def only_thresholds(self) -> np.ndarray:
+        """The threshold of each number with one test, 0 for booleans and all others."""
+        only = np.zeros(len(self))
+        chosen = self.is_single & self.is_number
+        only[chosen] = self.thresholds[self.starts[:-1][chosen]]
+        return only
+
+    def n_negative(self) -> np.ndarray:
+        """Number of thresholds below 0 of each number."""
+        before = np.append(0, np.cumsum(self.thresholds < 0))
+        return before[self.starts[1:]] - before[self.starts[:-1]]
+
+    def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """How many thresholds of its column each value exceeds: a binary search for all at once."""
+        first, end = self.starts[columns], self.starts[columns + 1]
+        found = first
+        step = 1 << int(np.diff(self.starts).max()).bit_length()
+        while step := step >> 1:
+            probe = np.minimum(found + step, end)
+            found = np.where(values > self.thresholds[probe - 1], probe, found)
+        return found - first
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What training data tell of their columns.
+
+    Attributes
+    ----------
+    columns : Columns
+    shares : float array (n_columns,)
+        Share of the positions at which a list would hold each column; for columns with several
+        tests it means nothing.
+    has_missing : bool array (n_columns,)
+        Whether a value is missing.
+    """
+
+    columns: Columns
+    shares: np.ndarray
+    has_missing: np.ndarray
+
+
+def learn_columns(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> Learned:
+    """Categories and thresholds of all columns, how full they are, and which have gaps."""
+    if sequences.form == "symbols":
+        return Learned(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
+    if sequences.kinds is None and sequences.dtype.kind == "b":
+        columns, shares = _booleans(sequences)
+        return Learned(columns, shares, np.zeros(len(columns), dtype=bool))
+    sizes, thresholds = _learn_thresholds(sequences, max_bins, rng)
+    columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
+    if sequences.kinds is not None:
+        columns = _with_kinds(columns, sequences.kinds, sequences.categories)
+    shares = _share_listed(sequences, columns.only_thresholds())
+    return Learned(columns, shares, find_missing(sequences))
+
+
+def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
+    """Columns of which some are numbers, some categories, and the others booleans.
+
+    A boolean that never changes becomes a number without thresholds.
+    """
+    kinds = np.where((kinds == BOOLEAN) & (numbers.sizes == 0), NUMBER, kinds).astype(np.uint8)
+    kept = np.repeat(kinds == NUMBER, numbers.sizes)
+    sizes = np.where(kinds == NUMBER, numbers.sizes, 0)
+    sizes[list(categories)] = [len(values) for values in categories.values()]
+    return Columns(kinds, sizes, numbers.thresholds[kept], categories)
+
+
+def find_missing(sequences: Sequences) -> np.ndarray:
+    """Which columns have missing values."""
+    found = np.zeros(sequences.n_features, dtype=bool)
+    for _, _, piece in sequences.pieces():
+        if piece.dtype.kind != "f":
+            continue
+        if sparse.issparse(piece):
+            found[piece.indices[np.isnan(piece.data)]] = True
+        else:
+            found |= np.isnan(piece).any(axis=0)
+    return found
+
+
+def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
+    """Boolean columns, or numbers without thresholds where all values are the same."""
+    shares = _share_listed(sequences, np.zeros(sequences.n_features))
+    kinds = np.where((shares > 0) & (shares < 1), BOOLEAN, NUMBER).astype(np.uint8)
+    return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), shares
+
+
+def _symbols(sequences: Sequences) -> Columns:
+    values = Alphabet.of(sequences).symbols
+    kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
+    return Columns(kinds, sizes, np.zeros(0), {0: values})
+
+
+def _share_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+    """Share of the values that exceed their column's threshold, or have one that 0 exceeds.
+
+    Zeros of sparse columns are no values.
+    """
+    counts = np.zeros(sequences.n_features)
+    for _, _, piece in sequences.pieces():
+        if sparse.issparse(piece):
+            coo = piece.tocoo()
+            limits = thresholds[coo.col]
+            listed = (coo.data > limits) | (limits < 0)
+            counts += np.bincount(coo.col[listed], minlength=len(counts))
+        elif piece.dtype.kind == "b":
+            counts += piece.sum(axis=0)
+        else:
+            counts += ((piece > thresholds) | (thresholds < 0)).sum(axis=0)
+    return counts / sequences.n_positions
+
+
+def _learn_thresholds(
+    sequences: Sequences, max_bins: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Number of thresholds of each column, and the thresholds of one column after another."""
+    sampled = _sample(sequences, rng)
+    if sparse.issparse(sampled):
+        sampled = sampled.tocsc()
+        sizes = np.diff(sampled.indptr) + 1
+    else:
+        sizes = np.full(sampled.shape[1], len(sampled))
+    learned = [
+        _thresholds(*_sorted_values(sampled, first, last), last - first, max_bins)
+        for first, last in runs(np.append(0, np.cumsum(sizes)), RUN_VALUES)
+    ]
+    return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
+
+
+def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
+    """All rows, or enough of them for quantiles."""
+    n = sequences.n_positions
+    chosen = None
+    if n > MOST_SAMPLES:
+        chosen = np.sort(rng.choice(n, MOST_SAMPLES, replace=False))
+    parts = []
+    for start, stop, piece in sequences.pieces():
+        if chosen is not None:
+            first, last = np.searchsorted(chosen, [start, stop])
+            piece = piece[chosen[first:last] - start]
+        parts.append(piece)
+    if sequences.form == "sparse":
+        return sparse.vstack(parts, format="csr")
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns, counted from the first, and values of a run, sorted by both.
+
+    Missing values are left out. All zeros of a sparse column count as one, lest they take every
+    quantile.
+    """
+    values = table[:, first:last]
+    if not sparse.issparse(values):
+        columns = np.repeat(np.arange(last - first), len(values))
+        return _present(columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F"))
+    sizes = np.diff(values.indptr)
+    with_zero = np.flatnonzero(sizes < values.shape[0])
+    # Complex numbers are sorted by their real parts, then by their imaginary ones.
+    pairs = np.zeros(len(values.data) + len(with_zero), dtype=np.complex128)
+    pairs.real = np.append(np.repeat(np.arange(last - first), sizes), with_zero)
+    pairs.imag[: len(values.data)] = values.data
+    pairs = pairs[~np.isnan(pairs.imag)]
+    pairs.sort()
+    return pairs.real.astype(np.int64), pairs.imag
+
+
+def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and values without those that are missing."""
+    present = ~np.isnan(values)
+    return (columns, values) if present.all() else (columns[present], values[present])
+
+
+def _thresholds(
+    columns: np.ndarray, values: np.ndarray, n_columns: int, max_bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds between all distinct values of a column or, if these are many, at quantiles.
+
+    Columns and values are sorted. Returns the number of thresholds of each column, and the
+    thresholds of one column after another.
+    """
+    if not len(values):
+        return np.zeros(n_columns, dtype=np.int64), np.zeros(0)
+    is_new = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    ranks = np.append(0, np.cumsum(is_new))
+    distinct, owners = (array[np.append(True, is_new)] for array in (values, columns))
+    n_distinct = np.bincount(owners, minlength=n_columns)
+    last = np.cumsum(n_distinct) - 1
+    many = n_distinct > max_bins
+    is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
+    places = _quantile_places(np.bincount(columns, minlength=n_columns), many, max_bins)
+    is_below[np.minimum(ranks[places], last[many][:, np.newaxis] - 1)] = True
+    below = np.flatnonzero(is_below)
+    low, high = distinct[below], distinct[below + 1]
+    middle = low / 2 + high / 2
+    # Between neighbouring doubles there is no middle.
+    middle = np.where((middle >= high) | (middle < low), low, middle)
+    return np.bincount(owners[below], minlength=n_columns), middle
+
+
+def _quantile_places(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
+    """Where the quantiles stand among the values of some columns; a row a column."""
+    steps = np.linspace(0, sizes[chosen] - 1, max_bins + 1, axis=1)[:, 1:-1]
+    return (np.cumsum(sizes) - sizes)[chosen][:, np.newaxis] + steps.astype(np.int64)

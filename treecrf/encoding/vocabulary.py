@@ -1,0 +1,37 @@
+"""The symbols that a model knows, and their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.inputs.sequences import Sequences
+
+
+class Alphabet:
+    """Symbols seen in training.
+
+    Parameters
+    ----------
+    symbols : array (n_symbols,)
+        Strings or integers, sorted and distinct.
+    """
+
+    def __init__(self, symbols: np.ndarray):
+        self.symbols = symbols
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> Alphabet:
+        """The distinct symbols of sequences."""
+        return cls(sequences.symbols())
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """Places of symbols in the alphabet; ``n_symbols`` for those that are not in it."""
+        if not len(self.symbols):
+            return np.zeros(len(values), dtype=np.intp)
+        places = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
+        return np.where(self.symbols[places] == values, places, len(self.symbols))
+
+    def column(self, values: np.ndarray) -> np.ndarray:
+        """A table of one category: places from 1, NaN for symbols that are not in the alphabet."""
+        codes = self.codes(values)
+        return np.where(codes < len(self.symbols), codes + 1.0, np.nan)[:, np.newaxis]

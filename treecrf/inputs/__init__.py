@@ -1,0 +1,1 @@
+"""Users' data and labels, read into sequences and codes."""

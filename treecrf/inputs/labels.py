@@ -1,0 +1,143 @@
+"""Label sequences: checked against their inputs and turned into codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.values import (
+    characters,
+    listed,
+    plain_array,
+    refuse_cut_strings,
+    whole_numbers,
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Sequences and labels as a user gives them.
+
+    Attributes
+    ----------
+    X, y : list of sequences and list of label sequences, or one long table and its labels
+    cut : Cut
+        Where the sequences of a long table are.
+    """
+
+    X: Any
+    y: Any
+    cut: Cut
+
+    def read(
+        self, trained_on: Trained | None = None, categorical_features: Any = "from_dtype"
+    ) -> tuple[Sequences, list[np.ndarray]]:
+        """Check and pack both; see `as_sequences` and `as_label_arrays`."""
+        sequences = as_sequences(self.X, trained_on, self.cut, categorical_features)
+        if sequences.of_symbols and not len(sequences.symbols()):
+            raise ValueError("all symbols of X are missing")
+        return sequences, as_label_arrays(self.y, sequences.offsets, self.cut)
+
+
+def as_label_arrays(y: Any, offsets: np.ndarray, cut: Cut) -> list[np.ndarray]:
+    """Check that ``y`` holds one label for every position.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the number of sequences or a length differs, a label is NaN or None, or types are mixed.
+    """
+    if cut.is_long:
+        return cut.split(label_array(y, "y"), offsets, "y")
+    items, lengths = listed(y, "y"), np.diff(offsets)
+    if len(items) != len(lengths):
+        raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
+    arrays = [label_array(item, f"sequence {i}") for i, item in enumerate(items)]
+    for i, (array, length) in enumerate(zip(arrays, lengths, strict=True)):
+        if len(array) != length:
+            raise ValueError(f"sequence {i}: {len(array)} labels for {length} positions")
+    if len(set(map(label_kind, arrays))) > 1:
+        raise TypeError("y mixes strings and numbers; labels are all strings or all integers")
+    return arrays
+
+
+def label_array(item: Any, where: str) -> np.ndarray:
+    """The labels of one sequence as a 1-D array of strings, integers or booleans.
+
+    Parameters
+    ----------
+    item : str or array-like of shape (n_positions,)
+        A string counts as its characters, a whole number of type float as an integer.
+    where : str
+        What messages call the sequence.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is not one dimension, types are mixed or others, a number is not whole or beyond
+        int64, or a string ends with NUL.
+    """
+    if isinstance(item, str):
+        refuse_cut_strings(item, where, "label")
+        return characters(item)
+    if np.ma.is_masked(item):
+        raise ValueError(f"{where}: labels are masked; every position needs a label")
+    # A list goes through object, for NumPy would turn ["a", 1] into two strings.
+    array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
+    if array.ndim != 1:
+        raise ValueError(f"{where}: labels have {array.ndim} dimensions, expected 1")
+    array = plain_array(array, where, "label")
+    return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
+
+
+def label_kind(array: np.ndarray) -> str:
+    """Which of the two kinds of labels an array of `label_array` holds: "str" or "number"."""
+    return "str" if array.dtype.kind == "U" else "number"
+
+
+def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
+    """Codes of all labels, one sequence after another.
+
+    Raises
+    ------
+    ValueError
+        If a label is not among the (sorted) classes.
+    """
+    check_kind(arrays, classes)
+    flat = np.concatenate(arrays)
+    codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+    unknown = classes[codes] != flat
+    if unknown.any():
+        position = int(np.flatnonzero(unknown)[0])
+        ends = np.cumsum([len(array) for array in arrays])
+        i = int(np.searchsorted(ends, position, side="right"))
+        t = position - int(ends[i] - len(arrays[i]))
+        raise ValueError(
+            f"sequence {i}, position {t}: label {flat[position].item()!r} was not seen in training"
+        )
+    return codes.astype(np.int32)
+
+
+def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
+    """Refuse strings where the model's labels are numbers, and the reverse."""
+    if label_kind(arrays[0]) != label_kind(classes):
+        raise ValueError(f"labels are of type {arrays[0].dtype}, the model's are {classes.dtype}")
+
+
+def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
+    """The distinct labels, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there is only one.
+    """
+    classes = np.unique(np.concatenate(arrays))
+    if len(classes) < 2:
+        raise ValueError(f"y holds only the label {classes[0].item()!r}; at least 2 are needed")
+    return classes

@@ -1,0 +1,428 @@
+"""The one form that all input becomes: checked, typed, and readable in pieces."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.inputs.values import characters
+
+# Pieces of about this many bytes are put together at a time: few NumPy calls for many short
+# sequences, and little memory beside the input.
+PIECE_BYTES = 1 << 22
+
+# What a column holds.
+KINDS = ("boolean", "category", "number")
+BOOLEAN, CATEGORY, NUMBER = range(3)
+
+TYPES = {"U": "strings", "i": "integers"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a model was trained on.
+
+    Attributes
+    ----------
+    form : {"symbols", "table"}
+    n_features : int
+    names : tuple of str, optional
+        Names of the columns.
+    kinds : uint8 array (n_features,)
+        Places in `KINDS`.
+    categories : dict
+        The sorted values of each column that is a category, of kind i or U. Symbols are one.
+    """
+
+    form: str
+    n_features: int
+    names: tuple[str, ...] | None
+    kinds: np.ndarray
+    categories: dict[int, np.ndarray]
+
+    def check_form(self, form: str) -> None:
+        """Refuse symbols where the model knows tables, and the reverse."""
+        here = "symbols" if form == "symbols" else "table"
+        if here != self.form:
+            raise TypeError(f"the model was trained on {self.form}, X holds {here}")
+
+    def check_symbols(self, dtype: np.dtype) -> None:
+        """Refuse strings where the model knows integers, and the reverse."""
+        kind = self.categories[0].dtype.kind
+        if dtype.kind != kind:
+            raise TypeError(
+                f"the model was trained on {TYPES[kind]}, the symbols of X are {TYPES[dtype.kind]}"
+            )
+
+    def check_width(self, n_features: int, what: str) -> None:
+        """Refuse another number of columns."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"{what} has {n_features} features, the model was trained with {self.n_features}"
+            )
+
+    def column(self, j: int) -> str:
+        """What messages call a column."""
+        return column_name(self.names, j)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequences:
+    """Checked sequences, one after another.
+
+    An abstract class: a subclass holds the values, or reads them when asked.
+
+    Attributes
+    ----------
+    form : {"symbols", "dense", "sparse"}
+        Whether the pieces are 1-D arrays of symbols, 2-D arrays or CSR matrices.
+    offsets : int64 array (n_sequences + 1,)
+        Position at which each sequence starts among all positions.
+    n_features : int
+    dtype : numpy dtype
+        Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
+    names : tuple of str, optional
+        Names of the features.
+    kinds : uint8 array (n_features,), optional
+        Places in `KINDS`, for tables whose columns differ in kind. The pieces hold floats: numbers
+        as they are, booleans as 0 and 1, a category as the place of its value among the sorted
+        values of its column, counted from 1.
+    categories : dict
+        The sorted values of each column that is a category.
+    of_symbols : bool
+        Whether a table of one category was made of symbols, some of which are missing.
+
+    Notes
+    -----
+    NaN is a missing value, 0 in a category the absence of any.
+    """
+
+    form: str
+    offsets: np.ndarray
+    n_features: int
+    dtype: np.dtype
+    names: tuple[str, ...] | None = None
+    kinds: np.ndarray | None = None
+    categories: dict[int, np.ndarray] = field(default_factory=dict)
+    of_symbols: bool = False
+
+    # What a subclass provides
+
+    @abstractmethod
+    def rows(self, first: int, last: int) -> Any:
+        """The values of sequences ``first`` to ``last - 1`` together."""
+
+    @abstractmethod
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+
+    @abstractmethod
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+
+    # What follows from it
+
+    @property
+    def like(self) -> Trained:
+        """What other sequences must be like to go with these."""
+        is_symbols = self.form == "symbols" or self.of_symbols
+        categories = {0: self.symbols()} if is_symbols else self.categories
+        form = "symbols" if is_symbols else "table"
+        return Trained(form, self.n_features, self.names, self.column_kinds, categories)
+
+    def symbols(self) -> np.ndarray:
+        """The distinct symbols, sorted."""
+        if self.of_symbols:
+            return self.categories[0]
+        return np.unique(np.concatenate([np.unique(piece) for _, _, piece in self.pieces()]))
+
+    @property
+    def column_kinds(self) -> np.ndarray:
+        """The kind of each column, by the type of the values where it is not given."""
+        if self.kinds is not None:
+            return self.kinds
+        plain = BOOLEAN if self.dtype.kind == "b" else NUMBER
+        kind = CATEGORY if self.form == "symbols" else plain
+        return np.full(self.n_features, kind, dtype=np.uint8)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions in all sequences together."""
+        return int(self.offsets[-1])
+
+    def pieces(self) -> Iterator[tuple[int, int, Any]]:
+        """Runs of whole sequences: first position, position after the last, values together."""
+        row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
+        for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
+            yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
+
+    def with_used_categories(self) -> Sequences:
+        """The same without the categories that do not occur."""
+        if not self.categories:
+            return self
+        used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
+        for _, _, piece in self.pieces():
+            table = sparse.csc_array(piece) if sparse.issparse(piece) else piece
+            for j, found in used.items():
+                codes = _column(table, j)
+                found[codes[~np.isnan(codes)].astype(np.intp)] = True
+        categories = {j: values[used[j][1:]] for j, values in self.categories.items()}
+        return self.with_categories(categories)
+
+    def with_categories(self, categories: dict[int, np.ndarray]) -> Sequences:
+        """The same with other codes: those of the given values; all others are missing."""
+        tables = {}
+        for j, values in self.categories.items():
+            if not np.array_equal(values, categories[j]):
+                tables[j] = codes_among(categories[j], values)
+        if not tables:
+            return self
+        return RecodedSequences(**_description(self, categories), base=self, tables=tables)
+
+    def for_model(self, trained: Trained) -> Sequences:
+        """The same with the codes of a model's categories.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the model was trained on others.
+        """
+        trained.check_form("symbols" if self.of_symbols else self.form)
+        if self.form == "symbols":
+            trained.check_symbols(self.dtype)
+            return self
+        trained.check_width(self.n_features, "X")
+        kinds = self.column_kinds
+        for j in np.flatnonzero((kinds == CATEGORY) != (trained.kinds == CATEGORY)):
+            here, there = (KINDS[k[j]] for k in (kinds, trained.kinds))
+            raise TypeError(f"{trained.column(j)} was a {there} in training, X holds a {here}")
+        for j, values in self.categories.items():
+            _check_types(values, trained.categories[j], trained.column(j))
+        return self.with_categories(trained.categories)
+
+
+def _check_types(values: np.ndarray, known: np.ndarray, column: str) -> None:
+    if len(values) and len(known) and values.dtype.kind != known.dtype.kind:
+        raise TypeError(
+            f"{column} held {TYPES[known.dtype.kind]} in training, in X it holds "
+            f"{TYPES[values.dtype.kind]}"
+        )
+
+
+def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict:
+    names = Sequences.__dataclass_fields__
+    return {name: getattr(sequences, name) for name in names} | {"categories": categories}
+
+
+def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Codes of values: 0, then for each its place among the known ones from 1, or NaN."""
+    if not len(known) or known.dtype.kind != values.dtype.kind:
+        return np.append(0.0, np.full(len(values), np.nan))
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.append(0.0, np.where(known[places] == values, places + 1, np.nan))
+
+
+def _column(table: Any, j: int) -> np.ndarray:
+    """A view of the values of a column of an array, or of those that a CSC matrix stores."""
+    if sparse.issparse(table):
+        return table.data[table.indptr[j] : table.indptr[j + 1]]
+    return table[:, j]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSequences(Sequences):
+    """An array, string or CSR matrix for each sequence.
+
+    Attributes
+    ----------
+    items : list
+        Symbols: 1-D arrays or strings; dense: 2-D arrays; sparse: CSR matrices.
+    """
+
+    items: list
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        items = self.items[first:last]
+        if self.form == "sparse":
+            return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
+        if self.form == "symbols" and isinstance(items[0], str):
+            return characters("".join(items))
+        return items[0] if len(items) == 1 else np.concatenate(items)
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        lengths = np.diff(self.offsets)[indices]
+        return replace(self, items=[self.items[i] for i in indices], offsets=offsets_of(lengths))
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, items=[item[::-1] for item in self.items])
+
+
+class ColumnTable:
+    """A table whose columns are arrays of their own; rows of it are floats.
+
+    Parameters
+    ----------
+    columns : list of arrays (n_positions,)
+        Numbers and booleans as they are; codes of categories, 0 where these are missing.
+    is_category : bool array (n_columns,)
+    """
+
+    def __init__(self, columns: list[np.ndarray], is_category: np.ndarray):
+        self.columns = columns
+        self.is_category = is_category
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        parts = [column[rows] for column in self.columns]
+        table = np.empty((len(parts[0]), len(parts)), order="F")
+        for j, part in enumerate(parts):
+            table[:, j] = part
+            if self.is_category[j]:
+                table[part == 0, j] = np.nan
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongSequences(Sequences):
+    """Rows of one long table.
+
+    Attributes
+    ----------
+    table : 1-D or 2-D array, CSR matrix or ColumnTable
+    starts : int64 array (n_sequences,)
+        Row of the table at which each sequence starts.
+    backward : bool
+        Whether sequences are read from their end.
+    """
+
+    table: Any
+    starts: np.ndarray
+    backward: bool = False
+
+    @classmethod
+    def of(cls, table: Any, offsets: np.ndarray, **description: Any) -> LongSequences:
+        """Sequences that follow each other in a table."""
+        return cls(table=table, starts=offsets[:-1], offsets=offsets, **description)
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
+        ends = starts + lengths
+        if not self.backward and np.array_equal(starts[1:], ends[:-1]):
+            return self.table[starts[0] : ends[-1]]
+        places = np.arange(lengths.sum()) - np.repeat(offsets_of(lengths)[:-1], lengths)
+        if self.backward:
+            return self.table[np.repeat(ends - 1, lengths) - places]
+        return self.table[np.repeat(starts, lengths) + places]
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        lengths = np.diff(self.offsets)[indices]
+        return replace(self, starts=self.starts[indices], offsets=offsets_of(lengths))
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, backward=not self.backward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecodedSequences(Sequences):
+    """Sequences with other codes for some categories.
+
+    Attributes
+    ----------
+    base : Sequences
+    tables : dict
+        For each of these columns the new codes by the old ones.
+    """
+
+    base: Sequences
+    tables: dict[int, np.ndarray]
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of some sequences."""
+        piece = self.base.rows(first, last)
+        table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
+        for j, codes in self.tables.items():
+            values = _column(table, j)
+            known = ~np.isnan(values)
+            values[known] = codes[values[known].astype(np.intp)]
+        return sparse.csr_array(table) if sparse.issparse(table) else table
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """The chosen sequences, in the given order."""
+        base = self.base.take(indices)
+        return replace(self, base=base, offsets=base.offsets)
+
+    def reversed(self) -> Sequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, base=self.base.reversed())
+
+
+def joined(first: Sequences, second: Sequences) -> Sequences:
+    """Sequences and others like them, as one list; the latter's categories are the former's."""
+    second = second.for_model(first.like)
+    items = [part.rows(i, i + 1) for part in (first, second) for i in range(part.n_sequences)]
+    if first.form == "sparse":
+        items = [sparse.csr_array(item) for item in items]
+    elif first.form == "dense":
+        items = [item.toarray() if sparse.issparse(item) else item for item in items]
+    lengths = [np.diff(part.offsets) for part in (first, second)]
+    description = _description(first, first.categories)
+    description["offsets"] = offsets_of(np.concatenate(lengths))
+    description["dtype"] = np.result_type(first.dtype, second.dtype)
+    return ListedSequences(**description, items=items)
+
+
+def offsets_of(lengths: Any) -> np.ndarray:
+    """Starts of sequences of the given lengths, and the end of the last."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole parts of about so many elements: the first part, and the one after the last.
+
+    Parameters
+    ----------
+    starts : int array (n_parts + 1,)
+        Where each part starts, and where the last one ends.
+    size : int
+        Most elements of a run, unless a single part has more.
+    """
+    first = 0
+    while first < len(starts) - 1:
+        reach = np.searchsorted(starts, starts[first] + size, side="right")
+        last = max(first + 1, int(reach) - 1)
+        yield first, last
+        first = last
+
+
+def reversed_places(offsets: np.ndarray) -> np.ndarray:
+    """For each position the one that takes its place when sequences are reversed."""
+    n = int(offsets[-1])
+    return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
+
+
+def place_of(position: int, offsets: np.ndarray) -> str:
+    """What messages call one of all positions."""
+    i = int(np.searchsorted(offsets, position, side="right")) - 1
+    return f"sequence {i}, position {position - int(offsets[i])}"
+
+
+def column_name(names: tuple[str, ...] | None, j: int) -> str:
+    """What messages call a column."""
+    return f"feature {j}" if names is None else f"column {names[j]!r}"

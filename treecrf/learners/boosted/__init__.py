@@ -1,0 +1,1 @@
+"""Estimators trained by gradient tree boosting."""

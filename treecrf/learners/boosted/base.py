@@ -1,0 +1,386 @@
+"""What all boosted sequence classifiers share: training, scores, saved state."""
+
+from __future__ import annotations
+
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
+from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, require_memory, split
+from treecrf.encoding.encoder import METHODS, Encoder
+from treecrf.inputs.labels import Given, find_classes
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.learners.boosted.loop import (
+    Booster,
+    Growth,
+    History,
+    Objective,
+    Stopping,
+    Validation,
+    boost,
+)
+from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.training_data import Labeled, hold_out, read_validation
+from treecrf.learners.weights import label_weights
+from treecrf.trees.forest import Forest
+from treecrf.utils import checks, model_file
+from treecrf.utils.progress import Progress
+from treecrf.utils.threads import Threads
+
+# Second-order leaves can be far off where there is little curvature.
+MOST_NEWTON_STEP = 4.0
+
+
+class BoostedSequenceClassifier(SequenceLearner):
+    """Base of the sequence classifiers whose scores are sums of regression trees.
+
+    A subclass says what is maximized (`_objective`).
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SequenceLearner._parameter_constraints,
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
+        "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
+        "second_order": ["boolean"],
+        "min_gain": [Interval(numbers.Real, 0, None, closed="left")],
+        "min_samples_leaf": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_features": [Interval(numbers.Real, 0, 1, closed="right")],
+        "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
+        "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
+        "missing": [StrOptions(set(METHODS))],
+        "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    }
+
+    # What to do where the contexts are too many.
+    _instead: ClassVar[str]
+
+    # What the objective is called while it is followed.
+    _value_name = "log-likelihood"
+
+    # What fit sets beside the attributes that end with an underscore.
+    _fitted: ClassVar[tuple[str, ...]] = ("_encoder", "_forest", "_seed")
+
+    # Training
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        """The fitted attributes; nothing of the estimator changes."""
+        earlier = self._fitted_before()
+        trained_on = earlier["_encoder"].trained_on if earlier else None
+        sequences, labels = given.read(trained_on, self.categorical_features)
+        rng = check_random_state(self.random_state)
+        seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
+        classes = earlier["classes_"] if earlier else find_classes(labels)
+        masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
+        training = self._labeled(sequences, labels, classes, masks)
+        like = trained_on or sequences.like
+        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
+        if held_out is None and self.early_stopping:
+            training, held_out = hold_out(training, self.validation_fraction, seed)
+        self._check_size(len(classes), self.order, training.sequences.n_positions)
+        if earlier:
+            encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
+        else:
+            encoder = Encoder(self._window(), self.max_bins, self.missing)
+            encoder.fit(training.sequences, np.random.default_rng(seed))
+            forest = Forest(len(classes), self.order)
+        encoder, history = self._boost(encoder, forest, classes, training, held_out, seed)
+        return self._summary(encoder, forest, classes, history, earlier, seed)
+
+    def _fitted_before(self) -> dict:
+        """State that a warm start goes on from; empty for a fresh start."""
+        if not self.warm_start or not hasattr(self, "_forest"):
+            return {}
+        encoder = self._encoder
+        trained = {
+            "order": self._forest.order,
+            "window": encoder.window,
+            "missing": encoder.missing,
+        }
+        asked = {"order": self.order, "window": self._window(), "missing": self.missing}
+        for name, value in trained.items():
+            if asked[name] != value:
+                raise ValueError(
+                    f"warm start: the model has {name}={value!r}, which cannot change to "
+                    f"{asked[name]!r}"
+                )
+        if self.max_iter < self.n_iter_:
+            raise ValueError(
+                f"warm start: max_iter={self.max_iter} is less than the {self.n_iter_} iterations "
+                "of the model"
+            )
+        return self.__dict__
+
+    def _boost(
+        self,
+        encoder: Encoder,
+        forest: Forest,
+        classes: np.ndarray,
+        training: Labeled,
+        held_out: Labeled | None,
+        seed: int,
+    ) -> tuple[Encoder, History]:
+        """Add trees to the forest; return the encoder that they need, too."""
+        with (
+            Threads(self.n_jobs) as threads,
+            Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
+        ):
+            booster = self._booster(encoder, forest, classes, training, seed, threads)
+            validation = self._validation(encoder, classes, held_out, threads)
+            report = report_to(progress, self._value_name)
+            return encoder, boost(booster, self.max_iter, validation, self._stopping(), report)
+
+    def _booster(
+        self,
+        encoder: Encoder,
+        forest: Forest,
+        classes: np.ndarray,
+        training: Labeled,
+        seed: int,
+        threads: Threads,
+    ) -> Booster:
+        """What adds trees to the forest."""
+        return self._booster_class()(
+            forest,
+            encoder,
+            encoder.encode(training.sequences),
+            self._objective_of(training, classes, threads),
+            self._growth(seed),
+            label_weights(self.class_weight, classes, training.codes)[training.codes],
+            threads,
+        )
+
+    def _validation(
+        self, encoder: Encoder, classes: np.ndarray, held_out: Labeled | None, threads: Threads
+    ) -> Validation | None:
+        """What follows the objective on held-out sequences."""
+        if held_out is None:
+            return None
+        objective = self._objective_of(held_out, classes, threads)
+        return self._validation_class()(encoder, encoder.encode(held_out.sequences), objective)
+
+    def _stopping(self) -> Stopping | None:
+        return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
+
+    def _objective_of(self, data: Labeled, classes: np.ndarray, threads: Threads) -> Objective:
+        offsets = data.sequences.offsets
+        transitions = as_transitions(self.transitions, classes, self.order)
+        constraints = Constraints.of(
+            transitions, classes, offsets, data.allowed, self._is_backward()
+        )
+        return self._objective(offsets, data.codes, len(classes), constraints, threads)
+
+    def _growth(self, seed: int) -> Growth:
+        return Growth(
+            max_leaf_nodes=self.max_leaf_nodes,
+            l2_regularization=self.l2_regularization,
+            learning_rate=self.learning_rate,
+            min_gain=self.min_gain,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            subsample=self.subsample,
+            max_leaf_value=MOST_NEWTON_STEP if self.second_order else np.inf,
+            seed=seed,
+        )
+
+    def _summary(
+        self,
+        encoder: Encoder,
+        forest: Forest,
+        classes: np.ndarray,
+        history: History,
+        earlier: dict,
+        seed: int,
+    ) -> dict:
+        """Fitted attributes, after an early stop those of the best iteration."""
+        n_new = len(history.train) - 1
+        if self.early_stopping and history.validation:
+            n_new = int(np.argmax(history.validation))
+        n_iter = forest.n_iter - (len(history.train) - 1) + n_new
+        forest = forest.copy(n_iter)
+        before = earlier.get("train_score_", np.zeros(1))[:-1]
+        validation = np.zeros(0)
+        if history.validation:
+            validation = np.append(
+                self._validation_before(earlier, before), history.validation[: n_new + 1]
+            )
+        gains = encoder.by_feature(forest.gains(len(encoder.columns)))
+        return self._feature_names(encoder.names) | {
+            "classes_": classes,
+            "n_features_in_": encoder.n_features,
+            "n_iter_": n_iter,
+            "train_score_": np.append(before, history.train[: n_new + 1]),
+            "validation_score_": validation,
+            "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
+            "_encoder": encoder,
+            "_forest": forest,
+            "_seed": seed,
+        }
+
+    @staticmethod
+    def _validation_before(earlier: dict, train_before: np.ndarray) -> np.ndarray:
+        """Validation scores before a warm start; NaN where none were taken."""
+        if not earlier:
+            return np.zeros(0)
+        scores = earlier["validation_score_"][:-1]
+        return scores if len(scores) else np.full(len(train_before), np.nan)
+
+    def _booster_class(self) -> type[Booster]:
+        return Booster
+
+    def _validation_class(self) -> type:
+        return Validation
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        """Refuse what would not fit in memory."""
+        check_order(n_labels, order, self._instead)
+        require_memory(n_labels, order, n_positions, 2 + self.second_order)
+
+    @abstractmethod
+    def _objective(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
+    ) -> Objective:
+        """What is maximized on the given sequences."""
+
+    # Scores
+
+    @property
+    def _trained_on(self) -> Trained:
+        return self._encoder.trained_on
+
+    @property
+    def _trained_order(self) -> int:
+        return self._forest.order
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        self._require_memory(sequences)
+        return self._forest.scores(self._encoder, self._encoder.encode(sequences), threads)
+
+    def _require_memory(self, sequences: Sequences) -> None:
+        """Refuse to score what would not fit in memory."""
+        n_labels, order = len(self.classes_), self._trained_order
+        check_order(n_labels, order, self._instead)
+        require_memory(n_labels, order, sequences.n_positions)
+
+    def staged_predict_proba(
+        self, X: Any, *, lengths: Any = None, groups: Any = None
+    ) -> Iterator[Any]:
+        """Probabilities after each boosting iteration.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `predict`.
+
+        Yields
+        ------
+        list of float arrays (n_positions, n_classes)
+            For a long table one array of all positions.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> len(list(crf.staged_predict_proba(["nab"])))
+        5
+        """
+        cut = Cut(lengths, groups)
+        sequences, _ = self._read(X, cut=cut)
+        with Threads(self.n_jobs) as threads:
+            for lattice in self._staged_lattices(sequences, threads):
+                yield cut.join(self._as_read(split(lattice.marginals(), sequences.offsets)))
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        self._require_memory(sequences)
+        encoded, scores = self._encoder.encode(sequences), None
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
+            yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
+
+    # Saved models
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds: values for JSON, and arrays."""
+        encoder_values, encoder_arrays = self._encoder_state()
+        values = {
+            "encoder": encoder_values,
+            "n_iter": self.n_iter_,
+            "seed": self._seed,
+            "order": self._forest.order,
+        }
+        arrays = {
+            "train_score": self.train_score_,
+            "validation_score": self.validation_score_,
+            "feature_importances": self.feature_importances_,
+        }
+        forest = {f"forest.{name}": array for name, array in self._forest.pack().items()}
+        return values, arrays | encoder_arrays | forest
+
+    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return model_file.encoder_state(self._encoder)
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        """The encoder of a saved model, if its parts fit together."""
+        encoder = model_file.encoder_from_state(values, arrays)
+        checks.check_encoder(encoder)
+        return encoder
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
+        """Take over the state of a saved model, if its parts fit together."""
+        self._validate_params()
+        packed = {
+            name.removeprefix("forest."): array
+            for name, array in arrays.items()
+            if name.startswith("forest.")
+        }
+        self.classes_ = arrays["classes"]
+        self._encoder = self._restored_encoder(values["encoder"], arrays)
+        self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
+        checks.check_counts(self.n_iter_, self._seed, order)
+        checks.check_classes(self.classes_)
+        self._check_size(len(self.classes_), order, 1)
+        checks.check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
+        self._forest = Forest.unpack(len(self.classes_), order, packed)
+        self.train_score_ = arrays["train_score"]
+        self.validation_score_ = arrays["validation_score"]
+        self.feature_importances_ = arrays["feature_importances"]
+        self.n_features_in_ = self._encoder.n_features
+        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        vars(self).update(self._feature_names(self._encoder.names))
+        return self
+
+
+def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
+    """What `boost` calls to show the latest values of the objective, under its name."""
+
+    def report(n_iter: int, history: History) -> None:
+        values = {name: history.train[-1]}
+        if history.validation:
+            values["validation"] = history.validation[-1]
+        progress.update(n_iter, values)
+
+    return report

@@ -1,0 +1,328 @@
+"""Beams: training and prediction with the best contexts of each position alone.
+
+Where labels are many or the order is high, a position has more contexts than scores could be kept
+for. A beam keeps the best few of them (see ``_beam``); the trees are walked for these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from treecrf.chains import _beam
+from treecrf.chains._context_scores import CachedScores, TreeScores
+from treecrf.chains.constraints import Constraints
+from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.learners.boosted.loop import Booster
+from treecrf.trees.context_scores import Nodes, Remembered
+from treecrf.trees.forest import Forest
+from treecrf.utils.threads import Threads
+
+# A held-out label outside the beam counts as of this probability.
+LEAST_PROBABILITY = 1e-4
+
+# Numbers of contexts must fit into 64 bits.
+MOST_CONTEXTS = 2**62
+
+
+@dataclass(frozen=True)
+class Beam:
+    """How many contexts are kept at each position.
+
+    Parameters
+    ----------
+    width : int
+    forward_only : bool, default=False
+        Whether training leaves the backward pass out, and learns from probabilities given the
+        positions up to each.
+    """
+
+    width: int
+    forward_only: bool = False
+
+    def width_for(self, n_labels: int, order: int) -> int:
+        """Number of contexts kept, no more than there are.
+
+        Raises
+        ------
+        ValueError
+            If there are no contexts to choose from, or too many to be numbered.
+        """
+        if order < 1:
+            raise ValueError("order=0 has one context a position; a beam has nothing to choose")
+        if n_labels**order > MOST_CONTEXTS:
+            raise ValueError(
+                f"order={order} with {n_labels} labels makes {n_labels}**{order} contexts; even "
+                f"with a beam at most 2**62 can be told apart"
+            )
+        return min(self.width, n_labels**order)
+
+
+class BeamObjective:
+    """Log-likelihood of label sequences within a beam, and its functional gradient.
+
+    It takes the place of ``treecrf.chains.objectives.LogLikelihood``; its scores are `Remembered`.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    n_labels, order : int
+    second_order : bool
+        Whether curvature is wanted beside the gradient.
+    beam : Beam
+    constraints : Constraints
+    threads : Threads
+    """
+
+    given = None
+    counts = None
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        order: int,
+        second_order: bool,
+        beam: Beam,
+        constraints: Constraints,
+        threads: Threads,
+    ):
+        self.constraints = constraints
+        self.offsets = offsets
+        self.codes = codes
+        self.width = beam.width_for(n_labels, order)
+        self.beam = beam
+        self.second_order = second_order
+        self.threads = threads
+        self.parts = threads.parts(offsets)
+        self.likelihoods = np.zeros(len(offsets) - 1)
+        self._residuals: np.ndarray | None = None
+        self._curvature: np.ndarray | None = None
+
+    def remember(
+        self, forest: Forest, encoder: Encoder, plan: Plan, encoded: EncodedSequences
+    ) -> Remembered:
+        """Scores of the sequences under the constraints."""
+        remembered = Remembered(forest, encoder, plan, encoded, self.width)
+        remembered.scores.constrain(self.constraints.allowed, self.constraints.follows)
+        return remembered
+
+    def examples(
+        self, remembered: Remembered, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and mean log-likelihood at the scores, in planes."""
+        scores = remembered.begin_pass()
+        if self._residuals is None:
+            shape = (scores.n_labels, scores.n_places)
+            self._residuals = np.zeros(shape)
+            self._curvature = np.zeros(shape) if self.second_order else None
+        self.threads.map(lambda part: self._follow_likelihood(scores, *part), self.parts)
+        curvature = None if self._curvature is None else self._curvature[:, :, None]
+        return self._residuals[:, :, None], curvature, self._mean()
+
+    def _follow_likelihood(self, scores: CachedScores, first: int, last: int) -> None:
+        _beam.residuals(
+            scores,
+            self.offsets,
+            self.codes,
+            first,
+            last,
+            self.width,
+            self.beam.forward_only,
+            self._residuals,
+            self._curvature,
+            self.likelihoods,
+        )
+
+    def value(self, remembered: Remembered) -> float:
+        """Mean log-likelihood of a position."""
+        scores = remembered.begin_pass()
+        self.threads.map(
+            lambda part: _beam.log_likelihood(
+                scores, self.offsets, self.codes, *part, self.width, self.likelihoods
+            ),
+            self.parts,
+        )
+        return self._mean()
+
+    def label_value(self, remembered: Remembered) -> float:
+        """Mean of log P(label) over the positions, where no true label is kept for being true.
+
+        The likelihood of whole sequences counts too little of what a beam leaves out, and most of
+        all before the first tree; this can be compared between iterations.
+        """
+        scores = remembered.begin_pass()
+        marginals = np.zeros((len(self.codes), scores.n_labels))
+        self.threads.map(
+            lambda part: _beam.marginals(
+                scores, self.offsets, *part, self.width, False, marginals, self.likelihoods
+            ),
+            self.parts,
+        )
+        true = marginals[np.arange(len(self.codes)), self.codes]
+        return float(np.log(np.maximum(true, LEAST_PROBABILITY)).mean())
+
+    def _mean(self) -> float:
+        return float(self.likelihoods.sum() / len(self.codes))
+
+
+class BeamBooster(Booster):
+    """Grows trees on the contexts in the beam; takes a `BeamObjective`."""
+
+    remembered: Remembered
+
+    def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
+        self.remembered = self.objective.remember(self.forest, encoder, plan, self.encoded)
+        self.n_planes = self.remembered.n_planes
+        return self.remembered.scores.values
+
+    def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+        examples = self.objective.examples(self.remembered, iteration)
+        scores = self.remembered.scores
+        for _ in range(self._growers.qsize()):
+            grower = self._growers.get()
+            grower.place(scores.labels, scores.seen())
+            self._growers.put(grower)
+        return examples
+
+    def step(self) -> float:
+        """Add one iteration of trees; return the mean log-likelihood before it."""
+        value = super().step()
+        self.remembered.scores.note_iteration()
+        return value
+
+    def value(self) -> float:
+        """Mean log-likelihood of a position."""
+        return self.objective.value(self.remembered)
+
+    def _weights_of(self, iteration: int) -> np.ndarray | None:
+        weights = super()._weights_of(iteration)
+        return None if weights is None else self.remembered.spread(weights)
+
+
+@dataclass
+class BeamValidation:
+    """Held-out sequences, whose labels' probabilities in the beam follow the training."""
+
+    encoder: Encoder
+    encoded: EncodedSequences
+    objective: BeamObjective
+    remembered: Remembered | None = None
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Mean log-probability of a label under the forest; only new trees are walked."""
+        if self.remembered is None:
+            self.remembered = self.objective.remember(
+                forest, self.encoder, self.encoder.plan, self.encoded
+            )
+        return self.objective.label_value(self.remembered)
+
+
+@dataclass(frozen=True)
+class BeamLattice:
+    """Predictions for some sequences from the contexts in the beam.
+
+    It answers what ``treecrf.chains.lattice.Lattice`` does.
+
+    Attributes
+    ----------
+    forest : Forest
+    encoder : Encoder
+    encoded : EncodedSequences
+    beam : Beam
+    threads : Threads
+    constraints : Constraints
+    """
+
+    forest: Forest
+    encoder: Encoder
+    encoded: EncodedSequences
+    beam: Beam
+    threads: Threads
+    constraints: Constraints
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Starts of the sequences."""
+        return self.encoded.offsets
+
+    @cached_property
+    def scores(self) -> TreeScores:
+        """Scores of contexts, summed on demand."""
+        nodes = Nodes(self.encoder)
+        nodes.follow(self.forest)
+        scores = TreeScores(self.encoded, self.forest.n_labels, self.forest.order)
+        nodes.plant_in(scores)
+        scores.constrain(self.constraints.allowed, self.constraints.follows)
+        return scores
+
+    @property
+    def width(self) -> int:
+        """Number of contexts kept at each position."""
+        return self.beam.width_for(self.forest.n_labels, self.forest.order)
+
+    def marginals(self) -> np.ndarray:
+        """P(label) at every position, (n_positions, n_labels)."""
+        out = np.zeros((self.encoded.n_positions, self.forest.n_labels))
+        log_z = np.zeros(len(self.offsets) - 1)
+        self._map(lambda *part: _beam.marginals(*part, self.width, False, out, log_z))
+        self._check(log_z)
+        return out
+
+    def pairwise(self) -> np.ndarray:
+        """P(label before, label), (n_positions, n_labels, n_labels); 0 at first positions."""
+        n = self.forest.n_labels
+        out = np.zeros((self.encoded.n_positions, n, n))
+        log_z = np.zeros(len(self.offsets) - 1)
+        self._map(lambda *part: _beam.pair_marginals(*part, self.width, out, log_z))
+        self._check(log_z)
+        return out
+
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of a label sequence for each sequence, whose contexts are kept."""
+        values = np.zeros(len(self.offsets) - 1)
+        self._map(
+            lambda scores, offsets, first, last: _beam.log_likelihood(
+                scores, offsets, codes, first, last, self.width, values
+            )
+        )
+        return values
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """The most probable label sequences in the beam as codes, and their log-probabilities."""
+        codes, values = self._best_paths(1)
+        return codes[0], values[:, 0]
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """The n most probable label sequences in the beam, and their log-probabilities."""
+        codes, values = self._best_paths(n)
+        found = []
+        for i, (start, stop) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
+            m = int(np.isfinite(values[i]).sum())
+            found.append((list(codes[:m, start:stop]), values[i, :m]))
+        return found
+
+    def _best_paths(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        codes = np.zeros((n, self.encoded.n_positions), dtype=np.int32)
+        best = np.zeros((len(self.offsets) - 1, n))
+        log_z = np.zeros(len(self.offsets) - 1)
+        self._map(lambda *part: _beam.best_paths(*part, self.width, codes, best, log_z))
+        self._check(log_z)
+        return codes, best - log_z[:, None]
+
+    def _map(self, function: Callable[[TreeScores, np.ndarray, int, int], None]) -> None:
+        scores, offsets = self.scores, self.offsets
+        self.threads.map(lambda part: function(scores, offsets, *part), self.threads.parts(offsets))
+
+    def _check(self, log_z: np.ndarray) -> None:
+        dead = np.flatnonzero(log_z == -np.inf)
+        if len(dead):
+            raise ValueError(
+                f"sequence {dead[0]}: no label sequence in the beam is allowed; the beam keeps "
+                f"{self.width} contexts, a wider one may find some"
+            )

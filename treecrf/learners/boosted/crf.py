@@ -1,0 +1,354 @@
+"""The conditional random field whose potentials are boosted regression trees."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import check_label_codes, check_lags
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
+from treecrf.inputs.labels import Given
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.beam import (
+    Beam,
+    BeamBooster,
+    BeamLattice,
+    BeamObjective,
+    BeamValidation,
+)
+from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.utils.threads import Threads
+
+# Iterations that start from the pseudo-likelihood, as in the 2004 paper.
+N_PSEUDO_ITERATIONS = 3
+
+
+class TreeCRF(BoostedSequenceClassifier):
+    """Conditional random field trained by gradient tree boosting.
+
+    The score of label ``v`` at a position, after the previous labels ``u``, is a sum of regression
+    trees over a window of the input and ``u``. Each iteration computes by forward-backward how far
+    the probabilities are off, and adds one tree per label fitted to these differences.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on. 0 labels each position by itself.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    max_leaf_nodes : int, default=100
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+        What training maximizes, with P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P; minus the sum of 1/P, which learns most from the
+        sequences that are labeled worst; the sum of log q, which counts each label and not whole
+        sequences; or minus the sum of 1/q. The last three take first-order steps without a beam.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples. The curvature is a bound for which steps of length 1 are safe. Only for
+        ``objective="log"``.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest examples, pairs of position and previous labels, on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random. Previous
+        labels are always considered.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    init : {"zero", "pseudo_likelihood"}, default="zero"
+        ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations,
+        whatever the objective.
+    beam_width : int or None, default=None
+        Number of contexts, tuples of the previous ``order`` labels, that inference keeps at each
+        position, in training and in prediction; for many labels or high orders. None keeps all.
+    beam : {"two-pass", "forward-only"}, default="two-pass"
+        Whether training with a beam looks back from the end of a sequence, or learns from
+        probabilities given the positions up to each.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, or the label of the least expected cost at each position.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    early_stopping : bool, default=False
+        Whether to stop when the objective on held-out sequences has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the objective, in the units of ``validation_score_``, that counts.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; objectives
+        are reported without weights. Labels that a dict does not name weigh 1. Labels that do not
+        occur may be named beside all that do.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Objective on the training data before the first and after each iteration, for a position:
+        the mean of log P over that of the lengths; minus the logarithm of the mean of 1/P, over the
+        mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them. With a beam, in which likelihoods of
+        sequences come out too high, the mean of log q over the held-out positions.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    treecrf.load : Read a saved model.
+
+    References
+    ----------
+    .. [1] T. G. Dietterich, A. Ashenfelter, Y. Bulatov, "Training conditional random fields via
+       gradient tree boosting", ICML 2004.
+    .. [2] T. G. Dietterich, G. Hao, A. Ashenfelter, "Gradient tree boosting for training
+       conditional random fields", JMLR 9, 2008.
+    .. [3] Y. Altun, T. Hofmann, M. Johnson, "Discriminative learning for label sequences via
+       boosting", NIPS 2002. The exponential and the Hamming objectives.
+    .. [4] S. Kakade, Y. W. Teh, S. Roweis, "An alternate objective function for Markovian fields",
+       ICML 2002. The Hamming objective and its gradient.
+    .. [5] T. Chen, S. Singh, B. Taskar, C. Guestrin, "Efficient second-order gradient boosting
+       for conditional random fields", AISTATS 2015.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> crf = TreeCRF(window=1, max_iter=10, l2_regularization=1.0).fit(X, y)
+    >>> "".join(crf.predict(["bacan"])[0])
+    'cvcvc'
+    """
+
+    _fitted: ClassVar[tuple[str, ...]] = (*BoostedSequenceClassifier._fitted, "_followed")
+    _instead: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
+    _parameter_constraints: ClassVar[dict] = {
+        **BoostedSequenceClassifier._parameter_constraints,
+        "objective": [StrOptions(set(OBJECTIVES))],
+        "init": [StrOptions({"zero", "pseudo_likelihood"})],
+        "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "beam": [StrOptions({"two-pass", "forward-only"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        order=1,
+        window=0,
+        max_iter=100,
+        max_leaf_nodes=100,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        objective="log",
+        second_order=False,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        init="zero",
+        beam_width=None,
+        beam="two-pass",
+        decoding="marginal",
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.order = order
+        self.window = window
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.objective = objective
+        self.second_order = second_order
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.init = init
+        self.beam_width = beam_width
+        self.beam = beam
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        self._check_objective()
+        return super()._train(given, validation, allowed) | {"_followed": self.objective}
+
+    def _check_objective(self) -> None:
+        """Refuse what objectives other than the log-likelihood cannot be combined with."""
+        if self.second_order and not OBJECTIVES[self.objective].has_curvature:
+            raise ValueError(
+                f"second_order=True needs objective='log'; {self.objective!r} has no curvature "
+                "that steps could go by"
+            )
+        if self.beam_width is not None and self.objective != "log":
+            raise ValueError(
+                f"objective={self.objective!r} follows all contexts; a beam needs objective='log'"
+            )
+
+    def _fitted_before(self) -> dict:
+        earlier = super()._fitted_before()
+        if earlier and self._followed != self.objective:
+            raise ValueError(
+                f"warm start: the model has objective={self._followed!r}, which cannot change to "
+                f"{self.objective!r}"
+            )
+        return earlier
+
+    @property
+    def _value_name(self) -> str:
+        return "log-likelihood" if self.objective == "log" else "objective"
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        return values | {"objective": self._followed}, arrays
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
+        self._followed = values["objective"]
+        if self._followed not in OBJECTIVES:
+            raise ValueError(f"its objective is {self._followed!r}")
+        return super()._restore(values, arrays)
+
+    def _booster_class(self) -> type[Booster]:
+        return Booster if self.beam_width is None else BeamBooster
+
+    def _validation_class(self) -> type:
+        return Validation if self.beam_width is None else BeamValidation
+
+    def _beam(self) -> Beam:
+        return Beam(self.beam_width, self.beam == "forward-only")
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        if self.beam_width is None:
+            super()._check_size(n_labels, order, n_positions)
+            return
+        if self.init != "zero":
+            raise ValueError(f"init={self.init!r} follows all contexts; a beam needs init='zero'")
+        check_label_codes(n_labels, "a beam")
+        check_lags(order)
+        self._beam().width_for(n_labels, order)
+
+    def _objective(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
+    ) -> ChainObjective | BeamObjective:
+        if self.beam_width is not None:
+            return BeamObjective(
+                offsets,
+                codes,
+                n_labels,
+                self.order,
+                self.second_order,
+                self._beam(),
+                constraints,
+                threads,
+            )
+        return make_objective(
+            self.objective,
+            offsets,
+            codes,
+            n_labels,
+            self.order,
+            constraints,
+            threads,
+            second_order=self.second_order,
+            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
+        )
+
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | BeamLattice:
+        if self.beam_width is None:
+            return super()._lattice_of(sequences, constraints, threads)
+        encoded = self._encoder.encode(sequences)
+        return BeamLattice(self._forest, self._encoder, encoded, self._beam(), threads, constraints)
+
+    def _staged_lattices(
+        self, sequences: Sequences, threads: Threads
+    ) -> Iterator[Lattice | BeamLattice]:
+        if self.beam_width is None:
+            yield from super()._staged_lattices(sequences, threads)
+            return
+        encoded = self._encoder.encode(sequences)
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            forest = self._forest.copy(i + 1)
+            yield BeamLattice(forest, self._encoder, encoded, self._beam(), threads, constraints)

@@ -1,0 +1,355 @@
+"""The loop that all learners share: scores, residuals, trees, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+
+from treecrf._tree import TreeGrower
+from treecrf.encoding.bundling import bundle
+from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.trees.forest import Forest
+from treecrf.trees.growing.window_tests import TestTable, number_tests
+from treecrf.utils.threads import Threads
+
+ROUND = 2.0**32
+# Bits that sums of parts of rows may have: those of a double less those of a part and one to spare.
+MOST_BITS = 53 - 16 - 1
+
+
+class Objective(Protocol):
+    """What a learner maximizes: a sum over sequences, as a function of the scores.
+
+    Scores are those of all contexts, or where ``given`` says the label at each lag before each
+    position (uint8 array (order, n_positions)), those of this context alone.
+
+    Where residuals are not between -1 and 1, ``counts`` says as how many examples trees shall take
+    each position (float64 array (n_positions,) of multiples of 2**-32; None: as one). They are
+    those of the latest `examples`; that there are any is known from the start.
+    """
+
+    given: np.ndarray | None
+    counts: np.ndarray | None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Set the scores of impossible labels to minus infinity, in place."""
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Functional gradient, curvature (or None) and value at the scores.
+
+        Arrays are (n_labels, n_positions, n_contexts) of multiples of 2**-32.
+        """
+
+    def value(self, scores: np.ndarray) -> float:
+        """Value at the scores, for a position."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown; the names are those of the estimators' parameters."""
+
+    max_leaf_nodes: int
+    l2_regularization: float
+    learning_rate: float
+    min_gain: float
+    min_samples_leaf: int
+    max_features: float
+    subsample: float
+    max_leaf_value: float
+    seed: int
+
+
+class Booster:
+    """Trees and scores of one training run.
+
+    Parameters
+    ----------
+    forest : Forest
+        Trees to start from; new ones are added to it.
+    encoder, encoded : Encoder, EncodedSequences
+    objective : Objective
+    growth : Growth
+    position_weights : float64 array (n_positions,)
+    threads : Threads
+    """
+
+    def __init__(
+        self,
+        forest: Forest,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        objective: Objective,
+        growth: Growth,
+        position_weights: np.ndarray,
+        threads: Threads,
+    ):
+        self.forest = forest
+        self.whole = encoded
+        plan, self.encoded = bundle(encoder, encoded)
+        self.objective = objective
+        self.growth = growth
+        self.position_weights = np.rint(position_weights * ROUND) / ROUND
+        self.threads = threads
+        self.table = number_tests(encoder, plan)
+        self.surrogates = encoder.missing == "surrogate"
+        # Whether nodes may have rows in part.
+        self.in_parts = self.table.has_missing and not self.surrogates
+        self.n_planes = int(objective.given is not None)
+        self.scores = self._start(encoder, encoded, plan)
+        self.weighted = bool((position_weights != 1).any())
+        if self.in_parts and self.weighted:
+            leave_room(self.position_weights, self._n_contexts() + 1)
+        self._meanings = forest.meanings(self.table)
+        self._growers = self._make_growers()
+        self._grow = self._grow_product if objective.given is None else self._grow_given
+
+    def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
+        """Scores of the trees there are, under the constraints."""
+        scores = self.forest.scores(encoder, encoded, self.threads, given=self.objective.given)
+        self.objective.constrain(scores)
+        return scores
+
+    def _make_growers(self) -> SimpleQueue:
+        """One grower, with its working memory, for each tree that grows at the same time."""
+        forest, growth = self.forest, self.growth
+        depth = self.encoded.depth_of(forest.order)
+        curved = np.isfinite(growth.max_leaf_value)
+        # Weights count examples unless something else is in them.
+        counts = self.objective.counts
+        uncounted = curved or self.weighted or growth.subsample < 1 or counts is not None
+        # An example, or where values are missing a part of one, is on each side anyway.
+        fewest = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        n_examples = max(2, self.scores[0].size)
+        growers: SimpleQueue = SimpleQueue()
+        for _ in range(min(self.threads.n_threads, forest.n_labels)):
+            grower = TreeGrower(
+                self.encoded,
+                self.table,
+                depth,
+                n_labels=forest.n_labels,
+                order=forest.order,
+                max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
+                l2_regularization=growth.l2_regularization,
+                min_gain=growth.min_gain,
+                min_samples_leaf=fewest,
+                max_leaf_value=growth.max_leaf_value,
+                learning_rate=growth.learning_rate,
+                n_chosen=_n_chosen(self.table, growth.max_features),
+                count_apart=uncounted and (fewest > 0 or self.surrogates),
+                n_planes=self.n_planes,
+                surrogates=self.surrogates,
+            )
+            if self.objective.given is not None:
+                self._place(grower)
+            growers.put(grower)
+        return growers
+
+    def _place(self, grower: TreeGrower) -> None:
+        """Give the grower one example a position, in its row."""
+        given, rows = self.objective.given, self.encoded.rows_from_first
+        labels = np.zeros((len(given), grower.n_rows), dtype=np.uint8)
+        labels[:, rows] = given
+        exists = np.zeros(grower.n_rows, dtype=bool)
+        exists[rows] = True
+        grower.place(labels, exists)
+
+    def step(self) -> float:
+        """Add one iteration of trees; return the value of the objective before it."""
+        iteration = self.forest.n_iter
+        residuals, curvature, value = self._examples(iteration)
+        weights = self._weights_of(iteration)
+        if weights is not None:
+            residuals = _weigh(residuals, weights)
+            curvature = None if curvature is None else _weigh(curvature, weights)
+        weights = self._counts_of(weights)
+        if self.in_parts:
+            self._round(residuals)
+            if curvature is not None:
+                self._round(curvature)
+
+        def grow(k: int) -> dict:
+            grower = self._growers.get()
+            bends = None if curvature is None else curvature[k]
+            seed = _seed(self.growth.seed, iteration, k)
+            try:
+                return self._grow(grower, residuals[k], bends, weights, seed, self.scores[k])
+            finally:
+                self._growers.put(grower)
+
+        for tree in self.threads.map(grow, range(self.forest.n_labels)):
+            self.forest.append(tree, self._meanings)
+        return value
+
+    def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and value, which an iteration starts from."""
+        return self.objective.examples(self.scores, iteration)
+
+    def _round(self, values: np.ndarray) -> None:
+        """Round the values of examples, in place, so that sums of their parts are exact."""
+        n_labels, order = self.forest.n_labels, self.forest.order
+        depth = self.encoded.depth_of(order)
+        for d in range(0 if self.n_planes else order):
+            values[:, depth == d, n_labels**d :] = 0.0  # no examples
+        for of_class in values:
+            leave_room(of_class)
+
+    def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """As how many examples trees take each position: by its objective, times its weight."""
+        counts = self.objective.counts
+        if counts is None:
+            return weights
+        counts = counts.copy() if weights is None else np.ceil(counts * weights * ROUND) / ROUND
+        if self.in_parts:
+            leave_room(counts, self._n_contexts() + 1, np.ceil)
+        return counts
+
+    def _n_contexts(self) -> int:
+        """Number of examples that a position has at most."""
+        return self.scores[0].size // self.encoded.n_positions
+
+    def value(self) -> float:
+        """Value of the objective under the trees there are."""
+        return self.objective.value(self.scores)
+
+    @staticmethod
+    def _grow_product(grower: TreeGrower, *arguments: Any) -> dict:
+        return grower.grow(*arguments)
+
+    def _grow_given(
+        self,
+        grower: TreeGrower,
+        targets: np.ndarray,
+        curvature: np.ndarray | None,
+        weights: np.ndarray | None,
+        seed: int,
+        scores: np.ndarray,
+    ) -> dict:
+        """Spread the positions over the rows, where this grower has its examples."""
+        rows = self.encoded.rows_from_first
+
+        def spread(values: np.ndarray | None) -> np.ndarray | None:
+            if values is None:
+                return None
+            out = np.zeros((grower.n_rows, *values.shape[1:]))
+            out[rows] = values
+            return out
+
+        added = np.zeros((grower.n_rows, 1))
+        tree = grower.grow(spread(targets), spread(curvature), spread(weights), seed, added)
+        scores += added[rows]
+        return tree
+
+    def _weights_of(self, iteration: int) -> np.ndarray | None:
+        """Weights of the positions; those of sequences left out of this iteration are 0."""
+        if self.growth.subsample >= 1:
+            return self.position_weights if self.weighted else None
+        rng = np.random.default_rng([self.growth.seed, iteration])
+        lengths = np.diff(self.encoded.offsets)
+        n_chosen = max(1, round(self.growth.subsample * len(lengths)))
+        chosen = np.zeros(len(lengths))
+        chosen[rng.permutation(len(lengths))[:n_chosen]] = 1.0
+        return self.position_weights * np.repeat(chosen, lengths)
+
+
+def _n_chosen(table: TestTable, max_features: float) -> int:
+    return max(1, math.ceil(max_features * table.n_features))
+
+
+def _seed(seed: int, iteration: int, k: int) -> int:
+    """A different number for every tree; the kernel scrambles it."""
+    return ((seed << 32) + (iteration << 12) + k) % 2**64
+
+
+def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted values, rounded again so that their sums are exact."""
+    return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
+
+
+def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
+    """Round values in place, so that so many times their sum has room for parts of them."""
+    _, exponent = math.frexp(times * np.abs(values).sum())
+    unit = 2.0 ** -min(32, MOST_BITS - exponent)
+    rounding(values / unit, out=values)
+    values *= unit
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop before the last iteration, judged by the validation scores."""
+
+    n_iter_no_change: int
+    tol: float
+
+    def says_stop(self, values: list[float]) -> bool:
+        """Whether the latest scores are no better than the best one before them."""
+        if len(values) <= self.n_iter_no_change:
+            return False
+        recent, before = values[-self.n_iter_no_change :], values[: -self.n_iter_no_change]
+        return max(recent) < max(before) + self.tol
+
+
+@dataclass
+class Validation:
+    """Held-out sequences, whose scores follow the training."""
+
+    encoder: Encoder
+    encoded: EncodedSequences
+    objective: Objective
+    scores: np.ndarray | None = None
+    n_iter: int = 0
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Value of the objective under the forest; only new trees are evaluated."""
+        is_first, iterations = self.scores is None, (self.n_iter, forest.n_iter)
+        self.scores = forest.scores(
+            self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given
+        )
+        if is_first:
+            self.objective.constrain(self.scores)
+        self.n_iter = forest.n_iter
+        return self.objective.value(self.scores)
+
+
+@dataclass
+class History:
+    """Values of the objective; the first entry is from before any iteration."""
+
+    train: list[float]
+    validation: list[float]
+
+
+def boost(
+    booster: Booster,
+    max_iter: int,
+    validation: Validation | None,
+    stopping: Stopping | None,
+    report: Callable[[int, History], None],
+) -> History:
+    """Run iterations until each class has ``max_iter`` trees, or validation says stop.
+
+    Parameters
+    ----------
+    report : callable
+        Called after each iteration with the number of iterations and the history so far, in
+        which the latest training value is the one from before the iteration.
+    """
+    forest, threads = booster.forest, booster.threads
+    history = History([], [])
+    if validation is not None:
+        history.validation.append(validation.value(forest, threads))
+    while forest.n_iter < max_iter:
+        history.train.append(booster.step())
+        if validation is not None:
+            history.validation.append(validation.value(forest, threads))
+        report(forest.n_iter, history)
+        if stopping is not None and stopping.says_stop(history.validation):
+            break
+    history.train.append(booster.value())
+    return history

@@ -1,0 +1,380 @@
+"""Models that are normalized at each position: maximum-entropy Markov models of boosted trees."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains import _local
+from treecrf.chains.beam_search import beam_search
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
+from treecrf.chains.lattice import Lattice, split
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.utils.threads import Threads
+
+
+class LocalObjective:
+    """Log-likelihood of each label after the true ones before it, and its functional gradient.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    n_labels, order : int
+    second_order : bool
+        Whether curvature is wanted beside the gradient.
+    constraints : Constraints
+    threads : Threads
+    """
+
+    counts = None
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        order: int,
+        second_order: bool,
+        constraints: Constraints,
+        threads: Threads,
+    ):
+        self.given = previous_labels(codes, offsets, n_labels, order)
+        self.codes = codes
+        self.constraints = constraints
+        self.threads = threads
+        self.offsets = offsets
+        self.parts = threads.parts(offsets)
+        self.likelihoods = np.zeros(len(offsets) - 1)
+        self._residuals = np.zeros((n_labels, len(codes), 1))
+        self._curvature = np.zeros_like(self._residuals) if second_order else None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Forbid labels where they cannot be, in place."""
+        self.constraints.forbid_given(scores, self.given)
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and mean log-likelihood at the scores."""
+        return self._residuals, self._curvature, self.value(scores)
+
+    def value(self, scores: np.ndarray) -> float:
+        """Mean log-likelihood of a position; the residuals come with it."""
+        columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
+        curvature = None if self._curvature is None else self._curvature[:, :, 0]
+        self.threads.map(
+            lambda part: _local.local_residuals(
+                columns, self.offsets, self.codes, *part, residuals, curvature, self.likelihoods
+            ),
+            self.parts,
+        )
+        return float(self.likelihoods.sum() / len(self.codes))
+
+
+class LocalClassifier(BoostedSequenceClassifier):
+    """Base of the models that give each label a probability after the labels before it.
+
+    Training needs no inference, for the true previous labels are known; prediction needs it all the
+    more, or follows its own labels.
+    """
+
+    _instead: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
+    _parameter_constraints: ClassVar[dict] = {
+        **BoostedSequenceClassifier._parameter_constraints,
+        "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk", "greedy", "beam"})],
+        "beam_width": [Interval(numbers.Integral, 1, None, closed="left")],
+    }
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        check_label_codes(n_labels, type(self).__name__)
+        check_lags(order)
+
+    def _objective(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
+    ) -> LocalObjective:
+        return LocalObjective(
+            offsets, codes, n_labels, self.order, self.second_order, constraints, threads
+        )
+
+    def _constrained(
+        self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
+    ) -> Lattice:
+        """Scores under constraints; changed in place.
+
+        Transitions are part of the model. Masks come after it, so that what is said of a position
+        changes what is thought of those before it.
+        """
+        self._constraints(offsets).forbid(scores, offsets)
+        _normalize(scores, threads)
+        return super()._constrained(scores, offsets, constraints, threads)
+
+    def _log_likelihoods(
+        self, sequences: Sequences, codes: np.ndarray, threads: Threads
+    ) -> np.ndarray:
+        every = np.arange(len(codes))
+        given = previous_labels(codes, sequences.offsets, len(self.classes_), self._trained_order)
+        log_p = self._conditionals(sequences, threads)(every, given)
+        return np.add.reduceat(log_p[codes, every], sequences.offsets[:-1])
+
+    def _conditionals(
+        self, sequences: Sequences, threads: Threads
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """A function of some positions and the labels before each: log P(label), label-major."""
+        constraints = self._constraints(sequences.offsets)
+        scorer = self._scorer(sequences, threads)
+
+        def log_p(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            scores = scorer(positions, given)
+            constraints.forbid_given(scores, given, positions)
+            _normalize(scores, threads)
+            return scores[:, :, 0]
+
+        return log_p
+
+    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
+        if self._searches():
+            return self._decoded(sequences, masks)[0]
+        return super()._labels(sequences, masks)
+
+    def _decoded(
+        self, sequences: Sequences, masks: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Most probable label sequences of what has been read, and their log-probabilities.
+
+        A greedy or beam ``decoding`` finds one, which need not be the most probable; its
+        log-probability is that of `predict_log_likelihood`, whatever is ``allowed`` or ``known``.
+        """
+        if not self._searches():
+            return super()._decoded(sequences, masks)
+        constraints = self._constraints(sequences.offsets, masks)
+        with Threads(self.n_jobs) as threads:
+            conditionals = self._conditionals(sequences, threads)
+
+            def step(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+                log_p = conditionals(positions, given)
+                constraints.forbid_given(log_p[:, :, None], given, positions)
+                return log_p.T
+
+            codes, log_probabilities = beam_search(
+                step,
+                sequences.offsets,
+                len(self.classes_),
+                self._trained_order,
+                self.beam_width if self.decoding == "beam" else 1,
+            )
+        labels = split(self.classes_[codes], sequences.offsets)
+        return self._as_read(labels), log_probabilities
+
+    def _searches(self) -> bool:
+        return self.decoding in ("greedy", "beam")
+
+    def _scorer(
+        self, sequences: Sequences, threads: Threads
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """A function that scores some positions, each after the labels given for it."""
+        encoded = self._encoder.encode(sequences)
+
+        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            some = replace(encoded, row_of_position=encoded.row_of_position[positions])
+            return self._forest.scores(self._encoder, some, threads, given=given)
+
+        return scores
+
+
+def _normalize(scores: np.ndarray, threads: Threads) -> None:
+    """Turn scores of labels into logarithms of probabilities, in place."""
+    every = np.arange(scores.shape[1] + 1)
+    threads.map(lambda part: _local.normalize(scores, every, *part), threads.parts(every))
+
+
+class TreeMEMM(LocalClassifier):
+    """Maximum-entropy Markov model trained by gradient tree boosting.
+
+    The probability of a label given the input and the previous labels is a softmax of boosted
+    trees, trained on the true previous labels. Training is faster than that of `TreeCRF`, since it
+    needs no inference; but a label cannot change what was said of the labels before it (the label
+    bias), which often costs accuracy.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    max_leaf_nodes : int, default=100
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest positions on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random. Previous
+        labels are always considered.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, the label of the least expected cost at each position, or goes from left to
+        right with the best label each time, or with the ``beam_width`` best label sequences. The
+        last two need no scores of all contexts, and are for many labels and high orders.
+    beam_width : int, default=10
+        Number of label sequences that ``decoding="beam"`` keeps.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the mean log-likelihood of a position that counts.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        are reported without weights.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    TreeCRF : Normalized over whole label sequences.
+    RecurrentSlidingWindowClassifier : The same model in either direction, or around any estimator.
+
+    References
+    ----------
+    .. [1] A. McCallum, D. Freitag, F. Pereira, "Maximum entropy Markov models for information
+       extraction and segmentation", ICML 2000.
+    .. [2] G. Hao, "Efficient training and feature induction in sequential supervised learning",
+       dissertation, Oregon State University, 2009.
+
+    Examples
+    --------
+    >>> from treecrf import TreeMEMM
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> memm = TreeMEMM(window=1, max_iter=10, l2_regularization=1.0).fit(X, y)
+    >>> "".join(memm.predict(["bacan"])[0])
+    'cvcvc'
+    """
+
+    def __init__(
+        self,
+        *,
+        order=1,
+        window=0,
+        max_iter=100,
+        max_leaf_nodes=100,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        second_order=False,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        decoding="marginal",
+        beam_width=10,
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.order = order
+        self.window = window
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.second_order = second_order
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.beam_width = beam_width
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,523 @@
+"""Classifiers of windows: each position by itself, or after the labels predicted before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from treecrf.chains.contexts import previous_labels
+from treecrf.chains.lattice import Lattice
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.labels import Given, find_classes
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.memm import LocalClassifier
+from treecrf.learners.boosted.window_rows import WindowTable
+from treecrf.utils.threads import Threads
+
+# An estimator's probability of 0 counts as this.
+LEAST_PROBABILITY = 1e-12
+
+DIRECTIONS = ("left-to-right", "right-to-left")
+
+
+class WindowClassifier(LocalClassifier):
+    """Base of the window classifiers: boosted trees, or any estimator on rows."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LocalClassifier._parameter_constraints,
+        "estimator": [HasMethods(["fit", "predict"]), None],
+    }
+    _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        if self.estimator is None:
+            return super()._train(given, validation, allowed)
+        self._refuse_boosting(X_val=validation.X, y_val=validation.y, allowed=allowed)
+        sequences, labels = given.read(None, self.categorical_features)
+        classes = find_classes(labels)
+        self._check_size(len(classes), self.order, sequences.n_positions)
+        training = self._labeled(sequences, labels, classes)
+        sequences, codes = training.sequences, training.codes
+        encoder = Encoder(self._window(), self.max_bins, self.missing)
+        encoder.fit(sequences, np.random.default_rng(0))
+        table = WindowTable(encoder, len(classes))
+        given = previous_labels(codes, sequences.offsets, len(classes), self.order)
+        rows = table.rows(table.windows(sequences), given)
+        estimator = clone(self.estimator).fit(rows, codes)
+        return self._feature_names(encoder.names) | {
+            "classes_": classes,
+            "n_features_in_": encoder.n_features,
+            "estimator_": estimator,
+            "_encoder": encoder,
+            "_order": self.order,
+        }
+
+    def _refuse_boosting(self, **arguments: Any) -> None:
+        """Refuse what an estimator would not heed."""
+        given = [name for name, value in arguments.items() if value is not None]
+        asked = ("early_stopping", "warm_start", "class_weight")
+        given += [name for name in asked if getattr(self, name)]
+        if given:
+            raise ValueError(
+                f"an estimator trains once on all rows as they are: {', '.join(given)} cannot be "
+                "given, for this is for boosted trees"
+            )
+
+    @property
+    def _trained_order(self) -> int:
+        return self._order if hasattr(self, "estimator_") else super()._trained_order
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        if not hasattr(self, "estimator_"):
+            return super()._scores_of(sequences, threads)
+        self._require_memory(sequences)
+        n_labels, order = len(self.classes_), self._order
+        scorer = self._scorer(sequences, threads)
+        every = np.arange(sequences.n_positions)
+        places = every - np.repeat(sequences.offsets[:-1], np.diff(sequences.offsets))
+        lags = np.arange(order)[:, None]
+        scores = np.zeros((n_labels, sequences.n_positions, n_labels**order))
+        for context in range(n_labels**order):
+            labels = context // n_labels**lags % n_labels
+            given = np.where(lags < places, labels, n_labels).astype(np.uint8)
+            scores[:, :, context] = scorer(every, given)[:, :, 0]
+        return scores
+
+    def _scorer(
+        self, sequences: Sequences, threads: Threads
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        if not hasattr(self, "estimator_"):
+            return super()._scorer(sequences, threads)
+        table = WindowTable(self._encoder, len(self.classes_))
+        windows = table.windows(sequences)
+
+        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            rows = table.rows(windows[positions], given)
+            p = self._probabilities(rows).astype(np.float64)
+            log_p = np.log(np.maximum(p, LEAST_PROBABILITY))
+            return np.ascontiguousarray(log_p.T)[:, :, None]
+
+        return scores
+
+    def _probabilities(self, rows: Any) -> np.ndarray:
+        """Of all labels; an estimator that gives none is sure of what it predicts."""
+        if hasattr(self.estimator_, "predict_proba"):
+            return self.estimator_.predict_proba(rows)
+        return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        if hasattr(self, "estimator_"):
+            raise AttributeError(
+                f"a {type(self).__name__} around {type(self.estimator_).__name__} has no boosting "
+                "iterations"
+            )
+        return super()._staged_lattices(sequences, threads)
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        if hasattr(self, "estimator_"):
+            raise TypeError(
+                f"a {type(self).__name__} around {type(self.estimator_).__name__} cannot be saved "
+                "without executing what it holds when it is loaded; use joblib.dump and load it "
+                "only where you trust it"
+            )
+        return super()._state()
+
+
+class SlidingWindowClassifier(WindowClassifier):
+    """Labels each position by itself, from a window of the input.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Any scikit-learn classifier, trained on rows of the window's values: indicators of
+        categories, numbers as they are, an indicator where the window leaves the sequence. Without
+        one, trees are boosted as in the other learners.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    max_leaf_nodes : int, default=100
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest positions on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label, or that of the least expected cost.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the mean log-likelihood of a position that counts.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        are reported without weights.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+    estimator_ : classifier
+        The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
+        stand beside it.
+
+    See Also
+    --------
+    TreeCRF : Labels that depend on each other.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from treecrf import SlidingWindowClassifier
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> model = SlidingWindowClassifier(LogisticRegression(), window=1).fit(X, y)
+    >>> "".join(model.predict(["bacan"])[0])
+    'cvcvc'
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **WindowClassifier._parameter_constraints,
+        "decoding": [StrOptions({"marginal", "minimum_risk"})],
+    }
+
+    # Labels do not depend on each other.
+    order = 0
+    transitions = None
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        window=0,
+        max_iter=100,
+        max_leaf_nodes=100,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        second_order=False,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        decoding="marginal",
+        cost_matrix=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.window = window
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.second_order = second_order
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class RecurrentSlidingWindowClassifier(WindowClassifier):
+    """Labels one position after another, from a window of the input and the labels before it.
+
+    Trained on the true labels before a position (behind it, from right to left), it follows its
+    own labels at prediction; it may also weigh all of them (``decoding``).
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Any scikit-learn classifier, trained on rows of the window's values and indicators of the
+        previous labels; see `SlidingWindowClassifier`. Without one, trees are boosted.
+    direction : {"left-to-right", "right-to-left"}, default="left-to-right"
+        Where a sequence begins. ``window`` counts as it is read, from left to right, all the same.
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    max_leaf_nodes : int, default=100
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest positions on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random. Previous
+        labels are always considered.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, the label of the least expected cost at each position, or goes along the
+        sequence with the best label each time, or with the ``beam_width`` best label sequences.
+        The last two need no scores of all contexts, and are for many labels and high orders.
+    beam_width : int, default=10
+        Number of label sequences that ``decoding="beam"`` keeps.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first. Previous and first are meant as a sequence is read, from left
+        to right, whatever the ``direction``.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the mean log-likelihood of a position that counts.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        are reported without weights.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+    estimator_ : classifier
+        The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
+        stand beside it.
+
+    See Also
+    --------
+    TreeMEMM : The same model from left to right.
+
+    References
+    ----------
+    .. [1] G. Bakiri, T. G. Dietterich, "Achieving high-accuracy text-to-speech with machine
+       learning", in R. Damper (ed.), Data Mining Techniques in Speech Synthesis, 2001.
+
+    Examples
+    --------
+    >>> from treecrf import RecurrentSlidingWindowClassifier
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> model = RecurrentSlidingWindowClassifier(max_iter=10, l2_regularization=1.0).fit(X, y)
+    >>> "".join(model.predict(["bacan"])[0])
+    'cvcvc'
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **WindowClassifier._parameter_constraints,
+        "direction": [StrOptions(set(DIRECTIONS))],
+    }
+    _fitted: ClassVar[tuple[str, ...]] = (*WindowClassifier._fitted, "_direction")
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        direction="left-to-right",
+        order=1,
+        window=0,
+        max_iter=100,
+        max_leaf_nodes=100,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        second_order=False,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        decoding="greedy",
+        beam_width=10,
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.direction = direction
+        self.order = order
+        self.window = window
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.second_order = second_order
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.beam_width = beam_width
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _window(self) -> tuple[int, int]:
+        left, right = super()._window()
+        return (right, left) if self._is_backward() else (left, right)
+
+    def _is_backward(self) -> bool:
+        return self.direction == "right-to-left"
+
+    @property
+    def _trained_backward(self) -> bool:
+        return self._direction == "right-to-left"
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        return super()._train(given, validation, allowed) | {"_direction": self.direction}
+
+    def _fitted_before(self) -> dict:
+        earlier = super()._fitted_before()
+        if earlier and self._direction != self.direction:
+            raise ValueError(
+                f"warm start: the model's direction is {self._direction!r}; it cannot change to "
+                f"{self.direction!r}"
+            )
+        return earlier
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        return values | {"direction": self._direction}, arrays
+
+    def _restore(
+        self, values: dict, arrays: dict[str, np.ndarray]
+    ) -> RecurrentSlidingWindowClassifier:
+        self._direction = values["direction"]
+        if self._direction not in DIRECTIONS:
+            raise ValueError(f"its direction is {self._direction!r}")
+        return super()._restore(values, arrays)

@@ -1,0 +1,94 @@
+"""Windows written out as rows of numbers, for estimators that know no sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.vocabulary import Alphabet
+from treecrf.inputs.sequences import Sequences
+
+# Larger tables stay sparse.
+MOST_DENSE_BYTES = 1 << 30
+
+
+class WindowTable:
+    """One row a position: the values of its window, then its previous labels.
+
+    Categories are written as indicators of their values, numbers and booleans as they are; beyond
+    the ends of a sequence all are 0, and an indicator for each offset says so. Missing numbers and
+    booleans stay NaN, for estimators that can do with them; the indicators of a missing category,
+    or of one that training has not seen, are all 0.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Knows the columns and the window.
+    n_labels : int
+    """
+
+    def __init__(self, encoder: Encoder, n_labels: int):
+        self.encoder = encoder
+        self.n_labels = n_labels
+
+    def windows(self, sequences: Sequences) -> sparse.csr_array:
+        """The windows of all positions, without previous labels."""
+        sequences = self.encoder.prepared(sequences)
+        values = sparse.vstack(
+            [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
+        )
+        nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
+        values = sparse.vstack([values, nothing], format="csr")
+        offsets, lengths = sequences.offsets, np.diff(sequences.offsets)
+        starts, ends = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
+        left, right = self.encoder.window
+        blocks = []
+        for offset in range(-left, right + 1):
+            places = np.arange(sequences.n_positions) + offset
+            inside = (places >= starts) & (places < ends)
+            blocks.append(values[np.where(inside, places, sequences.n_positions)])
+            if offset:
+                blocks.append(sparse.csr_array((~inside)[:, None].astype(np.float32)))
+        return sparse.hstack(blocks, format="csr")
+
+    def _values(self, piece: Any) -> sparse.csr_array:
+        columns = self.encoder.columns
+        if piece.ndim == 1:
+            piece = Alphabet(columns[0].values).column(piece)
+        if not columns.is_category.any():
+            # Of float32 only what it can tell apart.
+            return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
+        widths = np.where(columns.is_category, columns.sizes, 1)
+        entries = sparse.coo_array(piece)
+        is_category = columns.is_category[entries.col]
+        kept = ~(is_category & np.isnan(entries.data))
+        row, column, is_category = entries.row[kept], entries.col[kept], is_category[kept]
+        data = entries.data[kept]
+        places = (np.cumsum(widths) - widths)[column]
+        places[is_category] += data[is_category].astype(np.intp) - 1
+        data[is_category] = 1
+        shape = piece.shape[0], int(widths.sum())
+        return sparse.csr_array((data, (row, places)), shape=shape)
+
+    def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
+        """Windows with previous labels behind them: an array if it is not too large.
+
+        Parameters
+        ----------
+        windows : CSR array (n_rows, n_values)
+        given : uint8 array (order, n_rows)
+            The label at each lag, ``n_labels`` for none.
+        """
+        n = windows.shape[0]
+        labels = [
+            sparse.csr_array(
+                (np.ones(n, dtype=np.float32), (np.arange(n), lag)), shape=(n, self.n_labels + 1)
+            )
+            for lag in given
+        ]
+        table = sparse.hstack([windows, *labels], format="csr")
+        size = table.shape[0] * table.shape[1] * table.dtype.itemsize
+        return table.toarray() if size <= MOST_DENSE_BYTES else table

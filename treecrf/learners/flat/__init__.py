@@ -1,0 +1,1 @@
+"""Trees flattened into weighted conjunctions."""

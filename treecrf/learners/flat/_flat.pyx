@@ -1,0 +1,255 @@
+"""Scores and members of conjunctions of window tests.
+
+The positions of a block are sets of bits, a column for each test; a conjunction holds for the
+word-wise AND of its columns. Blocks are short, so that the columns of all tests stay in the nearest
+cache, and a set of positions in registers.
+
+Positions that miss a value that any test asks for belong to no conjunction here: they have parts of
+some, which depend on the trees (see ``_evaluate``).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
+
+cdef extern from "utils/vector_math.h" nogil:
+    enum:
+        HELD_WORDS
+    int lowest_bit(uint64_t word)
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    int all_hold(const uint64_t *columns, const int32_t *literals, Py_ssize_t n,
+                 const uint64_t *among, uint64_t *held)
+
+cdef enum:
+    BLOCK = 64 * HELD_WORDS
+
+
+cdef struct Block:
+    Bits bits
+    uint64_t whole[HELD_WORDS]  # positions that miss nothing
+    uint64_t held[HELD_WORDS]   # those for which the conjunction at work holds
+    double *shared              # [label, position]: weights that all contexts receive
+    double *addend              # 1 for the contexts that an entry is for, else 0
+
+
+cdef class FlatEvaluator:
+    """Conjunctions and their weights, ready for encoded positions.
+
+    Parameters
+    ----------
+    asked : treecrf.trees.scoring.distinct_tests.Asked
+        The distinct window tests, those that tell what is missing among them.
+    conjunctions : tuple of arrays
+        Start of each conjunction among the literals (n + 1), int64; and int32 literals: twice the
+        place of a test, plus 1 if it must hold.
+    entries : tuple of arrays
+        Start of each conjunction's entries (n + 1), int64; labels and sets of contexts, int32;
+        weights, float64.
+    sets : uint8 array (n_sets, order, n_labels + 1)
+        Symbols that each lag may have in a set of contexts; set 0 has all.
+    symbols : int32 array (n_extended, order)
+        Previous label at each lag of each extended context.
+    depth_starts : int64 array (order + 1,)
+        First extended context of each depth.
+    """
+
+    cdef Answers answers
+    cdef const int64_t[::1] starts, entry_starts
+    cdef const int32_t[::1] literals, labels, set_of
+    cdef const double[::1] weights
+    cdef const uint8_t[:, :, ::1] sets
+    cdef const int32_t[:, ::1] symbols
+    cdef const int64_t[::1] depth_starts
+    cdef Py_ssize_t n, order, n_extended
+
+    def __init__(self, asked, conjunctions, entries, sets, symbols, depth_starts):
+        self.answers = Answers(asked)
+        self.starts, self.literals = conjunctions
+        self.entry_starts, self.labels, self.set_of, self.weights = entries
+        self.sets = sets
+        self.symbols = symbols
+        self.depth_starts = depth_starts
+        self.n = self.starts.shape[0] - 1
+        self.order = self.sets.shape[1]
+        self.n_extended = self.symbols.shape[0]
+
+    def add_scores(self, encoded, const uint8_t[::1] depth, const uint8_t[:, ::1] given,
+                   Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] scores):
+        """Add the weights to ``scores[label, position, context]`` of some positions.
+
+        ``given`` is None or holds the label at each lag before each position; then there is one
+        context.
+        """
+        cdef Block block
+        cdef Positions positions = Positions(encoded)
+        cdef Py_ssize_t c, n_labels = scores.shape[0]
+        cdef bint ready
+        with nogil:
+            ready = self._open(&block, n_labels)
+            while first < last and ready:
+                self._begin(&block, positions, first, last)
+                memset(block.shared, 0, n_labels * BLOCK * sizeof(double))
+                for c in range(self.n):
+                    if self._holds(&block, c):
+                        self._add_entries(&block, c, depth, given, scores)
+                self._add_shared(&block, depth, given is not None, scores)
+                first += block.bits.size
+            close(&block)
+        if not ready:
+            raise MemoryError("no memory to evaluate the conjunctions")
+
+    def list_members(self, encoded, Py_ssize_t first, Py_ssize_t last, int64_t[::1] places,
+                     int32_t[::1] found):
+        """List the conjunctions that hold for each of some positions, ascending.
+
+        Those of position i are written to ``found`` from ``places[i]`` on, which is left at their
+        end. Where ``found`` is None, ``places`` counts them.
+        """
+        cdef Block block
+        cdef Positions positions = Positions(encoded)
+        cdef Py_ssize_t c
+        cdef bint ready
+        with nogil:
+            ready = self._open(&block, 1)
+            while first < last and ready:
+                self._begin(&block, positions, first, last)
+                for c in range(self.n):
+                    if self._holds(&block, c):
+                        list_held(&block, c, places, found)
+                first += block.bits.size
+            close(&block)
+        if not ready:
+            raise MemoryError("no memory to evaluate the conjunctions")
+
+    cdef bint _open(self, Block *block, Py_ssize_t n_labels) noexcept nogil:
+        memset(block, 0, sizeof(Block))
+        block.shared = <double *> malloc(n_labels * BLOCK * sizeof(double))
+        block.addend = <double *> calloc(self.n_extended, sizeof(double))
+        return (open_bits(&block.bits, self.answers.n_tests, HELD_WORDS) and block.shared != NULL
+                and block.addend != NULL)
+
+    cdef void _begin(self, Block *block, Positions positions, Py_ssize_t first,
+                     Py_ssize_t last) noexcept nogil:
+        """Answer the tests for a block, and find who misses nothing."""
+        cdef Py_ssize_t i, k
+        cdef const uint64_t *gaps
+        begin_bits(&block.bits, first, min(BLOCK, last - first))
+        memset(block.whole, 0, sizeof(block.whole))
+        for i in range(block.bits.size):
+            block.whole[i >> 6] |= <uint64_t> 1 << (i & 63)
+        if not self.answers.fill(&block.bits, positions):
+            return
+        for k in range(self.answers.n_tests):
+            gaps = self.answers.gaps_of(&block.bits, <int32_t> k)
+            for i in range(block.bits.n_words if gaps != NULL else 0):
+                block.whole[i] &= ~gaps[i]
+
+    cdef inline int _holds(self, Block *block, Py_ssize_t c) noexcept nogil:
+        return all_hold(block.bits.columns, &self.literals[0] + self.starts[c],
+                        self.starts[c + 1] - self.starts[c], block.whole, block.held)
+
+    cdef void _add_entries(self, Block *block, Py_ssize_t c, const uint8_t[::1] depth,
+                           const uint8_t[:, ::1] given,
+                           double[:, :, ::1] scores) noexcept nogil:
+        cdef int64_t e
+        for e in range(self.entry_starts[c], self.entry_starts[c + 1]):
+            if self.set_of[e] == 0:
+                add_to_members(block, block.shared + self.labels[e] * BLOCK, self.weights[e])
+            elif given is not None:
+                self._add_where_given(block, e, given)
+            else:
+                self._add_to_contexts(block, e, depth, scores)
+
+    cdef void _add_where_given(self, Block *block, int64_t e,
+                               const uint8_t[:, ::1] given) noexcept nogil:
+        """Add an entry's weight where the previous labels are in its set."""
+        cdef double *shared = block.shared + self.labels[e] * BLOCK
+        cdef const uint8_t *symbols
+        cdef Py_ssize_t w, i, lag
+        cdef uint64_t word
+        cdef bint fits
+        for w in range(block.bits.n_words):
+            word = block.held[w]
+            while word:
+                i = 64 * w + lowest_bit(word)
+                fits = True
+                for lag in range(self.order):
+                    symbols = &self.sets[self.set_of[e], lag, 0]
+                    fits = fits and symbols[given[lag, block.bits.first + i]]
+                shared[i] += self.weights[e] * fits
+                word &= word - 1
+
+    cdef void _add_to_contexts(self, Block *block, int64_t e, const uint8_t[::1] depth,
+                               double[:, :, ::1] scores) noexcept nogil:
+        """Add an entry's weight to the contexts of its set."""
+        cdef Py_ssize_t w, i
+        cdef uint64_t word
+        self._fill_addend(block, self.set_of[e])
+        for w in range(block.bits.n_words):
+            word = block.held[w]
+            while word:
+                i = block.bits.first + 64 * w + lowest_bit(word)
+                add_scaled(&scores[self.labels[e], i, 0],
+                           block.addend + self.depth_starts[depth[i]], self.weights[e],
+                           self._n_contexts_at(depth[i]))
+                word &= word - 1
+
+    cdef void _fill_addend(self, Block *block, int32_t of_set) noexcept nogil:
+        cdef Py_ssize_t c, lag
+        cdef bint fits
+        for c in range(self.n_extended):
+            fits = True
+            for lag in range(self.order):
+                fits = fits and self.sets[of_set, lag, self.symbols[c, lag]]
+            block.addend[c] = fits
+
+    cdef void _add_shared(self, Block *block, const uint8_t[::1] depth, bint is_given,
+                          double[:, :, ::1] scores) noexcept nogil:
+        cdef Py_ssize_t k, i, c, n = 1
+        cdef double *row
+        for k in range(scores.shape[0]):
+            for i in range(block.bits.size):
+                row = &scores[k, block.bits.first + i, 0]
+                if not is_given:
+                    n = self._n_contexts_at(depth[block.bits.first + i])
+                for c in range(n):
+                    row[c] += block.shared[k * BLOCK + i]
+
+    cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
+        if depth:
+            return self.depth_starts[depth - 1] - self.depth_starts[depth]
+        return 1
+
+
+cdef void close(Block *block) noexcept nogil:
+    close_bits(&block.bits)
+    free(block.shared)
+    free(block.addend)
+
+
+cdef inline void add_to_members(Block *block, double *values, double weight) noexcept nogil:
+    """Add a weight to the values of all members."""
+    cdef Py_ssize_t w
+    cdef uint64_t word
+    for w in range(block.bits.n_words):
+        word = block.held[w]
+        while word:
+            values[64 * w + lowest_bit(word)] += weight
+            word &= word - 1
+
+
+cdef void list_held(Block *block, Py_ssize_t c, int64_t[::1] places,
+                    int32_t[::1] found) noexcept nogil:
+    """Count a conjunction for all its members, or write its number where each of them says."""
+    cdef Py_ssize_t w, i
+    cdef uint64_t word
+    for w in range(block.bits.n_words):
+        word = block.held[w]
+        while word:
+            i = block.bits.first + 64 * w + lowest_bit(word)
+            if found is not None:
+                found[places[i]] = <int32_t> c
+            places[i] += 1
+            word &= word - 1

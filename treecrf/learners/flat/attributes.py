@@ -1,0 +1,67 @@
+"""The conjunctions of a flat model as attributes of linear learners."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.learners.flat.model import FlatModel
+
+
+class FlatAttributes:
+    """A source of attributes for linear learners: the conjunctions that hold.
+
+    Parameters
+    ----------
+    flat : FlatModel
+    """
+
+    kind: ClassVar[str] = "flat"
+
+    # The tests of conjunctions have the window in them.
+    window = (0, 0)
+
+    def __init__(self, flat: FlatModel):
+        self.flat = flat
+
+    @property
+    def trained_on(self) -> Trained:
+        """What sequences must be like."""
+        return self.flat._trained_on
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+        return self.flat.n_conjunctions_
+
+    def fit(self, sequences: Sequences) -> FlatAttributes:
+        """There is nothing more to learn."""
+        return self
+
+    def rows(self, sequences: Sequences) -> sparse.csr_array:
+        """The attributes of all positions; float64 array (n_positions, n_attributes)."""
+        return self.flat.matrix(sequences)
+
+    def names_at(self, offset: int) -> list[str]:
+        """Names of the conjunctions."""
+        return self.flat.get_feature_names_out().tolist()
+
+    def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
+        """Those of the trees, if they speak of these labels in this direction, up to order 1."""
+        flat = self.flat
+        if flat._trained_order > 1 or flat._trained_backward:
+            return None
+        return flat.weights() if np.array_equal(flat.classes_, classes) else None
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds of it: values for JSON, and arrays."""
+        values, arrays = self.flat._state()
+        return values, arrays | {"classes": self.flat.classes_}
+
+    @classmethod
+    def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
+        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        return cls(FlatModel()._restore(values, arrays))

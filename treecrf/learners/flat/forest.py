@@ -1,0 +1,148 @@
+"""A forest in its flat form, which scores positions by conjunctions instead of trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.chains.contexts import extended_contexts
+from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.learners.flat._flat import FlatEvaluator
+from treecrf.trees.conjunctions import Flat, conjunctions_of
+from treecrf.trees.forest import LABEL, TEST, Forest
+from treecrf.trees.scoring.distinct_tests import find_asked
+from treecrf.trees.scoring.scorer import parts_of
+from treecrf.utils.threads import Threads
+
+# Nodes of trees that take as long as a conjunction.
+NODES_PER_CONJUNCTION = 12
+
+
+class FlatForest(Forest):
+    """A forest that knows its conjunctions, and can score with them.
+
+    Positions that miss a value of any test go to both sides of tests in part, with shares that
+    differ from tree to tree; these positions are left to the trees.
+
+    Parameters
+    ----------
+    forest : Forest
+    encoder : Encoder
+        Knows what the tests mean.
+    """
+
+    def __init__(self, forest: Forest, encoder: Encoder):
+        super().__init__(forest.n_labels, forest.order)
+        self.trees = forest.trees
+        self.encoder = encoder
+        self.flat = conjunctions_of(forest, encoder)
+        self.n_nodes = sum(len(tree["leaf"]) for tree in forest.trees)
+        self._flat_evaluators: dict[bool, FlatEvaluator] = {}
+
+    def __getstate__(self) -> dict:
+        return {**super().__getstate__(), "_flat_evaluators": {}}
+
+    def scores(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        iterations: tuple[int, int] | None = None,
+        start: np.ndarray | None = None,
+        given: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Sum of the weights for every label, position and context, as `Forest.scores` has it.
+
+        All iterations are one here. Where there are few conjunctions, they are faster than trees.
+        """
+        is_whole = iterations in (None, (0, self.n_iter))
+        if is_whole and len(self.flat) * NODES_PER_CONJUNCTION < self.n_nodes:
+            return self.flat_scores(encoder, encoded, threads, start, given)
+        return super().scores(encoder, encoded, threads, iterations, start, given)
+
+    def flat_scores(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        start: np.ndarray | None = None,
+        given: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The same by conjunctions, except at positions that miss values."""
+        scores = self.zeros(encoded, given) if start is None else start
+        depth = self.depth_of(encoded, given)
+        flat = self._conjunctions(given is not None)
+        threads.map(
+            lambda part: flat.add_scores(encoded, depth, given, *part, scores),
+            parts_of(encoded.n_positions, threads),
+        )
+        scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
+        gapped = scorer.gapped(encoded)
+        if len(gapped):
+            scorer.add_gapped(encoded, depth, given, threads, scores, gapped)
+        return scores
+
+    def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
+        """Which conjunctions hold at which positions; float64 (n_positions, n_conjunctions).
+
+        An entry is 1, or where a position misses values the mean part of it that reaches the leaves
+        of the conjunction.
+        """
+        flat, n = self._conjunctions(True), encoded.n_positions
+        parts, counts = parts_of(n, threads), np.zeros(n, dtype=np.int64)
+        threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
+        starts = np.append(0, np.cumsum(counts))
+        places, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
+        threads.map(lambda part: flat.list_members(encoded, *part, places, found), parts)
+        shape = (n, len(self.flat))
+        matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
+        gapped = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
+        return matrix if not len(gapped) else matrix + self._parts_of(encoded, gapped, shape)
+
+    def _parts_of(
+        self, encoded: EncodedSequences, gapped: np.ndarray, shape: tuple[int, int]
+    ) -> sparse.csr_array:
+        """The same of the positions that miss values, alone."""
+        of_leaf = self.flat.conjunction_of_leaf
+        evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
+        some = replace(encoded, row_of_position=encoded.row_of_position[gapped])
+        n = evaluator.list_parts(some, None, None, None)
+        leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
+        evaluator.list_parts(some, leaves, positions, parts)
+        kept = of_leaf[leaves] >= 0
+        places = gapped[positions[kept]], of_leaf[leaves[kept]]
+        sums = sparse.csr_array(sparse.coo_array((parts[kept], places), shape=shape))
+        sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
+        return sums
+
+    def _conjunctions(self, is_given: bool) -> FlatEvaluator:
+        """The conjunctions, ready for encoded positions in all contexts or in one that is given."""
+        if is_given not in self._flat_evaluators:
+            compiled = _compile(self, self.flat, self.encoder, is_given)
+            self._flat_evaluators[is_given] = compiled
+        return self._flat_evaluators[is_given]
+
+
+def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> FlatEvaluator:
+    packed = forest.pack()
+    on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
+    # What no conjunction asks any more still tells who misses a value.
+    nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
+    asked, _, places = find_asked(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
+    literals = 2 * places + flat.literals[:, 3]
+    literals = np.append(_positive_first(literals, flat.starts), 0)  # there may be none
+    return FlatEvaluator(
+        asked,
+        (flat.starts, literals.astype(np.int32)),
+        (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
+        flat.masks.astype(np.uint8),
+        *extended_contexts(forest.n_labels, 0 if is_given else forest.order),
+    )
+
+
+def _positive_first(literals: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Literals with those of each conjunction first that must hold: these often leave nobody."""
+    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return literals[np.lexsort((1 - literals % 2, owners))]

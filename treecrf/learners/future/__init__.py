@@ -1,0 +1,1 @@
+"""Discovery of features that lie ahead."""

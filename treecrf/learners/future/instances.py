@@ -1,0 +1,94 @@
+"""Trees on the positions that bags hold: growing the score of an instance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf._tree import TreeGrower
+from treecrf.encoding.bundling import bundle
+from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.learners.boosted.loop import leave_room
+from treecrf.trees.forest import Forest, rounded_leaves
+from treecrf.trees.growing.window_tests import number_tests
+
+
+@dataclass(frozen=True)
+class InstanceTree:
+    """A tree, as `TreeGrower.grow` returns it, and its value at every position."""
+
+    grown: dict[str, np.ndarray]
+    values: np.ndarray
+
+    def scaled(self, factor: float) -> InstanceTree:
+        """The tree with other leaves."""
+        leaf, values = (
+            rounded_leaves(factor * array) for array in (self.grown["leaf"], self.values)
+        )
+        return InstanceTree(self.grown | {"leaf": leaf}, values)
+
+
+class InstanceGrower:
+    """Fits trees to targets of positions, each weighted by the number of bags that hold it.
+
+    Parameters
+    ----------
+    encoder, encoded : Encoder, EncodedSequences
+        The positions: an instance is what the window of a position shows.
+    max_leaf_nodes : int
+    l2_regularization : float
+        Number of imagined bags in each leaf, in which an instance would change nothing.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        max_leaf_nodes: int,
+        l2_regularization: float,
+    ):
+        plan, encoded = bundle(encoder, encoded)
+        table = number_tests(encoder, plan)
+        self.n_positions = encoded.n_positions
+        self.meanings = Forest(1, 0).meanings(table)
+        self._grower = TreeGrower(
+            encoded,
+            table,
+            encoded.depth_of(0),
+            n_labels=1,
+            order=0,
+            max_leaf_nodes=min(max_leaf_nodes, max(2, encoded.n_positions)),
+            l2_regularization=l2_regularization,
+            min_gain=0.0,
+            min_samples_leaf=0,
+            max_leaf_value=np.inf,
+            learning_rate=1.0,
+            n_chosen=max(1, table.n_features),
+            count_apart=encoder.missing == "surrogate",
+            surrogates=encoder.missing == "surrogate",
+        )
+
+    def grow(self, gradient: np.ndarray, n_holding: np.ndarray) -> InstanceTree | None:
+        """A tree along the gradient, its largest leaf of size 1; None if the gradient is 0.
+
+        Parameters
+        ----------
+        gradient : float64 array (n_positions,)
+            Summed over the bags that hold a position.
+        n_holding : int array (n_positions,)
+            Number of these bags.
+        """
+        largest = np.abs(gradient).max()
+        if not 0 < largest < np.inf:
+            return None
+        # Gradients are tiny at first, and targets are rounded.
+        targets = np.ldexp(gradient, -math.frexp(largest)[1])
+        leave_room(targets)
+        values = np.zeros((self.n_positions, 1))
+        weights = n_holding.astype(np.float64)[:, None]
+        grown = self._grower.grow(targets[:, None], weights, None, 0, values)
+        tree = InstanceTree(grown, values[:, 0])
+        largest = np.abs(grown["leaf"]).max()
+        return tree.scaled(1 / largest) if largest > 0 else None

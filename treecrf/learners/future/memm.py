@@ -1,0 +1,415 @@
+"""Maximum-entropy Markov models that discover features of the positions ahead."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains.lattice import split
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.segmentation import Cut
+from treecrf.learners.boosted.base import report_to
+from treecrf.learners.boosted.loop import Booster, History, Validation
+from treecrf.learners.boosted.memm import LocalClassifier
+from treecrf.learners.future import state
+from treecrf.learners.future.bags import DIRECTIONS
+from treecrf.learners.future.discovery import Search, shown
+from treecrf.learners.future.encoder import FutureEncoder
+from treecrf.learners.future.features import FutureFeature, readable
+from treecrf.learners.future.search import Plan
+from treecrf.learners.future.training import Alternation, Phase, Start
+from treecrf.learners.training_data import Labeled
+from treecrf.trees.forest import Forest
+from treecrf.utils.progress import Progress
+from treecrf.utils.threads import Threads
+
+# What ``bag_size="auto"`` chooses from; None reaches to the end.
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
+
+
+class FutureFeatureMEMM(LocalClassifier):
+    """Maximum-entropy Markov model that discovers features of the positions ahead.
+
+    A label may depend on something that lies ahead, at no fixed place: that one of the next words
+    is a verb. The bag of a position holds the positions that follow it. Training boosts trees as in
+    `TreeMEMM`; where they come to no more, it looks for a pattern: trees tell the probability that
+    a position, as an instance of all bags that hold it, is positive, and the new feature is the
+    probability that a bag has a positive instance. Further trees use it like any feature. What
+    they have learned of its effects then shows the pattern more clearly: it is discovered again
+    from there, and kept if that is no worse.
+
+    An instance is what the ``window`` of a position shows.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right that the trees may look at.
+    bag_size : int, "to_end" or "auto", default="auto"
+        Most positions in a bag. No setting matters more: ``"auto"`` tries eleven sizes from 1
+        to 16, and the whole rest of the sequence, for the first feature, and keeps what the
+        held-out sequences find best.
+    bag_direction : {"future", "past", "both"}, default="future"
+        Which neighbors of a position its bag holds.
+    max_future_features : int, default=10
+        Most rounds of discovery. The last is the one whose features do not raise the likelihood of
+        a held-out position by 0.001, with all trees that follow them.
+    initial_score : float, default=-5.0
+        Log-odds with which an instance shows the pattern before anything is learned of it.
+    initial_effect : float, default=0.2
+        Effect of a feature on the score of a label before anything is learned of it. A large one
+        makes several features of one pattern.
+    n_bins : int, default=20
+        Number of even bins between 0 and 1 in which trees see a feature.
+    multiclass : {"all", "best", "shared"}, default="all"
+        What a round discovers with more than two labels: a feature for each label, the best one of
+        these, or one that speaks for and against all labels.
+    max_iter : int, default=500
+        Most boosting iterations between two discoveries.
+    max_leaf_nodes : int, default=20
+        Most leaves of a tree; the best leaf is split first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
+        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+    learning_rate : float, default=1.0
+        Factor on the trees.
+    second_order : bool, default=False
+        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
+        number of examples.
+    instance_max_iter : int, default=20
+        Most trees of a feature.
+    instance_max_leaf_nodes : int, default=20
+        Most leaves of these trees.
+    instance_l2_regularization : float, default=100.0
+        Shrinkage of their leaves: a number of imagined bags in each leaf to which an instance makes
+        no difference.
+    min_gain : float, default=0.0
+        A split must reduce the squared error by more than this.
+    min_samples_leaf : int, default=1
+        Fewest positions on a side of a split.
+    max_features : float, default=1.0
+        Share of the windowed features that are considered at a node, chosen at random. Previous
+        labels are always considered.
+    subsample : float, default=1.0
+        Share of the sequences that an iteration learns from, chosen at random.
+    max_bins : int, default=255
+        Most quantile bins of a numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        What happens where a value is missing. ``"weighting"``: trees send the position to both
+        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
+        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
+        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, the label of the least expected cost at each position, or goes from left to
+        right with the best label each time, or with the ``beam_width`` best label sequences. The
+        last two need no scores of all contexts, and are for many labels and high orders.
+    beam_width : int, default=10
+        Number of label sequences that ``decoding="beam"`` keeps.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    early_stopping : bool, default=True
+        Whether held-out sequences say when to look for a further feature, and whether it was worth
+        it: trees are added until their likelihood has not risen by ``tol`` for
+        ``n_iter_no_change`` iterations. Without, there are always ``max_iter`` iterations, and the
+        training data are the judge.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=5
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Least rise of the mean log-likelihood of a position that counts.
+    refit : bool, default=False
+        Whether the held-out sequences are learned from in the end: with the same numbers of
+        iterations and rounds, and the same size of bags, another model is trained on all. There is
+        no ``validation_score_`` then.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
+        are reported without weights.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: held-out sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    future_features_ : list of FutureFeature
+        What was discovered, to be read.
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Share of the splits' total gain that each feature has, at all offsets together; what a
+        discovered feature gains goes to those that its instances are told by.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    TreeMEMM : The same model without discoveries.
+    FutureFeatures : The features alone, for any other model.
+
+    Notes
+    -----
+    The second discovery is not in [1]_: it makes features crisp where the first one leaves values
+    all over the bins. A window that reaches as far to the right as the bag sees as much: on the
+    stresses of NETtalk, `TreeMEMM` does better so. Compare with it.
+
+    References
+    ----------
+    .. [1] G. Hao, "Efficient Training and Feature Induction in Sequential Supervised Learning",
+       PhD dissertation, Oregon State University, 2009, chapter 5.
+
+    Examples
+    --------
+    >>> from treecrf import FutureFeatureMEMM
+    >>> from treecrf.datasets import make_future_bags
+    >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    >>> memm = FutureFeatureMEMM(order=0, bag_size=6, random_state=0).fit(X[:50], y[:50])
+    >>> memm.score(X[50:], y[50:]) > 0.95
+    True
+    >>> len(memm.future_features_)
+    1
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LocalClassifier._parameter_constraints,
+        "bag_size": [
+            Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto", "to_end"})
+        ],
+        "bag_direction": [StrOptions(set(DIRECTIONS))],
+        "max_future_features": [Interval(numbers.Integral, 0, None, closed="left")],
+        "initial_score": [Interval(numbers.Real, -30, 30, closed="both")],
+        "initial_effect": [Interval(numbers.Real, 0, None, closed="neither")],
+        "n_bins": [Interval(numbers.Integral, 2, 254, closed="both")],
+        "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
+        "instance_l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "refit": ["boolean"],
+        "multiclass": [StrOptions({"all", "best", "shared"})],
+    }  # fmt: skip
+
+    # There is no way back into the middle of the alternation.
+    warm_start = False
+
+    def __init__(
+        self,
+        *,
+        order=1,
+        window=0,
+        bag_size="auto",
+        bag_direction="future",
+        max_future_features=10,
+        initial_score=-5.0,
+        initial_effect=0.2,
+        n_bins=20,
+        multiclass="all",
+        max_iter=500,
+        max_leaf_nodes=20,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        second_order=False,
+        instance_max_iter=20,
+        instance_max_leaf_nodes=20,
+        instance_l2_regularization=100.0,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        decoding="marginal",
+        beam_width=10,
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=True,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        tol=1e-4,
+        refit=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.order = order
+        self.window = window
+        self.bag_size = bag_size
+        self.bag_direction = bag_direction
+        self.max_future_features = max_future_features
+        self.initial_score = initial_score
+        self.initial_effect = initial_effect
+        self.n_bins = n_bins
+        self.multiclass = multiclass
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.second_order = second_order
+        self.instance_max_iter = instance_max_iter
+        self.instance_max_leaf_nodes = instance_max_leaf_nodes
+        self.instance_l2_regularization = instance_l2_regularization
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.beam_width = beam_width
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.refit = refit
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _boost(
+        self,
+        encoder: Encoder,
+        forest: Forest,
+        classes: np.ndarray,
+        training: Labeled,
+        held_out: Labeled | None,
+        seed: int,
+    ) -> tuple[Encoder, History]:
+        most = (self.max_future_features + 1) * (self.max_iter + 1)
+        with (
+            Threads(self.n_jobs) as threads,
+            Progress(self.verbose, 0, most, type(self).__name__) as progress,
+        ):
+            report = report_to(progress)
+            starter = partial(self._starter, classes, seed, threads)
+            phase = Phase(self.max_iter, self._stopping())
+            first = Alternation(self._plan(), phase, starter(training, held_out), report)
+            state = first.run(encoder, forest)
+            if self.refit and held_out is not None:
+                plan, every = self._plan_as_in(state.encoder), training.joined(held_out)
+                encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
+                encoder.fit(every.sequences, np.random.default_rng(seed))
+                second = Alternation(plan, phase, starter(every, None), report)
+                empty = Forest(len(classes), self.order)
+                state = second.replay(encoder, empty, state.phases)
+        forest.trees[:] = state.forest.trees
+        return state.encoder, state.history
+
+    def _starter(
+        self,
+        classes: np.ndarray,
+        seed: int,
+        threads: Threads,
+        training: Labeled,
+        held_out: Labeled | None,
+    ) -> Start:
+        """What begins a phase of boosting on some data."""
+
+        def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
+            return (
+                self._booster(encoder, forest, classes, training, seed, threads),
+                self._validation(encoder, classes, held_out, threads),
+            )
+
+        return start
+
+    def _plan_as_in(self, encoder: FutureEncoder) -> Plan:
+        """The plan, with the size of bags that an earlier run has chosen."""
+        plan = self._plan()
+        sizes = tuple({feature.size: None for feature in encoder.features}) or plan.sizes[:1]
+        return replace(plan, sizes=sizes)
+
+    @property
+    def future_features_(self) -> list[FutureFeature]:
+        """The discovered features, in the order of their discovery."""
+        return readable(self._encoder, self._forest, self.classes_)
+
+    def future_values(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+        """Compute the discovered features of sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of float arrays (n_positions, n_future_features, 2)
+            For each feature the probability that a position is a positive instance, and that its
+            bag has one. For a long table one array.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            As `predict`.
+
+        Examples
+        --------
+        >>> from treecrf import FutureFeatureMEMM
+        >>> memm = FutureFeatureMEMM(order=0).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> [values.ndim for values in memm.future_values(["aab", "b"])]
+        [3, 3]
+        """
+        cut = Cut(lengths, groups)
+        sequences, _ = self._read(X, cut=cut)
+        encoder = self._encoder
+        encoded = encoder.base.encode(sequences)
+        values = np.empty((encoded.n_positions, len(encoder.features), 2))
+        for k, feature in enumerate(encoder.features):
+            score = feature.scores(encoder.base, encoded)
+            values[:, k, 0] = expit(score)
+            values[:, k, 1] = shown(feature.bags(encoded), score)
+        return cut.join(split(values, encoded.offsets))
+
+    def _plan(self) -> Plan:
+        sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
+        return Plan(
+            sizes=sizes,
+            direction=self.bag_direction,
+            max_features=self.max_future_features,
+            multiclass=self.multiclass,
+            n_bins=self.n_bins,
+            max_leaf_nodes=self.instance_max_leaf_nodes,
+            l2_regularization=self.instance_l2_regularization,
+            search=Search(self.initial_score, self.initial_effect, self.instance_max_iter),
+        )
+
+    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return state.state_of(self._encoder)
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        base = super()._restored_encoder(values, arrays)
+        return state.restored(base, values, arrays, len(self.classes_))

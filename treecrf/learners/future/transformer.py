@@ -1,0 +1,210 @@
+"""Discovered features for other models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.inputs.dicts import are_dicts
+from treecrf.inputs.frames import is_frame
+from treecrf.inputs.segmentation import Cut
+from treecrf.learners.future.memm import FutureFeatureMEMM
+
+
+class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Features of bags, discovered by a `FutureFeatureMEMM`, for any other model.
+
+    They are computed for a sequence from its input alone, so that models of any kind, and searches
+    that go from left to right, can look ahead.
+
+    Parameters
+    ----------
+    estimator : FutureFeatureMEMM or None, default=None
+        What discovers them; it is copied. By default ``FutureFeatureMEMM(order=0)``.
+    append : bool, default=False
+        Whether the result is the input with the features as further columns. Symbols become tables
+        with a column of symbols.
+
+    Attributes
+    ----------
+    estimator_ : FutureFeatureMEMM
+        The trained copy.
+    future_features_ : list of FutureFeature
+        What was discovered.
+    n_features_in_ : int
+        Number of columns of the input; 1 for symbols.
+
+    See Also
+    --------
+    FutureFeatureMEMM : Says how features are discovered.
+
+    Examples
+    --------
+    >>> from treecrf import FutureFeatureMEMM, FutureFeatures, TreeCRF
+    >>> from treecrf.datasets import make_future_bags
+    >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+    >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+    >>> discovery = FutureFeatures(model, append=True)
+    >>> ahead = discovery.fit_transform(X, y)
+    >>> ahead[0].shape
+    (30, 9)
+    >>> TreeCRF(max_iter=20).fit(ahead, y).score(ahead, y) > 0.95
+    True
+    """
+
+    def __init__(self, estimator: FutureFeatureMEMM | None = None, *, append: bool = False):
+        self.estimator = estimator
+        self.append = append
+
+    def fit(self, X: Any, y: Any, **parameters: Any) -> FutureFeatures:
+        """Discover features.
+
+        Parameters
+        ----------
+        X, y : sequences and their labels
+            As in `FutureFeatureMEMM.fit`.
+        **parameters
+            Whatever else that takes, such as ``X_val`` and ``y_val``, or ``lengths``.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `FutureFeatureMEMM.fit`.
+
+        Examples
+        --------
+        >>> from treecrf import FutureFeatures
+        >>> discovery = FutureFeatures().fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> discovery.n_features_in_
+        1
+        """
+        model = FutureFeatureMEMM(order=0) if self.estimator is None else clone(self.estimator)
+        if not isinstance(model, FutureFeatureMEMM):
+            raise TypeError(
+                f"estimator is a {type(model).__name__}; expected a FutureFeatureMEMM or None"
+            )
+        self.estimator_ = model.fit(X, y, **parameters)
+        self.n_features_in_ = model.n_features_in_
+        return self
+
+    @property
+    def future_features_(self) -> list:
+        """What was discovered."""
+        return self.estimator_.future_features_
+
+    def transform(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+        """Compute the features of sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `FutureFeatureMEMM.predict`.
+
+        Returns
+        -------
+        list of float arrays (n_positions, n_future_features)
+            The probability, for each feature, that the bag of a position shows it. With ``append``
+            the sequences with these columns, as the arrays, matrices, frames or dicts that they
+            are. For a long table one table.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X is not like the training data; the message says which sequence and why.
+
+        Examples
+        --------
+        >>> from treecrf import FutureFeatures
+        >>> discovery = FutureFeatures().fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> [len(table) for table in discovery.transform(["aab", "b"])]
+        [3, 1]
+        """
+        check_is_fitted(self)
+        cut = Cut(lengths, groups)
+        X = X if cut.is_long else list(X)
+        joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
+        joined = joined[..., 1] if cut.is_long else [values[..., 1] for values in joined]
+        if not self.append:
+            return joined
+        names = self._names()
+        if cut.is_long:
+            return _appended(X, joined, names)
+        return [_appended(x, table, names) for x, table in zip(X, joined, strict=True)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of the result.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the input's columns, where it has none itself.
+
+        Returns
+        -------
+        array of str
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from treecrf import FutureFeatureMEMM, FutureFeatures
+        >>> from treecrf.datasets import make_future_bags
+        >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+        >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+        >>> discovery = FutureFeatures(model).fit(X, y)
+        >>> discovery.get_feature_names_out().tolist()
+        ['future0']
+        """
+        check_is_fitted(self)
+        if not self.append:
+            return np.array(self._names(), dtype=object)
+        if input_features is None:
+            default = [f"x{j}" for j in range(self.n_features_in_)]
+            input_features = getattr(self.estimator_, "feature_names_in_", default)
+        return np.array([*input_features, *self._names()], dtype=object)
+
+    def _names(self) -> list[str]:
+        return [f"future{k}" for k in range(len(self.estimator_._encoder.features))]
+
+
+def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
+    """A sequence with further columns, in its own form."""
+    if sparse.issparse(x):
+        return sparse.hstack([x, sparse.csr_array(values)], format="csr")
+    if is_frame(x):
+        return _with_columns(x, values, names)
+    if are_dicts(x):
+        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
+        return [{**here, **more} for here, more in zip(x, rows, strict=True)]
+    table = np.asarray(list(x) if isinstance(x, str) else x)
+    if table.ndim == 1:
+        table = table[:, None]
+        # Symbols that are numbers stay a category only as strings.
+        table = table.astype(str)
+    kind = np.float64 if table.dtype.kind in "biuf" else object
+    return np.hstack([table.astype(kind), values.astype(kind)])
+
+
+def _with_columns(frame: Any, values: np.ndarray, names: list[str]) -> Any:
+    import narwhals.stable.v2 as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    added = [
+        nw.new_series(name, column.tolist(), nw.Float64, backend=table.implementation)
+        for name, column in zip(names, values.T, strict=True)
+    ]
+    return table.with_columns(*added).to_native()

@@ -1,0 +1,282 @@
+"""The hidden Markov model whose states are the labels, trained by counting."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.chains.constraints import as_transitions
+from treecrf.chains.contexts import check_order, true_contexts
+from treecrf.encoding.vocabulary import Alphabet
+from treecrf.inputs.labels import Given, encode_labels, find_classes
+from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.sequences import CATEGORY, Sequences, Trained
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.costs import cost_table
+from treecrf.utils import checks
+from treecrf.utils.threads import Threads
+
+
+class HMMClassifier(SequenceClassifier):
+    """Hidden Markov model of symbols and labels, trained by counting.
+
+    The labels are a Markov chain, and each label shows a symbol that depends on nothing else:
+    P(X, Y) is the product over the positions of P(label | the ``order`` labels before) and
+    P(symbol | label). These probabilities are the shares of the training data with Laplace's
+    correction; training looks at the data once. It is a baseline: it sees one symbol at each
+    position and no window.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on. 0 labels each position by itself.
+    laplace : float, default=1.0
+        Laplace's correction: added to the count of each label after each context, and to that of
+        each symbol of each label. Positive, so that nothing is impossible.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, or the label of the least expected cost at each position.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    symbols_ : array (n_symbols,)
+        The symbols of the training data, sorted.
+    emission_log_prob_ : float array of shape ``(n_classes, n_symbols + 1)``
+        ``[v, i]`` is log P(symbol i | label v). The last column is for all symbols that training
+        has not seen, as if they were one of count 0:
+        ``laplace / (count of v + laplace * (n_symbols + 1))``.
+    transition_log_prob_ : list of ``order + 1`` float arrays
+        The array d has d + 1 axes of n_classes: ``[d][u, ..., v]`` is log P(label v | the d labels
+        u, ... before, in their order). The last array is for all positions with ``order`` labels
+        before them; array d of the others is for position d of a sequence alone, counted from 0.
+        With order 1 they are the first labels' and the transitions' probabilities.
+    n_features_in_ : int
+        1.
+
+    See Also
+    --------
+    TreeCRF : Looks at windows of all kinds of input.
+    treecrf.load : Read a saved model.
+
+    Notes
+    -----
+    Prediction is exact, by the recursions of the conditional random fields: they are given
+    log P(label | context) + log P(symbol | label) as the score of a label in a context.
+
+    References
+    ----------
+    .. [1] L. R. Rabiner, "A tutorial on hidden Markov models and selected applications in speech
+       recognition", Proceedings of the IEEE 77, 1989.
+
+    Examples
+    --------
+    >>> from treecrf import HMMClassifier
+    >>> hmm = HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"])
+    >>> hmm.predict(["abb"])[0].tolist()
+    ['x', 'y', 'y']
+    >>> hmm.classes_.tolist(), hmm.symbols_.tolist()
+    (['x', 'y'], ['a', 'b'])
+    >>> np.exp(hmm.transition_log_prob_[1]).round(2).tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SequenceClassifier._parameter_constraints,
+        "laplace": [Interval(numbers.Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        order=1,
+        laplace=1.0,
+        decoding="marginal",
+        cost_matrix=None,
+        transitions=None,
+        n_jobs=None,
+    ):
+        self.order = order
+        self.laplace = laplace
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> HMMClassifier:
+        """Count labels and symbols.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long one
+            A sequence is a string, or a 1-D array or list of symbols (strings or integers). A
+            missing symbol, None or NaN, is not counted.
+        y : list of array-likes of shape (n_positions,), or one of all positions
+            The labels of each sequence: strings (a string counts as its characters), integers or
+            booleans.
+        lengths : array-like of shape (n_sequences,), optional
+            X and y are those of all sequences: the number of positions of each.
+        groups : array-like of shape (n_positions,), optional
+            X and y are those of all sequences: what sequence each position belongs to. The
+            positions of a group follow each other.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. A fit that fails leaves it as it was.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, a sequence or a label sequence is not as described; the message says
+            which and where.
+
+        Examples
+        --------
+        >>> from treecrf import HMMClassifier
+        >>> HMMClassifier(order=2).fit(["aab", "bb"], ["xxy", "yy"]).symbols_.tolist()
+        ['a', 'b']
+        """
+        self._validate_params()
+        sequences, labels = Given(X, y, Cut(lengths, groups)).read()
+        if sequences.like.form != "symbols":
+            raise TypeError(
+                "X holds tables; HMMClassifier counts symbols: a sequence is a string, or a 1-D "
+                "array or list of symbols"
+            )
+        classes = find_classes(labels)
+        check_order(len(classes), self.order)
+        codes = encode_labels(labels, classes)
+        cost_table(self.cost_matrix, classes)
+        allowed = as_transitions(self.transitions, classes, self.order)
+        if allowed is not None:
+            allowed.check(codes, sequences.offsets, classes)
+        alphabet = Alphabet.of(sequences)
+        transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
+        symbols = _symbol_codes(alphabet, sequences)
+        # One column more for the missing symbols.
+        counts = count_pairs(codes, symbols, (len(classes), len(alphabet.symbols) + 2))
+        emissions = counts[:, :-1]
+        self.classes_, self.symbols_, self.n_features_in_ = classes, alphabet.symbols, 1
+        self.transition_log_prob_ = [_log_shares(counts, self.laplace) for counts in transitions]
+        self.emission_log_prob_ = _log_shares(emissions, self.laplace)
+        return self
+
+    @property
+    def _trained_on(self) -> Trained:
+        kinds = np.array([CATEGORY], dtype=np.uint8)
+        return Trained("symbols", 1, None, kinds, {0: self.symbols_})
+
+    @property
+    def _trained_order(self) -> int:
+        return len(self.transition_log_prob_) - 1
+
+    def _sequences(self, X: Any, cut: Cut) -> Sequences:
+        check_is_fitted(self, "classes_")
+        # An unseen symbol is not a missing one here.
+        sequences = as_sequences(X, None, cut)
+        trained_on = self._trained_on
+        trained_on.check_form("symbols" if sequences.of_symbols else sequences.form)
+        if not sequences.of_symbols:
+            trained_on.check_symbols(sequences.dtype)
+        elif len(sequences.symbols()):
+            trained_on.check_symbols(sequences.symbols().dtype)
+        return sequences
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        symbols = _symbol_codes(Alphabet(self.symbols_), sequences)
+        *first, last = [
+            table.reshape(-1, len(self.classes_)).T for table in self.transition_log_prob_
+        ]
+        scores = np.empty((len(last), len(symbols), last.shape[1]))
+        # A missing symbol tells nothing.
+        log_p = np.pad(self.emission_log_prob_, [(0, 0), (0, 1)])
+
+        def fill(part: tuple[int, int]) -> None:
+            rows = slice(*sequences.offsets[list(part)])
+            emissions = log_p[:, symbols[rows], np.newaxis]
+            np.add(emissions, last[:, np.newaxis], out=scores[:, rows])
+
+        threads.map(fill, threads.parts(sequences.offsets))
+        for depth, table in enumerate(first):
+            rows = sequences.offsets[:-1][np.diff(sequences.offsets) > depth] + depth
+            emissions = log_p[:, symbols[rows], np.newaxis]
+            scores[:, rows, : table.shape[1]] = emissions + table[:, np.newaxis]
+        return scores
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        arrays = {"symbols": self.symbols_, "emissions": self.emission_log_prob_}
+        tables = enumerate(self.transition_log_prob_)
+        arrays |= {f"transitions.{depth}": table for depth, table in tables}
+        return {"order": self._trained_order}, arrays
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> HMMClassifier:
+        self._validate_params()
+        order = values["order"]
+        checks.check_counts(order)
+        self.classes_, self.symbols_ = arrays["classes"], arrays["symbols"]
+        self.emission_log_prob_ = arrays["emissions"]
+        self.transition_log_prob_ = [arrays[f"transitions.{d}"] for d in range(order + 1)]
+        self.n_features_in_ = 1
+        checks.check_classes(self.classes_)
+        check_order(len(self.classes_), order)
+        checks.check_hidden_markov(
+            self.symbols_, self.emission_log_prob_, self.transition_log_prob_, len(self.classes_)
+        )
+        return self
+
+
+def count_transitions(
+    offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
+) -> list[np.ndarray]:
+    """How often each label follows each context.
+
+    Array d has d + 1 axes: the d labels before, in their order, and the label. Those of fewer than
+    ``order`` labels count position d of each sequence alone.
+    """
+    depths, contexts = true_contexts(offsets, codes, n_labels, order)
+    tables = []
+    for depth in range(order + 1):
+        here = depths == depth
+        counts = count_pairs(contexts[here], codes[here], (n_labels**depth, n_labels))
+        # The label of lag 1 is the lowest digit of a context, thus its last axis.
+        tables.append(counts.reshape((n_labels,) * (depth + 1)))
+    return tables
+
+
+def count_pairs(first: np.ndarray, second: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """How often each pair of codes occurs, an array of the given shape."""
+    pairs = first.astype(np.int64) * shape[1] + second
+    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _log_shares(counts: np.ndarray, laplace: float) -> np.ndarray:
+    """Logarithms of the shares along the last axis, after Laplace's correction."""
+    corrected = counts + laplace
+    return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
+
+
+def _symbol_codes(alphabet: Alphabet, sequences: Sequences) -> np.ndarray:
+    """Places of all symbols in the alphabet, then come the unseen and the missing ones."""
+    pieces = [piece for _, _, piece in sequences.pieces()]
+    if not sequences.of_symbols:
+        return np.concatenate([alphabet.codes(piece) for piece in pieces])
+    places = np.append(alphabet.codes(sequences.symbols()), len(alphabet.symbols) + 1)
+    codes = np.concatenate(pieces)[:, 0]
+    return places[np.where(np.isnan(codes), len(places), codes).astype(np.intp) - 1]

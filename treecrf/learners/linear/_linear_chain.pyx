@@ -1,0 +1,216 @@
+"""Inference in chains of labels whose transitions have the same scores everywhere.
+
+It is what linear models without transition features need, and several times faster than the general
+inference of `treecrf._inference`. Scores come in rows, a row of labels for each position.
+
+The functions work on the sequences ``first`` to ``last - 1``, hold no lock, and write only to what
+belongs to these.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cdef extern from "utils/vector_math.h" nogil:
+    void exp_below(double *values, Py_ssize_t n, double highest)
+    double largest(const double *values, Py_ssize_t n)
+
+cdef extern from "learners/linear/linear_chain.h" nogil:
+    double MOST_SPREAD
+    bint level_rows(double *rows, Py_ssize_t length, Py_ssize_t n_labels)
+    double forward_chain(const double *factors, Py_ssize_t length, const double *transitions,
+                         Py_ssize_t n_labels, double *forward, double *scale)
+    void backward_chain(double *rows, Py_ssize_t length, const double *transitions,
+                        Py_ssize_t n_labels, const double *forward, const double *scale,
+                        double weight, double *pairs, double *work)
+    double log_forward_chain(const double *rows, Py_ssize_t length, const double *transitions,
+                             Py_ssize_t n_labels, double *forward)
+    void log_backward_chain(double *rows, Py_ssize_t length, const double *transitions,
+                            Py_ssize_t n_labels, const double *forward, double weight,
+                            double *expected, double *work)
+
+
+cdef struct Scratch:
+    # Transitions relative to the highest, and their exponentials unless they spread too wide.
+    Py_ssize_t n_labels
+    bint near
+    double *scores
+    double *factors
+    double *pairs                # to be multiplied by the factors
+    double *expected             # of transitions, in sequences that need logarithms
+    double *forward
+    double *scale
+    double *work
+    double *memory
+
+
+cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] offsets,
+                          Py_ssize_t first, Py_ssize_t last) except *:
+    cdef Scratch s
+    cdef Py_ssize_t i, n = transitions.shape[1], longest = 1
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    s.n_labels = n
+    s.memory = <double *> malloc((4 * n * n + 2 * n + longest * (n + 1)) * sizeof(double))
+    if s.memory == NULL:
+        raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
+    s.scores = s.memory
+    s.factors = s.scores + n * n
+    s.pairs = s.factors + n * n
+    s.expected = s.pairs + n * n
+    s.work = s.expected + n * n
+    s.scale = s.work + 2 * n
+    s.forward = s.scale + longest
+    memset(s.pairs, 0, 2 * n * n * sizeof(double))
+    fill_transitions(&s, transitions)
+    return s
+
+
+cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcept nogil:
+    cdef Py_ssize_t i, size = s.n_labels * s.n_labels
+    cdef double high = largest(&transitions[0, 0], size)
+    s.near = True
+    for i in range(size):
+        s.scores[i] = (&transitions[0, 0])[i] - high
+        s.factors[i] = s.scores[i]
+        s.near = s.near and s.scores[i] >= -MOST_SPREAD
+    exp_below(s.factors, size, 0.0)
+
+
+cdef double path_score(const Scratch *s, const double *rows,
+                       const int32_t *labels, Py_ssize_t length) noexcept nogil:
+    """Sum of the scores along the given labels."""
+    cdef Py_ssize_t t
+    cdef double total = rows[labels[0]]
+    for t in range(1, length):
+        total += rows[t * s.n_labels + labels[t]]
+        total += s.scores[labels[t - 1] * s.n_labels + labels[t]]
+    return total
+
+
+cdef void add_start(double *row, const double[:, ::1] transitions) noexcept nogil:
+    cdef Py_ssize_t v, n = transitions.shape[1]
+    for v in range(n):
+        row[v] += transitions[n, v]
+
+
+def log_likelihoods(double[:, ::1] rows, const double[:, ::1] transitions,
+                    const int64_t[::1] offsets, const int64_t[::1] first_rows,
+                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last, double[::1] out):
+    """Write log P(labels) of each sequence to ``out``; uses up the scores in ``rows``.
+
+    ``transitions`` has a row for each previous label and one for none; sequence i has its first
+    position at row ``first_rows[i]``.
+    """
+    cdef Scratch s = open_scratch(transitions, offsets, first, last)
+    cdef Py_ssize_t i, length
+    cdef double *row
+    with nogil:
+        for i in range(first, last):
+            row = &rows[first_rows[i], 0]
+            length = offsets[i + 1] - offsets[i]
+            add_start(row, transitions)
+            forward(&s, row, &labels[offsets[i]], length, &out[i])
+        free(s.memory)
+
+
+cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t length,
+                  double *log_likelihood) noexcept nogil:
+    """Forward pass; whether it could do without logarithms. Then the rows are factors."""
+    cdef bint near = level_rows(rows, length, s.n_labels) and s.near
+    cdef double score = path_score(s, rows, labels, length)
+    if not near:
+        log_likelihood[0] = score - log_forward_chain(rows, length, s.scores, s.n_labels, s.forward)
+        return False
+    exp_below(rows, length * s.n_labels, 0.0)
+    log_likelihood[0] = score - forward_chain(rows, length, s.factors, s.n_labels, s.forward,
+                                              s.scale)
+    return True
+
+
+def residuals(double[:, ::1] rows, const double[:, ::1] transitions,
+              const int64_t[::1] offsets, const int64_t[::1] first_rows,
+              const int32_t[::1] labels, const double[::1] weights, Py_ssize_t first,
+              Py_ssize_t last, double[:, ::1] summed, double[::1] out):
+    """Turn scores into derivatives of the log-likelihood, in place.
+
+    Parameters
+    ----------
+    rows : scores, which become ``weight * (I(label) - P(label))``; rows between sequences become 0
+    transitions : (n_labels + 1, n_labels)
+        Scores of the transitions, those from no label in the last row.
+    weights : (n_sequences,)
+        What each sequence counts.
+    summed : like transitions
+        Receives the derivatives in the transitions, summed over these sequences.
+    out : (n_sequences,)
+        Receives log P(labels) of each sequence, without its weight.
+    """
+    cdef Scratch s = open_scratch(transitions, offsets, first, last)
+    cdef Py_ssize_t i, length, n = s.n_labels
+    cdef const int32_t *given
+    cdef double *row
+    with nogil:
+        summed[:, :] = 0.0
+        for i in range(first, last):
+            row = &rows[first_rows[i], 0]
+            given = &labels[offsets[i]]
+            length = offsets[i + 1] - offsets[i]
+            add_start(row, transitions)
+            if forward(&s, row, given, length, &out[i]):
+                backward_chain(row, length, s.factors, n, s.forward, s.scale, weights[i], s.pairs,
+                               s.work)
+            else:
+                log_backward_chain(row, length, s.scores, n, s.forward, weights[i], s.expected,
+                                   s.work)
+            add_indicators(row, given, length, weights[i], summed)
+            if i + 1 < last:
+                clear_gap(rows, first_rows[i] + length, first_rows[i + 1])
+        subtract_expected(&s, summed)
+        free(s.memory)
+
+
+cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length, double weight,
+                         double[:, ::1] summed) noexcept nogil:
+    cdef Py_ssize_t t, v, n = summed.shape[1]
+    for t in range(length):
+        rows[t * n + labels[t]] += weight
+        if t > 0:
+            summed[labels[t - 1], labels[t]] += weight
+    for v in range(n):
+        summed[n, v] += rows[v]
+
+
+cdef void clear_gap(double[:, ::1] rows, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    if first < last:
+        memset(&rows[first, 0], 0, (last - first) * rows.shape[1] * sizeof(double))
+
+
+cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(s.n_labels * s.n_labels):
+        (&summed[0, 0])[i] -= s.pairs[i] * s.factors[i] + s.expected[i]
+
+
+def marginals(double[:, ::1] rows, const double[:, ::1] transitions,
+              const int64_t[::1] offsets, const int64_t[::1] first_rows, Py_ssize_t first,
+              Py_ssize_t last):
+    """Turn scores into probabilities of the labels at each position, in place."""
+    cdef Scratch s = open_scratch(transitions, offsets, first, last)
+    cdef Py_ssize_t i, length
+    cdef double *row
+    with nogil:
+        for i in range(first, last):
+            row = &rows[first_rows[i], 0]
+            length = offsets[i + 1] - offsets[i]
+            add_start(row, transitions)
+            if level_rows(row, length, s.n_labels) and s.near:
+                exp_below(row, length * s.n_labels, 0.0)
+                forward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale)
+                backward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale, -1.0,
+                               s.pairs, s.work)
+            else:
+                log_forward_chain(row, length, s.scores, s.n_labels, s.forward)
+                log_backward_chain(row, length, s.scores, s.n_labels, s.forward, -1.0, s.expected,
+                                   s.work)
+        free(s.memory)

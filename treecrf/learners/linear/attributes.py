@@ -1,0 +1,236 @@
+"""Attributes of positions, numbers that linear learners weigh.
+
+A source of attributes turns sequences into one sparse row a position. The window over these rows is
+no matter of the source, which only says how wide it is: no windowed copy is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.encoding.columns import find_missing
+from treecrf.encoding.imputation import FILLED, IMPUTE, Filling, learn_filling, means_of
+from treecrf.encoding.names import feature_name, place
+from treecrf.encoding.vocabulary import Alphabet
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences, Trained, place_of
+from treecrf.utils import checks
+
+# The square of a number, times a weight, is a double too.
+LARGEST_NUMBER = 1e100
+
+
+class Attributes(Protocol):
+    """A source of attributes.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in saved models, see `treecrf.learners.linear.base.SOURCES`.
+    window : (int, int)
+        Number of positions to the left and to the right from which attributes are seen.
+    trained_on : Trained or None
+        What sequences must be like; None if it is for `fit` to learn that.
+    """
+
+    kind: ClassVar[str]
+    window: tuple[int, int]
+    trained_on: Trained | None
+
+    def fit(self, sequences: Sequences) -> Attributes:
+        """Learn the attributes of training data; learners call it on a shallow copy."""
+
+    def rows(self, sequences: Sequences) -> sparse.csr_array:
+        """The attributes of all positions; float64 array (n_positions, n_attributes)."""
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+
+    def names_at(self, offset: int) -> list[str]:
+        """Names of the attributes as seen from a position ``offset`` before them."""
+
+    def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
+        """Weights to begin with, if the source has any.
+
+        A float64 array (n_attributes, n_labels + 1, n_labels) of which ``[a, u, v]`` is for label v
+        after label u, and ``[a, n_labels, v]`` for label v at the first position. Only for sources
+        with the window (0, 0).
+        """
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds of it: values for JSON, and arrays."""
+
+    @classmethod
+    def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Attributes:
+        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+
+
+class WindowAttributes:
+    """The values of a window of the input.
+
+    A category has an attribute for each of its values, which is 1 where it has that value. Booleans
+    and numbers are attributes as they are. What is absent is 0.
+
+    Parameters
+    ----------
+    window : (int, int)
+    missing : {"indicator", "impute"}
+        ``"indicator"``: where a category is missing, its attributes are 0; a number or boolean
+        counts as its mean over the training data; and if any is missing in these, a further
+        attribute says where. ``"impute"``: the most common value (of numbers the mean) takes its
+        place.
+    min_count : int
+        Attributes that are not 0 at fewer training positions than this are left out.
+    """
+
+    kind: ClassVar[str] = "window"
+
+    trained_on: Trained | None = None
+    filling: Filling
+    # The attributes that are kept, among all.
+    kept: np.ndarray
+
+    def __init__(self, window: tuple[int, int], missing: str = "indicator", min_count: int = 1):
+        self.window = window
+        self.missing = missing
+        self.min_count = min_count
+
+    def fit(self, sequences: Sequences) -> WindowAttributes:
+        """Learn the columns, what to do where values are missing, and which attributes to keep."""
+        self.trained_on = sequences.like
+        self.filling = learn_attribute_filling(sequences, self.missing)
+        self.kept = np.arange(int(self._widths().sum()))
+        counts = np.bincount(self.rows(sequences).indices, minlength=len(self.kept))
+        self.kept = np.flatnonzero(counts >= self.min_count)
+        return self
+
+    def rows(self, sequences: Sequences) -> sparse.csr_array:
+        """The attributes of all positions; float64 array (n_positions, n_attributes).
+
+        Raises
+        ------
+        ValueError
+            If a number is so large that its products with weights might not be finite.
+        """
+        pieces = [
+            self._rows_of(piece) for _, _, piece in sequences.for_model(self.trained_on).pieces()
+        ]
+        rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
+        refuse_large(rows, sequences.offsets)
+        return rows
+
+    def _rows_of(self, piece: Any) -> sparse.csr_array:
+        if piece.ndim == 1:
+            piece = Alphabet(self.trained_on.categories[0]).column(piece)
+        entries = sparse.coo_array(self.filling.fill(piece))
+        row, column = (np.asarray(array, dtype=np.int64) for array in (entries.row, entries.col))
+        data = entries.data.astype(np.float64)
+        is_category = (self._kinds() == CATEGORY)[column]
+        widths = self._widths()
+        places = (np.cumsum(widths) - widths)[column]
+        places[is_category] += data[is_category].astype(np.intp) - 1
+        data[is_category] = 1.0
+        shape = piece.shape[0], int(widths.sum())
+        rows = sparse.csr_array((data, (row, places)), shape=shape)
+        return rows if len(self.kept) == shape[1] else sparse.csr_array(rows[:, self.kept])
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+        return len(self.kept)
+
+    def _kinds(self) -> np.ndarray:
+        """Kinds of the columns, and of those that tell what is missing behind them."""
+        return np.append(self.trained_on.kinds, np.full(len(self.filling.told), BOOLEAN))
+
+    def _widths(self) -> np.ndarray:
+        """Number of attributes of each column."""
+        widths = np.ones(len(self._kinds()), dtype=np.int64)
+        for j, values in self.trained_on.categories.items():
+            widths[j] = len(values)
+        return widths
+
+    def names_at(self, offset: int) -> list[str]:
+        """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
+        at = place(offset) if offset or any(self.window) else ""
+        trained = self.trained_on
+        names = []
+        for column, source in enumerate(self.filling.sources):
+            name = feature_name(trained, source) + at
+            if column >= trained.n_features:
+                names.append(f"{name} is missing")
+            elif trained.kinds[column] == CATEGORY:
+                names += [f"{name} is {value!r}" for value in trained.categories[column].tolist()]
+            else:
+                names.append(name)
+        return [names[k] for k in self.kept]
+
+    def starting_weights(self, classes: np.ndarray) -> None:
+        """None: there is nothing to begin with."""
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds of it: values for JSON, and arrays."""
+        trained = self.trained_on
+        values = {name: getattr(self, name) for name in ("missing", "min_count")}
+        values |= {name: getattr(trained, name) for name in ("form", "n_features")}
+        values["window"] = list(self.window)
+        values["names"] = None if trained.names is None else list(trained.names)
+        arrays = {"kinds": trained.kinds, "kept": self.kept}
+        arrays |= {f"categories.{j}": array for j, array in trained.categories.items()}
+        arrays |= {"filling.values": self.filling.values, "filling.told": self.filling.told}
+        return values, arrays
+
+    @classmethod
+    def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> WindowAttributes:
+        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        kinds = arrays["kinds"]
+        categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
+        names = None if values["names"] is None else tuple(values["names"])
+        window = tuple(values["window"])
+        restored = cls(window, values["missing"], values["min_count"])
+        restored.trained_on = Trained(
+            values["form"], values["n_features"], names, kinds, categories
+        )
+        checks.require(restored.missing in FILLED, "missing values")
+        checks.check_counts(restored.min_count, *window)
+        checks.require(len(window) == 2, "window")
+        checks.check_trained(restored.trained_on)
+        symbols = categories[0] if restored.trained_on.form == "symbols" else None
+        restored.filling = Filling(arrays["filling.values"], arrays["filling.told"], symbols)
+        checks.check_filling(restored.filling, len(kinds))
+        restored.kept = arrays["kept"]
+        checks.check_places(restored.kept, int(restored._widths().sum()), "attributes")
+        return restored
+
+
+def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
+    """Refuse numbers that a linear model cannot weigh.
+
+    Raises
+    ------
+    ValueError
+        Naming the first of them.
+    """
+    large = np.abs(rows.data) > LARGEST_NUMBER
+    if large.any():
+        k = int(np.argmax(large))
+        position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
+        raise ValueError(
+            f"{place_of(position, offsets)}: {rows.data[k]} is too large for a linear model; "
+            f"expected numbers up to {LARGEST_NUMBER:g}"
+        )
+
+
+def learn_attribute_filling(sequences: Sequences, missing: str) -> Filling:
+    """What takes the place of missing values, as `WindowAttributes` explains."""
+    if missing == IMPUTE:
+        return learn_filling(sequences, IMPUTE)[0]
+    trained = sequences.like
+    values = np.where(trained.kinds == CATEGORY, 0.0, means_of(sequences))
+    told = np.zeros(0, dtype=np.int64)
+    if sequences.form != "symbols":
+        told = np.flatnonzero(find_missing(sequences))
+    return Filling(values, told, trained.categories[0] if trained.form == "symbols" else None)

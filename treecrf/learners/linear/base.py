@@ -1,0 +1,382 @@
+"""What all linear sequence classifiers share: attributes, weights, scores, saved state."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
+from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.encoding.imputation import FILLED
+from treecrf.inputs.labels import Given, find_classes
+from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.learners.flat.attributes import FlatAttributes
+from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.linear.attributes import Attributes, WindowAttributes
+from treecrf.learners.linear.scores import LinearScores
+from treecrf.learners.linear.state_lattice import StateLattice
+from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.learners.training_data import Labeled, hold_out, read_validation
+from treecrf.learners.weights import label_weights
+from treecrf.utils import checks
+from treecrf.utils.threads import Threads
+
+# The sources of attributes by name, so that a saved model finds its own.
+SOURCES: dict[str, type] = {kind.kind: kind for kind in (WindowAttributes, FlatAttributes)}
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a linear learner learns from.
+
+    Attributes
+    ----------
+    scores : LinearScores
+        From weights to the scores of all training positions, and back.
+    codes : int32 array (n_positions,)
+        True labels, as places in ``classes``.
+    classes : array (n_labels,)
+    constraints : Constraints
+        Which labels are possible where; scores of others are to be minus infinity.
+    weights : float64 array (n_sequences,)
+        What each sequence counts, 1 on average or by ``class_weight``.
+    """
+
+    scores: LinearScores
+    codes: np.ndarray
+    classes: np.ndarray
+    constraints: Constraints
+    weights: np.ndarray
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Position at which each sequence starts."""
+        return self.scores.table.offsets
+
+    @property
+    def layout(self) -> Layout:
+        """What weights there are."""
+        return self.scores.layout
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all labels are possible everywhere."""
+        return self.constraints.is_free
+
+    def codes_of(self, i: int) -> np.ndarray:
+        """True labels of a sequence."""
+        return self.codes[self.offsets[i] : self.offsets[i + 1]]
+
+
+class LinearSequenceClassifier(SequenceLearner):
+    """Base of the sequence classifiers whose scores are weighted sums of attributes.
+
+    The score of label v at a position after label u is the sum over the attributes in the window,
+    of the attribute's value times its weight for v (with ``transition_features`` plus that for the
+    pair of u and v), plus a weight for the pair alone; at a first position it is one for v alone.
+
+    A subclass learns the weights (`_learn`). Its constructor takes the parameters below that it
+    wants to be heeded.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **{n: c for n, c in SequenceLearner._parameter_constraints.items() if n != "order"},
+        "attributes": [HasMethods(["fit"]), None],
+        "transition_features": ["boolean"],
+        "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
+        "missing": [StrOptions(set(FILLED))],
+    }
+
+    # Every label depends on the one before it.
+    order = 1
+
+    # Parameters that a subclass need not have.
+    class_weight = None
+    early_stopping = False
+    warm_start = False
+    random_state = None
+
+    # What fit sets beside the attributes that end with an underscore.
+    _fitted: ClassVar[tuple[str, ...]] = ("_attributes", "_weights")
+
+    # Results of training that a saved model holds: numbers and arrays of numbers.
+    _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
+
+    # What a subclass provides
+
+    @abstractmethod
+    def _learn(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        """Learn from training data.
+
+        Parameters
+        ----------
+        training : TrainingData
+        held_out : TrainingData or None
+            Sequences to watch the training by, in the same attributes.
+        start : Weights
+            Zeros, or with ``warm_start`` those of the last fit, or those that the attributes bring;
+            a copy that can be changed.
+        rng : numpy random generator
+            Seeded by ``random_state``.
+
+        Returns
+        -------
+        weights : Weights
+        results : dict
+            Fitted attributes, those in `_results`.
+        """
+
+    # Training
+
+    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+        """The fitted attributes; nothing of the estimator changes."""
+        earlier = self._fitted_before()
+        source = earlier["_attributes"] if earlier else self._source()
+        sequences, labels = given.read(source.trained_on, self.categorical_features)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        classes = earlier["classes_"] if earlier else find_classes(labels)
+        check_order(len(classes), self.order, "give fewer labels")
+        masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
+        training = self._labeled(sequences, labels, classes, masks)
+        like = source.trained_on or sequences.like
+        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
+        if held_out is None and self.early_stopping:
+            training, held_out = hold_out(training, self.validation_fraction, seed)
+        attributes = source if earlier else copy.copy(source).fit(training.sequences)
+        with Threads(self.n_jobs) as threads:
+            data, watched = (
+                None if part is None else self._training_data(attributes, part, classes, threads)
+                for part in (training, held_out)
+            )
+            start = self._start(attributes, classes, data.layout, earlier)
+            weights, results = self._learn(data, watched, start, np.random.default_rng(seed))
+        trained = attributes.trained_on
+        return self._feature_names(trained.names) | results | {
+            "classes_": classes,
+            "n_features_in_": trained.n_features,
+            "_attributes": attributes,
+            "_weights": weights,
+        }  # fmt: skip
+
+    def _source(self) -> Attributes:
+        """Where attributes come from, before it has learned anything."""
+        window = self._window()
+        if self.attributes is None:
+            return WindowAttributes(window, self.missing, self.min_count)
+        if any(window):
+            raise ValueError(
+                f"window={self.window!r} is for the values of the input; the attributes that are "
+                "given have a window of their own"
+            )
+        is_flat = isinstance(self.attributes, FlatModel)
+        return FlatAttributes(self.attributes) if is_flat else self.attributes
+
+    def _fitted_before(self) -> dict:
+        """State that a warm start goes on from; empty for a fresh start."""
+        if not self.warm_start or not hasattr(self, "_weights"):
+            return {}
+        trained, asked = self._attributes, self._source()
+        if asked.kind != trained.kind:
+            raise ValueError(
+                f"warm start: the model's attributes are of the kind {trained.kind!r}, which "
+                f"cannot change to {asked.kind!r}"
+            )
+        settings = {"transition_features": self._weights.layout.transition_features}
+        if isinstance(trained, WindowAttributes):
+            settings |= {name: getattr(trained, name) for name in ("missing", "min_count")}
+            settings["window"] = trained.window
+        for name, value in settings.items():
+            now = self._window() if name == "window" else getattr(self, name)
+            if now != value:
+                raise ValueError(
+                    f"warm start: the model has {name}={value!r}, which cannot change to {now!r}"
+                )
+        return self.__dict__
+
+    def _training_data(
+        self, attributes: Attributes, data: Labeled, classes: np.ndarray, threads: Threads
+    ) -> TrainingData:
+        table = Table.of(attributes, data.sequences)
+        of_positions = label_weights(self.class_weight, classes, data.codes)[data.codes]
+        weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
+        scores = LinearScores(table, len(classes), self.transition_features, threads)
+        constraints = self._constraints_of(classes, table.offsets, data.allowed)
+        return TrainingData(scores, data.codes, classes, constraints, weights)
+
+    def _constraints_of(
+        self, classes: np.ndarray, offsets: np.ndarray, allowed: np.ndarray | None
+    ) -> Constraints:
+        transitions = as_transitions(self.transitions, classes, self.order)
+        return Constraints.of(transitions, classes, offsets, allowed)
+
+    def _start(
+        self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict
+    ) -> Weights:
+        """Weights to begin with."""
+        if earlier:
+            return earlier["_weights"].copy()
+        weights = layout.weights()
+        blocks = attributes.starting_weights(classes)
+        if blocks is not None:
+            weights.set_blocks(blocks)
+        return weights
+
+    # Scores
+
+    @property
+    def _trained_on(self) -> Trained:
+        return self._attributes.trained_on
+
+    @property
+    def _trained_order(self) -> int:
+        return self.order
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
+        return self._linear_scores(sequences, threads).scores(self._weights)
+
+    def _linear_scores(self, sequences: Sequences, threads: Threads) -> LinearScores:
+        layout = self._weights.layout
+        table = Table.of(self._attributes, sequences)
+        return LinearScores(table, layout.n_labels, layout.transition_features, threads)
+
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        if constraints.is_free and not self._weights.layout.transition_features:
+            return StateLattice(self._linear_scores(sequences, threads), self._weights)
+        return super()._lattice_of(sequences, constraints, threads)
+
+    # Inspection
+
+    def get_attribute_names(self) -> np.ndarray:
+        """Names of the attributes, in the order of ``state_weights_``.
+
+        Returns
+        -------
+        array of str of shape ``(n_attributes,)``
+            Such as ``aa[-2] is 'P'`` for an indicator of a category two positions before the one
+            that is labeled, or ``heat[0]`` for a number; a window of one position has no brackets.
+            ``outside[-2]`` says that there is no such position.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from treecrf import LinearCRF
+        >>> crf = LinearCRF(window=(1, 0)).fit(["abab", "ba"], ["xyxy", "yx"])
+        >>> crf.get_attribute_names().tolist()[:3]
+        ["symbol[-1] is 'a'", "symbol[0] is 'a'", "symbol[-1] is 'b'"]
+        """
+        check_is_fitted(self, "classes_")
+        left, right = self._attributes.window
+        at = [self._attributes.names_at(offset) for offset in range(-left, right + 1)]
+        names = [name for of_attribute in zip(*at, strict=True) for name in of_attribute]
+        names += [f"outside[{o:+d}]" for o in range(-left, right + 1) if o]
+        return np.array(names, dtype=object)
+
+    @property
+    def state_weights_(self) -> np.ndarray:
+        """Weights of the labels, a row for each attribute."""
+        return self._by_name(self._weights.labels)
+
+    @property
+    def transition_feature_weights_(self) -> np.ndarray:
+        """Weights of the pairs (previous label, label) of each attribute."""
+        return self._by_name(self._weights.pairs)
+
+    @property
+    def transition_weights_(self) -> np.ndarray:
+        """Weights of the pairs (previous label, label) alone."""
+        return self._weights.transitions[:-1].copy()
+
+    @property
+    def start_weights_(self) -> np.ndarray:
+        """Weights of the labels at first positions alone."""
+        return self._weights.transitions[-1].copy()
+
+    def _by_name(self, weights: np.ndarray) -> np.ndarray:
+        """Weights by attribute and offset in the order of the names."""
+        n_attributes, n_offsets, *block = weights.shape
+        rows = weights[:, ::-1].reshape(n_attributes * n_offsets, *block)
+        if n_offsets == 1:
+            return rows.copy()
+        # The position itself is never outside.
+        return np.delete(rows, len(rows) - n_offsets + self._attributes.window[0], axis=0)
+
+    # Saved models
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds: values for JSON, and arrays."""
+        source, arrays = self._attributes.state()
+        results = {name: getattr(self, name) for name in self._results}
+        values = {
+            "order": self.order,
+            "attributes": {"kind": self._attributes.kind, **source},
+            "transition_features": self._weights.layout.transition_features,
+            "results": {n: v for n, v in results.items() if not isinstance(v, np.ndarray)},
+        }
+        arrays = {f"attributes.{name}": array for name, array in arrays.items()}
+        arrays |= {f"results.{n}": v for n, v in results.items() if isinstance(v, np.ndarray)}
+        return values, arrays | {"weights": self._weights.vector}
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearSequenceClassifier:
+        """Take over the state of a saved model, if its parts fit together."""
+        self._validate_params()
+        self.classes_ = arrays["classes"]
+        checks.check_classes(self.classes_)
+        checks.check_counts(values["order"])
+        checks.require(values["order"] == self.order, "order")
+        source = values["attributes"]
+        checks.require(source["kind"] in SOURCES, "attributes")
+        self._attributes = SOURCES[source["kind"]].from_state(
+            source,
+            {
+                name.removeprefix("attributes."): array
+                for name, array in arrays.items()
+                if name.startswith("attributes.")
+            },
+        )
+        self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
+        for name in self._results:
+            place = f"results.{name}"
+            value = arrays[place] if place in arrays else values["results"][name]
+            checks.check_result(value)
+            setattr(self, name, value)
+        trained = self._attributes.trained_on
+        self.n_features_in_ = trained.n_features
+        vars(self).update(self._feature_names(trained.names))
+        if not isinstance(self._attributes, WindowAttributes):
+            self.attributes = self._attributes
+        return self
+
+    def _restored_weights(self, transition_features: bool, vector: np.ndarray) -> Weights:
+        attributes, n_labels = self._attributes, len(self.classes_)
+        check_order(n_labels, self.order)
+        checks.require(isinstance(transition_features, bool), "weights")
+        n_offsets = sum(attributes.window) + 1
+        n_attributes = attributes.n_attributes + any(attributes.window)
+        layout = Layout(n_attributes, n_offsets, n_labels, transition_features)
+        checks.require(vector.shape == (layout.size,), "weights")
+        checks.require(vector.dtype == np.float64 and np.isfinite(vector).all(), "weights")
+        return layout.weights(vector)

@@ -1,0 +1,280 @@
+"""The log-linear conditional random field."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains.objectives import OBJECTIVES, make_objective
+from treecrf.learners.boosted.loop import Stopping
+from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
+from treecrf.learners.linear.training import Loss, Watch, scale_of
+from treecrf.learners.linear.weights import Weights
+from treecrf.utils import checks
+from treecrf.utils.progress import Progress
+
+
+class LinearCRF(LinearSequenceClassifier):
+    """Log-linear conditional random field.
+
+    The score of a label at a position, after the previous label, is a weighted sum of attributes:
+    the values in a window of the input. All weights are fitted together, to the global optimum of
+    a convex function, by L-BFGS. It is the model of CRFsuite, CRF++ and MALLET.
+
+    Parameters
+    ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes. Each value at
+        each place of the window has weights of its own, and so has each place outside of the
+        sequence.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input, such as a `FlatModel` with its conjunctions.
+        Then ``window`` is 0, and ``min_count``, ``missing`` and ``categorical_features`` mean
+        nothing. If it brings weights, training starts from them.
+    transition_features : bool, default=False
+        Whether each attribute has weights for the pairs of previous label and label too, beside
+        those for the labels.
+    objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
+        What training maximizes, with P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P; minus the sum of 1/P; the sum of log q; or minus
+        the sum of 1/q. Of sums of 1/P and 1/q it is the logarithm of their mean, times their
+        number, that regularization is added to. Only ``"log"`` has the fast way to the gradient;
+        the optimum of the Hamming objectives may be a local one.
+    l2_regularization : float, default=1.0
+        Factor of the sum of the squared weights, ``c2`` of CRFsuite.
+    l1_regularization : float, default=0.0
+        Factor of the sum of the absolute weights, ``c1`` of CRFsuite. It makes weights exactly 0.
+    max_iter : int, default=1000
+        Most iterations of L-BFGS.
+    tol : float, default=1e-5
+        Training ends when ten iterations together have lowered the loss by less than this share of
+        it (of 1, if the loss is below 1).
+    min_count : int, default=1
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
+    missing : {"indicator", "impute"}, default="indicator"
+        What happens where a value is missing. ``"indicator"``: a category has none of its values,
+        a number or boolean counts as its mean over the training data, and a further attribute
+        tells, if training data miss values of the column. ``"impute"``: the most common value (of
+        numbers the mean) takes its place.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: those that hold strings or are of a categorical
+        type; or those named, or at the indices given, or True in a mask; or none.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
+        Whether `predict` takes the most probable label of each position, the most probable
+        label sequence, or the label of the least expected cost at each position.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of held-out sequences has not risen for
+        ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
+    validation_fraction : float, default=0.1
+        Share of the sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the last fit.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels, with ``objective="log"``. A sequence weighs as the mean of its
+        labels; likelihoods are reported without weights. Labels that a dict does not name weigh 1.
+        Labels that do not occur may be named beside all that do.
+    n_jobs : int, default=None
+        Number of threads; -1 for all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of held-out sequences; nothing else is random.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of iterations.
+    loss_ : float
+        What is minimized: the sum over the training sequences of ``-weight * log P(y | X)``, or
+        minus what else is the objective; plus ``l2_regularization`` times the sum of the squared
+        weights, plus ``l1_regularization`` times the sum of their absolute values. All weights are
+        penalized.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood of a training position before the first and after each iteration; of
+        another objective its value, divided by the number of positions.
+    validation_score_ : float array
+        The same for held-out sequences; empty without them.
+    state_weights_ : float array of shape ``(n_attributes, n_classes)``
+        Weights of the labels for each attribute, in the order of `get_attribute_names`.
+    transition_feature_weights_ : float array of shape ``(n_attributes, n_classes, n_classes)``
+        Weights of previous label and label, with ``transition_features``; otherwise the last two
+        axes have the length 0.
+    transition_weights_ : float array of shape ``(n_classes, n_classes)``
+        Weights of previous label (row) and label (column), whatever the attributes.
+    start_weights_ : float array of shape ``(n_classes,)``
+        Weights of the labels at first positions, where there is no previous label.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    TreeCRF : Finds conjunctions of attributes, and thresholds of numbers, by itself.
+    treecrf.load : Read a saved model.
+
+    Notes
+    -----
+    Numbers enter as they are. The solver copes with their scales, but the penalties do not: a
+    weight of a number with small values has to be large. Standardize numbers beforehand.
+
+    The features are those that CRFsuite makes with ``feature.possible_states`` and
+    ``feature.possible_transitions``, and the loss is the same if the attributes are; CRFsuite has
+    no weights for first positions, unless they have an attribute of their own.
+
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: probabilistic models
+       for segmenting and labeling sequence data", ICML 2001.
+    .. [2] D. C. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization",
+       Mathematical Programming 45, 1989.
+    .. [3] G. Andrew, J. Gao, "Scalable training of L1-regularized log-linear models", ICML 2007.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> crf = LinearCRF(window=1, l2_regularization=0.1).fit(X, y)
+    >>> "".join(crf.predict(["bacan"])[0])
+    'cvcvc'
+    >>> names, weights = crf.get_attribute_names(), crf.state_weights_
+    >>> names[weights[:, 1].argmax()]
+    "symbol[0] is 'a'"
+    """
+
+    _results: ClassVar[tuple[str, ...]] = ("n_iter_", "loss_", "train_score_", "validation_score_")
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LinearSequenceClassifier._parameter_constraints,
+        "objective": [StrOptions(set(OBJECTIVES))],
+        "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        window=0,
+        attributes=None,
+        transition_features=False,
+        objective="log",
+        l2_regularization=1.0,
+        l1_regularization=0.0,
+        max_iter=1000,
+        tol=1e-5,
+        min_count=1,
+        missing="indicator",
+        categorical_features="from_dtype",
+        decoding="marginal",
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.window = window
+        self.attributes = attributes
+        self.transition_features = transition_features
+        self.objective = objective
+        self.l2_regularization = l2_regularization
+        self.l1_regularization = l1_regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_count = min_count
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        loss = Loss(self._likelihood(training), self.l2_regularization)
+        watched = None if held_out is None else self._likelihood(held_out)
+        stopping = Stopping(self.n_iter_no_change, 0.0) if self.early_stopping else None
+        scale = scale_of(training, self.l2_regularization)
+        penalties = self.l1_regularization * scale
+        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            watch = Watch(loss, watched, self.tol, stopping, progress, scale)
+            watch.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
+            arguments = start.vector / scale, self.max_iter, watch
+            if self.l1_regularization:
+                _, ended = minimize_sparse(watch.scaled, penalties, *arguments)
+            else:
+                _, ended = minimize_smooth(watch.scaled, *arguments)
+        if not ended:
+            warnings.warn(
+                f"{type(self).__name__} has not reached the optimum in max_iter={self.max_iter} "
+                "iterations; raise max_iter or tol, or standardize numbers",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return training.layout.weights(watch.best), watch.results()
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
+        """Take over the state of a saved model, if its parts fit together."""
+        super()._restore(values, arrays)
+        checks.check_counts(self.n_iter_)
+        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        return self
+
+    def _likelihood(self, data: TrainingData) -> Likelihood:
+        """What is maximized, by the fastest way to it."""
+        if self.objective == "log" and data.is_free and not self.transition_features:
+            return StateLikelihood(data)
+        if self.objective != "log" and self.class_weight is not None:
+            raise ValueError(
+                f"objective={self.objective!r} weighs sequences or labels by itself; class_weight "
+                "needs objective='log'"
+            )
+        objective = make_objective(
+            self.objective,
+            data.offsets,
+            data.codes,
+            len(data.classes),
+            self.order,
+            data.constraints,
+            data.scores.threads,
+        )
+        return ScoreLikelihood(data, objective)

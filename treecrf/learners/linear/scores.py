@@ -1,0 +1,133 @@
+"""From weights to scores and back: the products that all linear learners are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.learners.linear import _linear
+from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.utils.threads import Threads
+
+
+class LinearScores:
+    """Scores of some sequences as a linear function of weights, and its transpose.
+
+    Results do not depend on the number of threads.
+
+    Parameters
+    ----------
+    table : Table
+    n_labels : int
+    transition_features : bool
+    threads : Threads
+    """
+
+    def __init__(self, table: Table, n_labels: int, transition_features: bool, threads: Threads):
+        self.table = table
+        self.threads = threads
+        self.layout = Layout(table.n_attributes, table.n_offsets, n_labels, transition_features)
+
+    # All sequences together
+
+    def scores(self, weights: Weights) -> np.ndarray:
+        """Score of each label after each label, float64 array (n_labels, n_positions, n_labels).
+
+        ``[v, t, u]`` is for label v at position t after u; at first positions ``[v, t, 0]``.
+        """
+        n_labels = self.layout.n_labels
+        out = np.empty((n_labels, self.table.n_positions, n_labels))
+        self.threads.map(lambda part: self._fill_scores(weights, *part, out), self.table.parts)
+        return out
+
+    def gradient(self, residuals: np.ndarray) -> Weights:
+        """The transposed product: of derivatives in the scores, those in the weights."""
+        rows = self.new_rows()
+        _, right = self.table.window
+        first_rows = self.table.first_rows + right
+        transitions = np.empty((len(self.table.parts), *self.layout.weights().transitions.shape))
+
+        def collect(k: int) -> None:
+            _linear.chain_residuals(
+                residuals, self.table.offsets, *self.table.parts[k], first_rows, rows,
+                transitions[k],
+            )  # fmt: skip
+
+        self.threads.map(collect, range(len(self.table.parts)))
+        return self.gradient_of_rows(rows, transitions)
+
+    # Rows: scores by position first, without the transitions
+
+    def new_rows(self) -> np.ndarray:
+        """Zeros for all rows, float64 array; row r of the table is ``right + r`` of it."""
+        left, right = self.table.window
+        return np.zeros((right + self.table.n_rows + left, self.layout.width))
+
+    def fill_rows(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
+        """Write the scores of the rows of some sequences to an array of all rows."""
+        start, stop = self.table.rows_of(first, last)
+        _, right = self.table.window
+        self._score(weights, start, stop, out[right + start : right + stop])
+
+    def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
+        """Scores of the rows of some sequences alone, from the first position's row on."""
+        start, stop = self.table.rows_of(first, last)
+        rows = np.empty((stop - start, self.layout.width))
+        self._score(weights, start, stop, rows)
+        return rows
+
+    def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
+        """Derivatives in the weights.
+
+        Parameters
+        ----------
+        rows : float64 array like that of `new_rows`
+            Derivatives in the rows' scores; 0 in rows that are no positions.
+        transitions : float64 array (n_parts, n_labels + 1, n_labels)
+            Derivatives in the transitions, to be summed.
+        """
+        out = self.layout.weights(np.empty(self.layout.size))
+        out.transitions[:] = transitions.sum(axis=0)
+        attributes, lists = out.attributes, self.table.by_attribute
+        self.threads.map(
+            lambda part: _linear.sum_rows(*lists, rows, *part, attributes),
+            self.table.attribute_parts,
+        )
+        return out
+
+    # One sequence at a time
+
+    def scores_of(self, weights: Weights, i: int) -> np.ndarray:
+        """Scores of one sequence, float64 array (n_labels, n_positions, n_labels)."""
+        n_labels, length = self.layout.n_labels, self.table.length(i)
+        rows = self.rows_of(weights, i)
+        out = np.empty((n_labels, length, n_labels))
+        whole = np.array([0, length])
+        _linear.chain_scores(rows, weights.transitions, whole, 0, 1, np.zeros(1, int), 0, out)
+        return out
+
+    def rows_of(self, weights: Weights, i: int) -> np.ndarray:
+        """Scores of one sequence by position, without the transitions; (n_positions, width)."""
+        return self.part_rows(weights, i, i + 1)
+
+    def add_path(self, weights: Weights, i: int, codes: np.ndarray, step: float) -> None:
+        """Add ``step`` times the features of labels (int32 codes) of sequence i to the weights."""
+        first, _ = self.table.rows_of(i, i + 1)
+        n_labels = self.layout.n_labels
+        _linear.add_path(
+            *self.table.by_row, *self.table.window, first, codes, n_labels, step, weights.attributes
+        )
+        before = np.append(n_labels, codes[:-1])
+        np.add.at(weights.transitions, (before, codes), step)
+
+    def _fill_scores(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
+        table = self.table
+        start, _ = table.rows_of(first, last)
+        rows = self.part_rows(weights, first, last)
+        _linear.chain_scores(
+            rows, weights.transitions, table.offsets, first, last, table.first_rows, start, out
+        )
+
+    def _score(self, weights: Weights, start: int, stop: int, out: np.ndarray) -> None:
+        table = self.table
+        _linear.score_rows(*table.by_row, *table.window, weights.attributes, start, stop, out)

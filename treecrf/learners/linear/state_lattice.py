@@ -1,0 +1,95 @@
+"""What follows from scores whose transitions are the same everywhere, by the shortest way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from treecrf.chains.lattice import Lattice
+from treecrf.learners.linear import _linear_chain
+from treecrf.learners.linear.scores import LinearScores
+from treecrf.learners.linear.weights import Weights
+
+
+@dataclass(frozen=True)
+class StateLattice:
+    """The same as a `Lattice`, of a model whose attributes weigh on single labels alone.
+
+    Probabilities of labels, which most predictions are made of, never need the scores of all pairs
+    of labels at all positions; the rest is left to a `Lattice`.
+
+    Attributes
+    ----------
+    linear : LinearScores
+    weights : Weights
+    """
+
+    linear: LinearScores
+    weights: Weights
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Position at which each sequence starts."""
+        return self.linear.table.offsets
+
+    @cached_property
+    def whole(self) -> Lattice:
+        """The scores of all pairs of labels."""
+        scores = self.linear.scores(self.weights)
+        return Lattice(scores, self.offsets, order=1, threads=self.linear.threads)
+
+    def marginals(self) -> np.ndarray:
+        """P(label) at every position, (n_positions, n_labels)."""
+        table = self.linear.table
+        out = np.empty((table.n_positions, self.linear.layout.n_labels))
+
+        def fill(part: tuple[int, int]) -> None:
+            first, last = part
+            rows, first_rows = self._rows(first, last)
+            offsets = self.offsets[first : last + 1] - self.offsets[first]
+            _linear_chain.marginals(
+                rows, self.weights.transitions, offsets, first_rows, 0, last - first
+            )
+            places = np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))
+            out[self.offsets[first] : self.offsets[last]] = rows[places]
+
+        self.linear.threads.map(fill, table.parts)
+        return out
+
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of a label sequence for each sequence."""
+        out = np.empty(len(self.offsets) - 1)
+
+        def fill(part: tuple[int, int]) -> None:
+            first, last = part
+            rows, first_rows = self._rows(first, last)
+            start, stop = self.offsets[[first, last]]
+            _linear_chain.log_likelihoods(
+                rows, self.weights.transitions, self.offsets[first : last + 1] - start, first_rows,
+                codes[start:stop], 0, last - first, out[first:last],
+            )  # fmt: skip
+
+        self.linear.threads.map(fill, self.linear.table.parts)
+        return out
+
+    def _rows(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of the rows of some sequences, and where in them each begins."""
+        table = self.linear.table
+        start, _ = table.rows_of(first, last)
+        return self.linear.part_rows(self.weights, first, last), table.first_rows[
+            first:last
+        ] - start
+
+    def pairwise(self) -> np.ndarray:
+        """P(label before, label), (n_positions, n_labels, n_labels); first positions hold 0."""
+        return self.whole.pairwise()
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """The most probable label sequences as codes, and their log-probabilities."""
+        return self.whole.best()
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """The n best label sequences of each sequence as codes, and their log-probabilities."""
+        return self.whole.n_best(n)

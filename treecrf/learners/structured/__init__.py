@@ -1,0 +1,1 @@
+"""Linear learners that visit one sequence at a time."""

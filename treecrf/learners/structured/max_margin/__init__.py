@@ -1,0 +1,1 @@
+"""Structured support vector machines."""

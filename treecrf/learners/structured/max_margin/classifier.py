@@ -1,0 +1,354 @@
+"""The support vector machine for label sequences."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear import _linear
+from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.state_lattice import StateLattice
+from treecrf.learners.linear.table import Table
+from treecrf.learners.linear.weights import Weights
+from treecrf.learners.structured.max_margin.frank_wolfe import (
+    KernelProblem,
+    LinearProblem,
+    Schedule,
+    solve,
+)
+from treecrf.learners.structured.max_margin.kernels import (
+    KERNELS,
+    Inputs,
+    Kernel,
+    Support,
+    gamma_of,
+)
+from treecrf.utils import checks
+from treecrf.utils.progress import Progress
+from treecrf.utils.threads import Threads
+
+
+class StructuredSVM(LinearSequenceClassifier):
+    r"""Support vector machine for label sequences.
+
+    Scores are those of `LinearCRF`, or sums of a kernel over training positions. They are trained
+    for a margin: a label sequence with n wrong labels is to have a score lower by n, at least, than
+    the true one. It is the hidden Markov support vector machine, or max-margin Markov network.
+
+    Parameters
+    ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input: see `LinearCRF`.
+    transition_features : bool, default=False
+        Whether each attribute has weights for the pairs of previous label and label too, beside
+        those for the labels. Only with ``kernel="linear"``.
+    C : float, default=0.1
+        What a label counts that is wrong, or within the margin: the larger, the less
+        regularization.
+    kernel : {"linear", "poly", "rbf"} or callable, default="linear"
+        How alike two positions are, by the attributes in their windows: ``a @ b``, ``(gamma * a @ b
+        + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable is given two CSR arrays
+        of shape (n_a, n_columns) and (n_b, n_columns), and returns an array (n_a, n_b). Transitions
+        are linear with every kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient in ``"poly"`` and ``"rbf"``. ``"scale"`` is 1 / (number of columns * variance of
+        all their values), ``"auto"`` 1 / number of columns. Each attribute at each place of the
+        window is a column.
+    degree : float, default=3
+        Exponent of ``"poly"``.
+    coef0 : float, default=0.0
+        Constant in ``"poly"``.
+    max_iter : int, default=1000
+        Most passes over the sequences.
+    tol : float, default=1e-2
+        Training ends when the objective is at most this much above its minimum, in terms of what it
+        is before training: ``C`` times the number of positions.
+    average : bool, default=False
+        Whether the model is the mean of those after all steps, where later ones weigh more. It is
+        the better one where training ends far from the minimum.
+    cache_size : float, default=2000
+        Most megabytes for the kernel of every two distinct windows.
+    min_count : int, default=1
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
+    missing : {"indicator", "impute"}, default="indicator"
+        What happens where a value is missing: see `LinearCRF`.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: see `LinearCRF`.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
+        Whether `predict` takes the most probable label of each position, the label sequence of the
+        highest score, or the label of the least expected cost at each position. See the notes.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A sequence's ``C`` is multiplied by the mean of those of its labels.
+    n_jobs : int, default=None
+        Number of threads that predict, and measure the objective; -1 for all processors. Steps come
+        one after another. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the orders in which sequences are gone through.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of passes over the sequences.
+    objective_ : float
+        What is minimized: half the sum of the squared weights, and ``C`` times the hinge losses of
+        all sequences.
+    dual_gap_ : float
+        How far it may be above its minimum.
+    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
+        The weights, as in `LinearCRF`. With other kernels than ``"linear"`` attributes have none.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `fit` ends by ``max_iter``.
+
+    See Also
+    --------
+    LinearCRF : The same scores with probabilities, trained for these.
+    StructuredPerceptron : Without margin, and quicker.
+
+    Notes
+    -----
+    The objective is
+
+    .. math:: \frac{1}{2} |w|^2 + C \sum_i \max_Y \left[ \Delta(Y, Y_i) + F_w(X_i, Y)
+              - F_w(X_i, Y_i) \right]
+
+    where :math:`F_w` is the score of a label sequence and :math:`\Delta` the number of its wrong
+    labels. Each step finds the maximum for one sequence by Viterbi's algorithm and moves that
+    sequence's part of the weights toward it, by the best length there is (block-coordinate
+    Frank-Wolfe). The duality gap, which all maxima together give, bounds the distance from the
+    minimum.
+
+    With a kernel, the score of a label at a position is a sum over training positions. They are
+    compared by distinct windows, and the kernel of every two of them is kept: 8 bytes each, which
+    is 2.3 GB for 17,000 windows. A step costs as much as there are windows, times the positions of
+    the sequence; so does a prediction.
+
+    Scores are trained for their order, and no probabilities are aimed at. `predict_proba` takes
+    them for logarithms: the probability of a label sequence is proportional to the exponential of
+    its score. Since the margin wants differences of 1 for each label, these probabilities are of a
+    bearable size, but flatter or steeper than those that a `LinearCRF` has learned.
+
+    References
+    ----------
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann, "Hidden Markov support vector machines", ICML
+       2003.
+    .. [2] B. Taskar, C. Guestrin, D. Koller, "Max-margin Markov networks", NIPS 2003.
+    .. [3] S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher, "Block-coordinate Frank-Wolfe
+       optimization for structural SVMs", ICML 2013.
+
+    Examples
+    --------
+    >>> from treecrf import StructuredSVM
+    >>> X, y = ["abba", "aab", "ba"], ["0101", "001", "11"]
+    >>> svm = StructuredSVM(window=(1, 0), C=10, random_state=0).fit(X, y)
+    >>> svm.predict(["aba"])[0].tolist()
+    ['0', '1', '1']
+
+    Whether a letter is that before it takes both at once. Attributes cannot tell it one by one,
+    pairs of them can:
+
+    >>> X = ["aabbab", "babbaa", "abaab"]
+    >>> y = [[int(a == b) for a, b in zip("-" + word, word)] for word in X]
+    >>> svm.fit(X, y).score(X, y) < 0.9
+    True
+    >>> svm.set_params(kernel="poly", degree=2, coef0=1.0).fit(X, y).score(X, y)
+    1.0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LinearSequenceClassifier._parameter_constraints,
+        "C": [Interval(numbers.Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(numbers.Real, 0, None, closed="neither")],
+        "degree": [Interval(numbers.Real, 0, None, closed="neither")],
+        "coef0": [Interval(numbers.Real, None, None, closed="neither")],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "tol": [Interval(numbers.Real, 0, None, closed="left")],
+        "average": ["boolean"],
+        "cache_size": [Interval(numbers.Real, 0, None, closed="neither")],
+    }
+    _fitted: ClassVar[tuple[str, ...]] = (*LinearSequenceClassifier._fitted, "_support")
+    _results: ClassVar[tuple[str, ...]] = ("n_iter_", "objective_", "dual_gap_")
+
+    def __init__(
+        self,
+        *,
+        window=0,
+        attributes=None,
+        transition_features=False,
+        C=0.1,
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        max_iter=1000,
+        tol=1e-2,
+        average=False,
+        cache_size=2000,
+        min_count=1,
+        missing="indicator",
+        categorical_features="from_dtype",
+        decoding="viterbi",
+        cost_matrix=None,
+        transitions=None,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.window = window
+        self.attributes = attributes
+        self.transition_features = transition_features
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.max_iter = max_iter
+        self.tol = tol
+        self.average = average
+        self.cache_size = cache_size
+        self.min_count = min_count
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # Training
+
+    def _learn(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        if held_out is not None:
+            raise ValueError("training ends by the duality gap; X_val and y_val have no use here")
+        problem = self._problem(training)
+        lengths = np.diff(training.offsets)
+        # What all hinge losses cost before there are any weights.
+        at_start = float(problem.costs @ lengths)
+        schedule = Schedule(self.max_iter, self.tol * at_start, self.average)
+        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            dual, value, n_iter = solve(
+                problem, schedule, rng,
+                lambda n, gap: progress.update(n, {"gap": gap / at_start}),
+            )  # fmt: skip
+        if value.gap > schedule.most_gap:
+            warnings.warn(
+                f"{type(self).__name__} has made {self.max_iter} passes and is up to "
+                f"{value.gap / at_start:.1e} above the minimum, more than tol={self.tol}; raise "
+                "max_iter or lower C",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        results = {
+            "n_iter_": n_iter,
+            "objective_": float(value.primal),
+            "dual_gap_": float(value.gap),
+        }
+        if isinstance(problem, LinearProblem):
+            return problem.weights(dual), results | {"_support": None}
+        weights = training.layout.weights()
+        weights.transitions[:] = dual.pairs.sum(axis=0)
+        return weights, results | {"_support": problem.support(dual)}
+
+    def _problem(self, data: TrainingData) -> LinearProblem | KernelProblem:
+        costs = self.C * data.weights
+        if self.kernel == "linear":
+            return LinearProblem(data, costs)
+        if self.transition_features:
+            raise ValueError(
+                f"transition_features with kernel={self.kernel!r}: a kernel is for the labels of "
+                'positions, and transitions are linear; take kernel="linear"'
+            )
+        inputs = Inputs.of(data.scores.table)
+        kernel = Kernel(self.kernel, gamma_of(self.gamma, inputs), self.degree, self.coef0)
+        return KernelProblem(data, costs, inputs, kernel, self.cache_size * 1e6)
+
+    # Scores
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        if self._support is None:
+            return super()._scores_of(sequences, threads)
+        n_labels, offsets = len(self.classes_), sequences.offsets
+        require_memory(n_labels, self.order, sequences.n_positions)
+        inputs = Inputs.of(Table.of(self._attributes, sequences))
+        rows = self._support.scores(inputs, threads)[inputs.places]
+        out = np.empty((n_labels, len(rows), n_labels))
+        _linear.chain_scores(
+            rows, self._weights.transitions, offsets, 0, len(offsets) - 1, offsets[:-1], 0, out
+        )
+        return out
+
+    def _lattice_of(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> Lattice | StateLattice:
+        if self._support is None:
+            return super()._lattice_of(sequences, constraints, threads)
+        scores = self._scores_of(sequences, threads)
+        return self._constrained(scores, sequences.offsets, constraints, threads)
+
+    # Saved models
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        if self._support is None:
+            return values, arrays
+        kernel, support = self._support.state()
+        support = {f"support.{name}": array for name, array in support.items()}
+        return values | {"kernel": kernel}, arrays | support
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredSVM:
+        super()._restore(values, arrays)
+        checks.check_counts(self.n_iter_)
+        for number in (self.objective_, self.dual_gap_):
+            checks.require(isinstance(number, float), "results")
+        support = {
+            name.removeprefix("support."): array
+            for name, array in arrays.items()
+            if name.startswith("support.")
+        }
+        self._support = None
+        if support or "kernel" in values:
+            layout = self._weights.layout
+            n_columns = layout.n_attributes * layout.n_offsets
+            self._support = Support.from_state(
+                values["kernel"], support, n_columns, layout.n_labels
+            )
+        return self

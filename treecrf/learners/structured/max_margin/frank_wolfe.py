@@ -1,0 +1,259 @@
+"""Block-coordinate Frank-Wolfe: training for the maximum margin of label sequences."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.weights import Weights
+from treecrf.learners.structured.examples import (
+    attribute_rows,
+    bursts,
+    labeled_chains,
+    position_rows,
+)
+from treecrf.learners.structured.max_margin._max_margin import Blocks, KernelBlocks, LinearBlocks
+from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Support, gram_of
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Dual variables of all training sequences, as `_max_margin` explains.
+
+    Attributes
+    ----------
+    deltas : float64 array (n_positions, width)
+    pairs : float64 array (n_sequences, n_labels + 1, n_labels)
+    losses : float64 array (n_sequences,)
+    """
+
+    deltas: np.ndarray
+    pairs: np.ndarray
+    losses: np.ndarray
+
+    @classmethod
+    def start(cls, data: TrainingData, width: int) -> Dual:
+        """All weight on the true labels: zeros."""
+        n_sequences, n = len(data.offsets) - 1, len(data.classes)
+        return cls(
+            np.zeros((len(data.codes), width)),
+            np.zeros((n_sequences, n + 1, n)),
+            np.zeros(n_sequences),
+        )
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The three arrays."""
+        return self.deltas, self.pairs, self.losses
+
+    def plus(self, other: Dual, factor: float) -> Dual:
+        """The sum with a multiple of another."""
+        return Dual(*(a + factor * b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class Value:
+    """Where training is.
+
+    Attributes
+    ----------
+    primal : float
+        Half the squared length of the weights, and the cost of all hinge losses.
+    gap : float
+        How far that may be from its minimum.
+    """
+
+    primal: float
+    gap: float
+
+
+class Problem(ABC):
+    """What is minimized. A subclass says how scores come about.
+
+    Parameters
+    ----------
+    data : TrainingData
+    costs : float64 array (n_sequences,)
+        What each sequence's hinge loss costs.
+    """
+
+    width: int
+
+    def __init__(self, data: TrainingData, costs: np.ndarray):
+        self.data = data
+        self.costs = costs
+        self.chains = labeled_chains(data)
+
+    @abstractmethod
+    def blocks(self, dual: Dual) -> Blocks:
+        """What takes steps; it changes the dual variables in place."""
+
+    def value(self, blocks: Blocks, dual: Dual) -> Value:
+        """The objective and the duality gap, by decoding all sequences."""
+        scores = self.data.scores
+        inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
+        scores.threads.map(lambda part: blocks.measure(*part, inner, hinges), scores.table.parts)
+        loss, square = self.costs @ hinges, inner.sum()
+        return Value(0.5 * square + loss, square + loss - dual.losses.sum())
+
+
+class LinearProblem(Problem):
+    """Scores are sums of attributes times weights."""
+
+    def __init__(self, data: TrainingData, costs: np.ndarray):
+        super().__init__(data, costs)
+        self.width = data.layout.width
+        self._table = attribute_rows(data.scores.table, self.width)
+
+    def weights(self, dual: Dual) -> Weights:
+        """The weights that the dual variables stand for."""
+        scores = self.data.scores
+        rows = scores.new_rows()
+        rows[scores.table.window[1] + position_rows(scores.table)] = dual.deltas
+        return scores.gradient_of_rows(rows, dual.pairs)
+
+    def blocks(self, dual: Dual) -> LinearBlocks:
+        """What takes steps; it changes the dual variables in place."""
+        weights = self.weights(dual)
+        return LinearBlocks(
+            self.chains, self.costs, weights.transitions, *dual.parts, self._table,
+            self.data.scores.table.first_rows, weights.attributes,
+        )  # fmt: skip
+
+
+class KernelProblem(Problem):
+    """Scores are sums over the training positions, of a kernel of the inputs.
+
+    Parameters
+    ----------
+    data : TrainingData
+    costs : float64 array (n_sequences,)
+    inputs : Inputs
+        Those of the training positions.
+    kernel : Kernel
+    most_bytes : float
+        Most memory for the kernel of every two inputs.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        costs: np.ndarray,
+        inputs: Inputs,
+        kernel: Kernel,
+        most_bytes: float,
+    ):
+        super().__init__(data, costs)
+        self.width = len(data.classes)
+        self._inputs = inputs
+        self._kernel = kernel
+        self._gram = gram_of(kernel, inputs, most_bytes)
+
+    def blocks(self, dual: Dual) -> KernelBlocks:
+        """What takes steps; it changes the dual variables in place."""
+        scores = np.ascontiguousarray((self._gram @ self._coefficients(dual)).T)
+        return KernelBlocks(
+            self.chains, self.costs, dual.pairs.sum(axis=0), *dual.parts, self._inputs.places,
+            self._gram, scores,
+        )  # fmt: skip
+
+    def support(self, dual: Dual) -> Support:
+        """The inputs that matter."""
+        coefficients = self._coefficients(dual)
+        matter = np.flatnonzero((coefficients != 0).any(axis=1))
+        return Support(self._kernel, self._inputs.rows[matter], coefficients[matter])
+
+    def _coefficients(self, dual: Dual) -> np.ndarray:
+        """Sums of the deltas of the positions with each input."""
+        coefficients = np.zeros((self._inputs.rows.shape[0], self.width))
+        np.add.at(coefficients, self._inputs.places, dual.deltas)
+        return coefficients
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train.
+
+    Attributes
+    ----------
+    max_iter : int
+        Most passes over the sequences.
+    most_gap : float
+        Duality gap at which to end.
+    average : bool
+        Whether to take the mean of all steps, the later the heavier.
+    """
+
+    max_iter: int
+    most_gap: float
+    average: bool
+
+
+def solve(
+    problem: Problem,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    report: Callable[[int, float], None],
+) -> tuple[Dual, Value, int]:
+    """Pass over the sequences until the gap is small enough.
+
+    Each pass tells the gap that every block had before its step. The sum is no bound, but small
+    only where the gap is: only then are all sequences decoded again for the gap itself.
+
+    Returns
+    -------
+    dual : Dual
+    value : Value
+    n_iter : int
+        Number of passes.
+    """
+    steps = Steps(problem, schedule.average)
+    for n_iter in range(1, schedule.max_iter + 1):
+        estimate = steps.run(rng)
+        report(n_iter, estimate)
+        if estimate <= schedule.most_gap or n_iter == schedule.max_iter:
+            dual, value = steps.result()
+            if value.gap <= schedule.most_gap:
+                break
+    return dual, value, n_iter
+
+
+class Steps:
+    """Dual variables on their way, and their mean.
+
+    Parameters
+    ----------
+    problem : Problem
+    average : bool
+    """
+
+    def __init__(self, problem: Problem, average: bool):
+        self._problem = problem
+        self._gaps = np.zeros(len(problem.costs))
+        self._dual = Dual.start(problem.data, problem.width)
+        self._blocks = problem.blocks(self._dual)
+        self._late = Dual.start(problem.data, problem.width) if average else None
+        self._late_blocks = problem.blocks(self._late) if average else None
+        self._n_steps = 0
+
+    def run(self, rng: np.random.Generator) -> float:
+        """Pass over the sequences once; the sum of their gaps before their steps."""
+        order = rng.permutation(len(self._gaps))
+        for some in bursts(self._problem.data.offsets, order):
+            self._blocks.run(some, self._gaps, self._late_blocks, self._n_steps)
+            self._n_steps += len(some)
+        return float(self._gaps.sum())
+
+    def result(self) -> tuple[Dual, Value]:
+        """The dual variables, or their mean, and what they are worth."""
+        problem, n = self._problem, self._n_steps
+        if self._late is not None:
+            dual = self._dual.plus(self._late, -2.0 / (n * (n + 1.0)))
+            return dual, problem.value(problem.blocks(dual), dual)
+        # Weights that are summed anew have no errors of the steps.
+        self._blocks = problem.blocks(self._dual)
+        return self._dual, problem.value(self._blocks, self._dual)

@@ -1,0 +1,212 @@
+"""Kernels: how alike two positions are, by the attributes in their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.learners.linear import _kernel_sums
+from treecrf.learners.linear.table import Table
+from treecrf.learners.structured.examples import position_rows
+from treecrf.utils import checks
+from treecrf.utils.threads import Threads
+
+KERNELS = ("linear", "poly", "rbf")
+
+# So many values of a kernel are computed at a time.
+TILE_VALUES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The distinct windows of some positions.
+
+    Attributes
+    ----------
+    rows : CSR array (n_inputs, n_columns)
+        A column for each attribute at each offset.
+    places : int64 array (n_positions,)
+        Which of them each position has.
+    """
+
+    rows: sparse.csr_array
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table) -> Inputs:
+        """The windows of all positions, in the order of their first occurrence."""
+        left, right = table.window
+        here = position_rows(table)
+        blocks = [table.matrix[here + offset] for offset in range(-left, right + 1)]
+        rows = sparse.csr_array(sparse.hstack(blocks, format="csr"))
+        rows.sum_duplicates()
+        found: dict[tuple[bytes, bytes], int] = {}
+        places = np.array([
+            found.setdefault((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()), len(found))
+            for a, b in pairwise(rows.indptr.tolist())
+        ])  # fmt: skip
+        _, first = np.unique(places, return_index=True)
+        return cls(rows[first], places)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of two inputs.
+
+    Attributes
+    ----------
+    kind : {"linear", "poly", "rbf"} or callable
+        A callable is given two CSR arrays (n_a, n_columns), (n_b, n_columns), and returns an array
+        (n_a, n_b).
+    gamma, degree, coef0 : float
+    """
+
+    kind: str | Callable
+    gamma: float
+    degree: float
+    coef0: float
+
+    def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
+        """Values of the kernel, float64 array (n_a, n_b).
+
+        Raises
+        ------
+        ValueError
+            If those of a callable are not of this shape, or not finite.
+        """
+        if callable(self.kind):
+            return _checked(self.kind(a, b), (a.shape[0], b.shape[0]))
+        products = (a @ b.T).toarray()
+        if self.kind == "poly":
+            return (self.gamma * products + self.coef0) ** self.degree
+        if self.kind == "rbf":
+            distances = _squares(a)[:, np.newaxis] + _squares(b) - 2 * products
+            return np.exp(-self.gamma * np.maximum(distances, 0.0))
+        return products
+
+
+def _checked(values: Any, shape: tuple[int, int]) -> np.ndarray:
+    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    if values.shape != shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        raise ValueError(
+            f"the kernel of {shape[0]} and {shape[1]} inputs is an array of shape {values.shape} "
+            f"and type {values.dtype}; expected finite numbers of shape {shape}"
+        )
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _squares(rows: sparse.csr_array) -> np.ndarray:
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+def gamma_of(gamma: str | float, inputs: Inputs) -> float:
+    """The number that ``gamma`` stands for, as in scikit-learn's SVC."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    n_positions, n_columns = len(inputs.places), inputs.rows.shape[1]
+    if gamma == "auto" or n_columns == 0:
+        return 1.0 / max(n_columns, 1)
+    counts = np.bincount(inputs.places, minlength=inputs.rows.shape[0])
+    mean = counts @ inputs.rows.sum(axis=1) / (n_positions * n_columns)
+    square = counts @ _squares(inputs.rows) / (n_positions * n_columns)
+    variance = square - mean**2
+    return 1.0 / (n_columns * variance) if variance > 0 else 1.0
+
+
+def gram_of(kernel: Kernel, inputs: Inputs, most_bytes: float) -> np.ndarray:
+    """The kernel of every two inputs.
+
+    Raises
+    ------
+    MemoryError
+        If it needs more than ``most_bytes``.
+    """
+    n = inputs.rows.shape[0]
+    n_bytes = n * n * np.dtype(np.float64).itemsize
+    if n_bytes > most_bytes:
+        raise MemoryError(
+            f"the kernel of {n} distinct windows needs {n_bytes / 1e6:.0f} MB and cache_size "
+            f"allows {most_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower "
+            'window, or take kernel="linear"'
+        )
+    gram = np.empty((n, n))
+    for first, last in _tiles(n, n):
+        gram[first:last] = kernel.between(inputs.rows[first:last], inputs.rows)
+    return gram
+
+
+def _tiles(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
+    size = max(1, TILE_VALUES // max(n_columns, 1))
+    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What a model with a kernel has learned of inputs.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : CSR array (n_support, n_columns)
+    coefficients : float64 array (n_support, n_labels)
+        By which the kernel of each counts for each label.
+    """
+
+    kernel: Kernel
+    rows: sparse.csr_array
+    coefficients: np.ndarray
+
+    def scores(self, inputs: Inputs, threads: Threads) -> np.ndarray:
+        """Scores of the labels for each input; float64 array (n_inputs, n_labels)."""
+        n_inputs = inputs.rows.shape[0]
+        scores = np.zeros((n_inputs, self.coefficients.shape[1]))
+
+        def fill(tile: tuple[int, int]) -> None:
+            values = self.kernel.between(inputs.rows[slice(*tile)], self.rows)
+            _kernel_sums.add(values, self.coefficients, scores[slice(*tile)])
+
+        threads.map(fill, _tiles(n_inputs, self.rows.shape[0]))
+        return scores
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What a saved model holds of it: values for JSON, and arrays.
+
+        Raises
+        ------
+        TypeError
+            If the kernel is a callable.
+        """
+        kernel, rows = self.kernel, self.rows
+        if callable(kernel.kind):
+            raise TypeError("a model with a kernel of your own cannot be saved as data; use joblib")
+        values = {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")}
+        arrays = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+        return values, arrays | {"coefficients": self.coefficients}
+
+    @classmethod
+    def from_state(
+        cls, values: dict, arrays: dict[str, np.ndarray], n_columns: int, n_labels: int
+    ) -> Support:
+        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        kernel = Kernel(*(values[name] for name in ("kind", "gamma", "degree", "coef0")))
+        checks.require(kernel.kind in KERNELS, "kernel")
+        for number in (kernel.gamma, kernel.degree, kernel.coef0):
+            checks.require(isinstance(number, int | float), "kernel")
+            checks.check_result(number)
+        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+        coefficients = arrays["coefficients"]
+        for array in (data, coefficients):
+            checks.require(array.dtype == np.float64 and np.isfinite(array).all(), "support")
+        n = len(coefficients)
+        checks.require(coefficients.shape == (n, n_labels), "support")
+        checks.require(data.shape == indices.shape, "support")
+        checks.check_places(indices, n_columns, "support")
+        checks.check_places(indptr, len(data) + 1, "support")
+        checks.require(len(indptr) == n + 1 and (np.diff(indptr) >= 0).all(), "support")
+        checks.require(indptr[0] == 0 and indptr[-1] == len(data), "support")
+        return cls(kernel, sparse.csr_array((data, indices, indptr), (n, n_columns)), coefficients)

@@ -1,0 +1,319 @@
+"""The structured perceptron."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from treecrf.chains.lattice import Lattice
+from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.weights import Weights
+from treecrf.learners.structured import _perceptron
+from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
+from treecrf.utils import checks
+from treecrf.utils.progress import Progress
+
+
+class StructuredPerceptron(LinearSequenceClassifier):
+    """Averaged structured perceptron.
+
+    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it
+    finds are wrong, the features of the true labels are added to the weights, and those of the
+    labels found are subtracted. The model is the mean of the weights after each sequence. It is the
+    quickest way to a linear model, which is often nearly as good as `LinearCRF`, and has no
+    regularization to be chosen; but it says little about how sure it is.
+
+    Parameters
+    ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose values are attributes.
+    attributes : source of attributes or None, default=None
+        What takes the place of windows of the input: see `LinearCRF`.
+    transition_features : bool, default=False
+        Whether each attribute has weights for the pairs of previous label and label too, beside
+        those for the labels.
+    max_iter : int, default=10
+        Number of epochs: how often all sequences are gone through. An epoch without a mistake is
+        the last.
+    average : bool, default=True
+        Whether the model is the mean of the weights after each sequence, in place of the last.
+    shuffle : bool, default=True
+        Whether each epoch has the sequences in another order, at random.
+    early_stopping : bool, default=False
+        Whether training ends when the accuracy on held-out sequences no longer improves, and the
+        best epoch is kept.
+    validation_fraction : float, default=0.1
+        Share of the sequences that is held out for it.
+    n_iter_no_change : int, default=5
+        Number of epochs without an improvement after which it ends.
+    min_count : int, default=1
+        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
+        attributes.
+    missing : {"indicator", "impute"}, default="indicator"
+        What happens where a value is missing: see `LinearCRF`.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categories: see `LinearCRF`.
+    decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
+        Whether `predict` takes the most probable label of each position, the label sequence of the
+        highest score, or the label of the least expected cost at each position. See the notes.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        What a predicted label (column) costs where another is true (row), for ``decoding=
+        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: by the rules for tags
+        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
+        row for each previous label, in the order of ``classes_``. One more row, if given, says
+        which labels may come first.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A sequence's corrections are multiplied by the mean of those of its
+        labels.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the last fit.
+    n_jobs : int, default=None
+        Number of threads that predict; -1 for all processors. Corrections come one after another.
+        The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the orders, and of the choice of held-out sequences.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of epochs, after an early stop that of the best one.
+    train_accuracy_ : float array of shape ``(n_iter_,)``
+        Share of the training labels that were found right in each epoch, before their correction.
+    validation_accuracy_ : float array of shape ``(n_iter_,)``
+        Share of the held-out labels that the model finds right after each epoch; empty without
+        held-out sequences.
+    state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
+        The weights, as in `LinearCRF`.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, where the sequences are data frames or dicts.
+
+    See Also
+    --------
+    StructuredSVM : Asks for a margin, and has an optimum.
+    LinearCRF : Has probabilities.
+
+    Notes
+    -----
+    The weights are those of scores, and no probabilities are aimed at. `predict_proba` takes the
+    scores for logarithms: the probability of a label sequence is proportional to the exponential of
+    its score. The sequence of the highest score is the most probable one, and where the model is
+    less sure, probabilities are nearer to each other. But their size follows from the length of the
+    corrections, which is arbitrary, and they are usually far too close to 0 and 1.
+
+    Changes of the weights enter the mean when they are made, multiplied by the number of sequences
+    seen before. So a correction costs as much as its features are many, whatever the number of all
+    weights.
+
+    References
+    ----------
+    .. [1] M. Collins, "Discriminative training methods for hidden Markov models: theory and
+       experiments with perceptron algorithms", EMNLP 2002.
+    .. [2] Y. Freund, R. E. Schapire, "Large margin classification using the perceptron algorithm",
+       Machine Learning 37, 1999. The mean of the weights.
+
+    Examples
+    --------
+    >>> from treecrf import StructuredPerceptron
+    >>> perceptron = StructuredPerceptron(window=(1, 0), random_state=0)
+    >>> perceptron = perceptron.fit(["abab", "ba"], ["xyxy", "yx"])
+    >>> perceptron.predict(["ab"])[0].tolist()
+    ['x', 'y']
+    >>> perceptron.n_iter_, perceptron.train_accuracy_.tolist()
+    (2, [0.6666666666666666, 1.0])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LinearSequenceClassifier._parameter_constraints,
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "average": ["boolean"],
+        "shuffle": ["boolean"],
+    }
+    _results: ClassVar[tuple[str, ...]] = ("n_iter_", "train_accuracy_", "validation_accuracy_")
+
+    def __init__(
+        self,
+        *,
+        window=0,
+        attributes=None,
+        transition_features=False,
+        max_iter=10,
+        average=True,
+        shuffle=True,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        min_count=1,
+        missing="indicator",
+        categorical_features="from_dtype",
+        decoding="viterbi",
+        cost_matrix=None,
+        transitions=None,
+        class_weight=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.window = window
+        self.attributes = attributes
+        self.transition_features = transition_features
+        self.max_iter = max_iter
+        self.average = average
+        self.shuffle = shuffle
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.min_count = min_count
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        epochs = Epochs(training, start)
+        record = Record([], [], start)
+        n_sequences = len(training.offsets) - 1
+        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            for n_iter in range(1, self.max_iter + 1):
+                order = rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
+                score = epochs.run(order)
+                record.add(score, self._model(epochs), held_out, self.early_stopping)
+                progress.update(n_iter, record.latest())
+                if score == 1 or self._has_stopped(record):
+                    break
+        return record.kept, record.results(self.early_stopping)
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
+        """Take over the state of a saved model, if its parts fit together."""
+        super()._restore(values, arrays)
+        checks.check_counts(self.n_iter_)
+        checks.check_series(self.train_accuracy_, self.n_iter_)
+        watched = len(self.validation_accuracy_) > 0
+        checks.check_series(self.validation_accuracy_, self.n_iter_ if watched else 0)
+        return self
+
+    def _model(self, epochs: Epochs) -> Weights:
+        return epochs.mean() if self.average else epochs.weights.copy()
+
+    def _has_stopped(self, record: Record) -> bool:
+        """Whether the held-out sequences have not been labeled better for long enough."""
+        scores = record.validation
+        return (
+            self.early_stopping
+            and bool(scores)
+            and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change
+        )
+
+
+class Epochs:
+    """Weights that change with every wrong sequence, and their mean.
+
+    Parameters
+    ----------
+    data : TrainingData
+    start : Weights
+        Changed in place.
+    """
+
+    def __init__(self, data: TrainingData, start: Weights):
+        self.weights = start
+        self._data = data
+        # The changes of the weights, times the number of sequences seen before each.
+        self._late = data.layout.weights()
+        self._n_seen = 0
+        self._table = attribute_rows(data.scores.table, data.layout.width)
+        self._chains = labeled_chains(data)
+
+    def run(self, order: np.ndarray) -> float:
+        """Go through the sequences once; the share of the labels that were right."""
+        n_wrong = 0
+        for some in bursts(self._data.offsets, order):
+            n_wrong += _perceptron.run(
+                self._table, self._chains, self._data.scores.table.first_rows, some,
+                self._data.weights, self.weights.attributes, self.weights.transitions,
+                self._late.attributes, self._late.transitions, self._n_seen,
+            )  # fmt: skip
+            self._n_seen += len(some)
+        n = len(self._data.codes)
+        return (n - n_wrong) / n
+
+    def mean(self) -> Weights:
+        """The mean of the weights after each sequence."""
+        vector = self.weights.vector - self._late.vector / self._n_seen
+        return self._data.layout.weights(vector)
+
+
+@dataclass
+class Record:
+    """Scores of the epochs, and the model to keep.
+
+    Attributes
+    ----------
+    train, validation : list of float
+    kept : Weights
+    """
+
+    train: list[float]
+    validation: list[float]
+    kept: Weights
+
+    def add(
+        self, score: float, model: Weights, held_out: TrainingData | None, keep_best: bool
+    ) -> None:
+        """Take down an epoch."""
+        self.train.append(score)
+        if held_out is not None:
+            self.validation.append(accuracy(held_out, model))
+        if not keep_best or not self.validation or self._is_best():
+            self.kept = model
+
+    def _is_best(self) -> bool:
+        return int(np.argmax(self.validation)) == len(self.validation) - 1
+
+    def latest(self) -> dict[str, float]:
+        """The latest scores by name."""
+        values = {"accuracy": self.train[-1]}
+        return values | ({"validation": self.validation[-1]} if self.validation else {})
+
+    def results(self, keep_best: bool) -> dict:
+        """Fitted attributes."""
+        n = len(self.train)
+        if keep_best and self.validation:
+            n = int(np.argmax(self.validation)) + 1
+        return {
+            "n_iter_": n,
+            "train_accuracy_": np.array(self.train[:n]),
+            "validation_accuracy_": np.array(self.validation[:n]),
+        }
+
+
+def accuracy(data: TrainingData, weights: Weights) -> float:
+    """Share of the labels that Viterbi's algorithm finds right."""
+    scores = data.scores.scores(weights)
+    data.constraints.forbid(scores, data.offsets)
+    lattice = Lattice(scores, data.offsets, 1, data.scores.threads)
+    return float(np.mean(lattice.best()[0] == data.codes))

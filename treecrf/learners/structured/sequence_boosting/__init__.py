@@ -1,0 +1,1 @@
+"""Boosting of single features by bounds on an exponential loss."""

@@ -1,0 +1,274 @@
+"""Which feature sequence boosting takes next: the one whose bound on the loss is smallest.
+
+A feature counts how often a label, or a pair of labels, goes with an attribute (with its value).
+The bounds rest on how much more often that can happen in other label sequences than in the true
+one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from treecrf.inputs.sequences import runs
+from treecrf.learners.linear.weights import Weights
+from treecrf.learners.structured.examples import attribute_rows
+from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
+from treecrf.learners.structured.sequence_boosting.loss import ExponentialLoss
+
+# Entries are made of about so many positions at a time.
+RUN_POSITIONS = 1 << 14
+
+# Features are shared among threads in parts of about this size.
+PART_FEATURES = 1 << 14
+
+
+class Choice(NamedTuple):
+    """A feature, the step of its weight, and by what factor this lessens the loss at least."""
+
+    feature: int
+    step: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where attributes at offsets, cells, occur in some pieces. An entry is a cell in a piece.
+
+    Attributes
+    ----------
+    pieces, cells : int64 array (n_entries,)
+        By pieces, those of a piece by cells.
+    starts : int64 array (n_entries + 1,)
+        Where the positions of each entry start.
+    positions : int64 array (n,)
+        Ascending within an entry.
+    values : float64 array (n,)
+        Of the attribute there.
+    """
+
+    pieces: np.ndarray
+    cells: np.ndarray
+    starts: np.ndarray
+    positions: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, loss: ExponentialLoss, first: int, last: int) -> Entries:
+        """The entries of the pieces ``first`` to ``last - 1``."""
+        table, offsets = loss.data.scores.table, loss.pieces.offsets
+        left, right = table.window
+        here = np.arange(offsets[first], offsets[last])
+        positions, cells, values = [], [], []
+        for offset in range(-left, right + 1):
+            seen = table.matrix[loss.rows[here] + offset].tocoo()
+            positions.append(here[seen.row])
+            cells.append(seen.col.astype(np.int64) * table.n_offsets + right - offset)
+            values.append(seen.data)
+        positions, cells, values = (np.concatenate(a) for a in (positions, cells, values))
+        pieces = np.searchsorted(offsets, positions, side="right") - 1
+        order = np.lexsort((positions, cells, pieces))
+        positions, cells, values, pieces = (a[order] for a in (positions, cells, values, pieces))
+        is_first = np.ones(len(pieces), dtype=bool)
+        is_first[1:] = (pieces[1:] != pieces[:-1]) | (cells[1:] != cells[:-1])
+        starts = np.append(np.flatnonzero(is_first), len(pieces))
+        values = values.astype(np.float64)
+        return cls(pieces[is_first], cells[is_first], starts, positions, values)
+
+    def intervals(self, loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+        """Lows and highs of the features of each entry, two float64 arrays (n_entries, width)."""
+        n, width = len(loss.data.classes), loss.data.layout.width
+        lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
+        codes = loss.data.codes
+        most = self._extremes(self.values)
+        observed = self._observed(codes[self.positions], self.values, n)
+        highs[:, :n], lows[:, :n] = most[:, :1] - observed, most[:, 1:2] - observed
+        if width > n:
+            is_start = np.isin(self.positions, loss.data.offsets)
+            values = np.where(is_start, 0.0, self.values)
+            pairs = codes[self.positions - 1] * n + codes[self.positions]
+            observed = self._observed(pairs, values, n * n)
+            # A label can follow itself everywhere; another pair not at neighboring positions.
+            of_same = np.eye(n, dtype=bool).ravel()
+            most = self._extremes(values)
+            highs[:, n:] = np.where(of_same, most[:, :1], most[:, 2:3]) - observed
+            lows[:, n:] = np.where(of_same, most[:, 1:2], most[:, 3:]) - observed
+        return lows, highs
+
+    def _extremes(self, values: np.ndarray) -> np.ndarray:
+        out = np.empty((len(self.cells), 4))
+        kernel.extremes(self.starts, self.positions, values, out)
+        return out
+
+    def _observed(self, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+        """How often features occur with the true labels, (n_entries, n)."""
+        entry = np.repeat(np.arange(len(self.cells)), np.diff(self.starts))
+        counts = np.bincount(entry * n + columns, values, minlength=len(self.cells) * n)
+        return counts.reshape(-1, n)
+
+
+def transition_intervals(loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+    """Lows and highs of the transitions; float64 arrays (n_pieces, n_labels + 1, n_labels)."""
+    pieces, codes, n = loss.pieces, loss.data.codes, len(loss.data.classes)
+    before = np.append(n, codes[:-1])
+    before[pieces.offsets[:-1]] = pieces.before
+    places = (pieces.of_positions * (n + 1) + before) * n + codes
+    shape = (len(pieces.before), n + 1, n)
+    observed = np.bincount(places, minlength=np.prod(shape)).reshape(shape).astype(np.float64)
+    is_start = pieces.before == n
+    n_pairs = (pieces.lengths - is_start)[:, np.newaxis, np.newaxis]
+    most = np.empty(shape)
+    most[:, :n] = np.where(np.eye(n, dtype=bool), n_pairs, (n_pairs + 1) // 2)
+    most[:, n] = is_start[:, np.newaxis]
+    return -observed, most - observed
+
+
+class Chooser(ABC):
+    """Follows the expectations of the features, and chooses one.
+
+    Parameters
+    ----------
+    loss : ExponentialLoss
+    most : float
+        Largest step.
+    """
+
+    def __init__(self, loss: ExponentialLoss, most: float):
+        self.loss = loss
+        self.most = most
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Get ready for an update of all pieces."""
+
+    @abstractmethod
+    def follow(self, chosen: np.ndarray) -> None:
+        """Take over what the loss has just inferred of some pieces."""
+
+    @abstractmethod
+    def choose(self) -> Choice:
+        """The feature with the smallest bound, the first of equals."""
+
+
+class UnionBound(Chooser):
+    """Bounds by one interval for all pieces: equation 20 of Altun and others."""
+
+    def __init__(self, loss: ExponentialLoss, most: float):
+        super().__init__(loss, most)
+        layout = loss.data.layout
+        self.lows, self.highs = layout.weights(), layout.weights()
+        for first, last in runs(loss.pieces.offsets, RUN_POSITIONS):
+            entries = Entries.of(loss, first, last)
+            lows, highs = entries.intervals(loss)
+            np.minimum.at(self._by_cell(self.lows), entries.cells, lows)
+            np.maximum.at(self._by_cell(self.highs), entries.cells, highs)
+        lows, highs = transition_intervals(loss)
+        self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
+        self._sums = layout.weights()
+        self._table = attribute_rows(loss.data.scores.table, layout.width)
+        self._first_rows = loss.rows[loss.pieces.offsets[:-1]]
+        self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
+
+    @staticmethod
+    def _by_cell(weights: Weights) -> np.ndarray:
+        return weights.attributes.reshape(-1, weights.layout.width)
+
+    def forget(self) -> None:
+        """Get ready for an update of all pieces."""
+        self._sums.vector[:] = 0.0
+
+    def follow(self, chosen: np.ndarray) -> None:
+        """Take over what the loss has just inferred of some pieces."""
+        loss = self.loss
+        kernel.collect(
+            self._table, chosen, loss.pieces.offsets, self._first_rows, loss.changes,
+            self._sums.attributes,
+        )  # fmt: skip
+        self._sums.transitions[:] += loss.pair_changes[chosen].sum(axis=0)
+
+    def choose(self) -> Choice:
+        """The feature with the smallest bound, the first of equals."""
+        scale = np.exp(self.loss.level - self.loss.log_value)
+        n = len(self._steps)
+        parts = [(first, min(first + PART_FEATURES, n)) for first in range(0, n, PART_FEATURES)]
+        self.loss.data.scores.threads.map(
+            lambda part: kernel.bounds(
+                self._sums.vector, self.lows.vector, self.highs.vector, scale, self.most, *part,
+                self._steps, self._bounds,
+            ),
+            parts,
+        )  # fmt: skip
+        best = int(np.argmin(self._bounds))
+        return Choice(best, float(self._steps[best]), float(self._bounds[best]))
+
+
+class SequenceBound(Chooser):
+    """Bounds by an interval for each piece: equation 17, minimized by Newton's method."""
+
+    def __init__(self, loss: ExponentialLoss, most: float):
+        super().__init__(loss, most)
+        layout, n_pieces = loss.data.layout, len(loss.pieces.before)
+        self._entries = entries = Entries.of(loss, 0, n_pieces)
+        self._lows, self._highs = entries.intervals(loss)
+        self._of_piece = np.searchsorted(entries.pieces, np.arange(n_pieces + 1))
+        self._residuals = np.zeros_like(self._lows)
+        n_cells = layout.n_attributes * layout.n_offsets
+        self._by_cell = np.argsort(entries.cells, kind="stable")
+        self._starts = np.searchsorted(entries.cells[self._by_cell], np.arange(n_cells + 1))
+        self._steps, self._bounds = layout.weights(), layout.weights()
+        rows = layout.n_labels + 1
+        self._pair_lows, self._pair_highs = (
+            array.reshape(-1, layout.n_labels) for array in transition_intervals(loss)
+        )
+        # Transitions from a label are a cell that occurs in every piece.
+        self._pair_entries = np.arange(n_pieces * rows).reshape(-1, rows).T.ravel()
+        self._pair_starts = n_pieces * np.arange(rows + 1)
+        self._pair_pieces = np.repeat(np.arange(n_pieces), rows)
+
+    def forget(self) -> None:
+        """Get ready for an update of all pieces."""
+
+    def follow(self, chosen: np.ndarray) -> None:
+        """Take over what the loss has just inferred of some pieces."""
+        entries = self._entries
+        self._share(
+            len(chosen),
+            lambda part: kernel.collect_entries(
+                chosen[slice(*part)], self._of_piece, entries.starts, entries.positions,
+                entries.values, self.loss.residuals, self._residuals,
+            ),
+        )  # fmt: skip
+
+    def choose(self) -> Choice:
+        """The feature with the smallest bound, the first of equals."""
+        layout = self._steps.layout
+        by_piece = self.loss.scales, self.loss.shares, self.most
+        steps, bounds = (
+            weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)
+        )
+        if len(self._entries.pieces):
+            self._share(
+                len(steps),
+                lambda part: kernel.entry_bounds(
+                    self._starts, self._by_cell, self._entries.pieces, self._residuals,
+                    self._lows, self._highs, *by_piece, *part, steps, bounds,
+                ),
+            )  # fmt: skip
+        kernel.entry_bounds(
+            self._pair_starts, self._pair_entries, self._pair_pieces,
+            self.loss.pairs.reshape(-1, layout.n_labels), self._pair_lows, self._pair_highs,
+            *by_piece, 0, layout.n_labels + 1, self._steps.transitions, self._bounds.transitions,
+        )  # fmt: skip
+        best = int(np.argmin(self._bounds.vector))
+        return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
+
+    def _share(self, n: int, work: Callable[[tuple[int, int]], None]) -> None:
+        """Do something with n things, in parts of the same size for all threads."""
+        threads = self.loss.data.scores.threads
+        cuts = np.linspace(0, n, 4 * threads.n_threads + 1).astype(int).tolist()
+        threads.map(work, pairwise(cuts))

@@ -1,0 +1,151 @@
+/* Forward-backward with logarithms throughout, for scores of any size.
+ *
+ * Rows of scores and transitions are as in `_best_path.h`, but the label before the first one is
+ * given: row `before` of the transitions, the last row for none.
+ */
+#ifndef TREECRF_LOG_CHAIN_H
+#define TREECRF_LOG_CHAIN_H
+
+#include "utils/vector_math.h"
+
+/* joint[u][v] = now[u] + transitions[u][v] + pairs[u][v] + after[v], and their highest */
+TREECRF_TEMPLATE double join(const double *restrict now, const double *restrict transitions,
+                             const double *restrict pairs, const double *restrict after,
+                             double *restrict joint, ptrdiff_t n)
+{
+    double high = -HUGE_VAL;
+    for (ptrdiff_t u = 0; u < n; u++)
+        for (ptrdiff_t v = 0; v < n; v++) {
+            double x = now[u] + transitions[u * n + v] + (pairs ? pairs[u * n + v] : 0.0) + after[v];
+            joint[u * n + v] = x;
+            high = x > high ? x : high;
+        }
+    return high;
+}
+
+/* Logarithms of the sums over u, or over v; `highs` has room for a row. */
+TREECRF_TEMPLATE void log_column_sums(double *restrict joint, double *restrict highs,
+                                      double *restrict out, ptrdiff_t n)
+{
+    for (ptrdiff_t v = 0; v < n; v++)
+        highs[v] = -1e300;
+    for (ptrdiff_t u = 0; u < n; u++)
+        for (ptrdiff_t v = 0; v < n; v++)
+            highs[v] = joint[u * n + v] > highs[v] ? joint[u * n + v] : highs[v];
+    for (ptrdiff_t v = 0; v < n; v++)
+        out[v] = 0.0;
+    for (ptrdiff_t u = 0; u < n; u++)
+        for (ptrdiff_t v = 0; v < n; v++)
+            out[v] += exp_of(joint[u * n + v] - highs[v]);
+    for (ptrdiff_t v = 0; v < n; v++)
+        out[v] = log_of(out[v]) + highs[v];
+}
+
+TREECRF_TEMPLATE void log_row_sums(const double *restrict joint, double *restrict out, ptrdiff_t n)
+{
+    for (ptrdiff_t u = 0; u < n; u++) {
+        const double *row = joint + u * n;
+        double high = -1e300, total = 0.0;
+        for (ptrdiff_t v = 0; v < n; v++)
+            high = row[v] > high ? row[v] : high;
+        for (ptrdiff_t v = 0; v < n; v++)
+            total += exp_of(row[v] - high);
+        out[u] = log_of(total) + high;
+    }
+}
+
+TREECRF_TEMPLATE const double *pairs_of(const double *row, ptrdiff_t width, ptrdiff_t n)
+{
+    return width > n ? row + n : NULL;
+}
+
+TREECRF_TEMPLATE double log_forward_n(const double *rows, ptrdiff_t length, ptrdiff_t width,
+                                      const double *transitions, ptrdiff_t before, double *forward,
+                                      double *work, ptrdiff_t n)
+{
+    double *joint = work, *highs = work + n * n, high = -HUGE_VAL, total = 0.0;
+    const double *pairs = before < n ? pairs_of(rows, width, n) : NULL;
+    for (ptrdiff_t v = 0; v < n; v++)
+        forward[v] = rows[v] + transitions[before * n + v] + (pairs ? pairs[before * n + v] : 0.0);
+    for (ptrdiff_t t = 1; t < length; t++) {
+        const double *row = rows + t * width;
+        double *after = forward + t * n;
+        join(after - n, transitions, pairs_of(row, width, n), row, joint, n);
+        log_column_sums(joint, highs, after, n);
+    }
+    forward += (length - 1) * n;
+    for (ptrdiff_t v = 0; v < n; v++)
+        high = forward[v] > high ? forward[v] : high;
+    for (ptrdiff_t v = 0; v < n; v++)
+        total += exp_of(forward[v] - high);
+    return high + log_of(total);
+}
+
+/* log Z. `forward` has room for a row of labels a position, `work` for (n + 3) n numbers. */
+TREECRF_WIDEST static double log_forward(const double *rows, ptrdiff_t length, ptrdiff_t width,
+                                         const double *transitions, ptrdiff_t n_labels,
+                                         ptrdiff_t before, double *forward, double *work)
+{
+    TREECRF_BY_SIZE(n_labels, return, log_forward_n, rows, length, width, transitions, before,
+                    forward, work)
+}
+
+/* Probabilities of pairs at a position, to where they belong. */
+TREECRF_TEMPLATE void store_pairs(const double *restrict joint, double log_z, double *restrict out,
+                                  double *restrict own, double *restrict summed, ptrdiff_t n)
+{
+    for (ptrdiff_t v = 0; v < n; v++)
+        out[v] = 0.0;
+    for (ptrdiff_t u = 0; u < n; u++)
+        for (ptrdiff_t v = 0; v < n; v++) {
+            double p = exp_of(joint[u * n + v] - log_z);
+            out[v] += p;
+            summed[u * n + v] += p;
+            if (own)
+                own[u * n + v] = p;
+        }
+}
+
+TREECRF_TEMPLATE void log_backward_n(const double *rows, ptrdiff_t length, ptrdiff_t width,
+                                     const double *transitions, ptrdiff_t before,
+                                     const double *forward, double log_z, double *out,
+                                     double *summed, double *work, ptrdiff_t n)
+{
+    double *joint = work, *after = work + n * n, *now = after + n, *zeros = now + n;
+    for (ptrdiff_t v = 0; v < n; v++)
+        now[v] = zeros[v] = 0.0;
+    for (ptrdiff_t k = 0; k < (n + 1) * n; k++)
+        summed[k] = 0.0;
+    for (ptrdiff_t t = length - 1; t > 0; t--) {
+        const double *row = rows + t * width, *pairs = pairs_of(row, width, n);
+        double *target = out + t * width;
+        for (ptrdiff_t v = 0; v < n; v++)
+            after[v] = row[v] + now[v];
+        join(forward + (t - 1) * n, transitions, pairs, after, joint, n);
+        store_pairs(joint, log_z, target, width > n ? target + n : NULL, summed, n);
+        join(zeros, transitions, pairs, after, joint, n);
+        log_row_sums(joint, now, n);
+    }
+    for (ptrdiff_t k = n; k < width; k++)
+        out[k] = 0.0;
+    for (ptrdiff_t v = 0; v < n; v++) {
+        double p = exp_of(forward[v] + now[v] - log_z);
+        out[v] = p;
+        summed[before * n + v] += p;
+        if (before < n && width > n)
+            out[n + before * n + v] = p;
+    }
+}
+
+/* Probabilities of the labels, and of the pairs where rows have places for them, to `out`; those of
+ * pairs summed over the positions to `summed`, which is like the transitions. */
+TREECRF_WIDEST static void log_backward(const double *rows, ptrdiff_t length, ptrdiff_t width,
+                                        const double *transitions, ptrdiff_t n_labels,
+                                        ptrdiff_t before, const double *forward, double log_z,
+                                        double *out, double *summed, double *work)
+{
+    TREECRF_BY_SIZE(n_labels, , log_backward_n, rows, length, width, transitions, before, forward,
+                    log_z, out, summed, work)
+}
+
+#endif

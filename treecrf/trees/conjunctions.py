@@ -1,0 +1,151 @@
+"""Forests as distinct conjunctions of window tests, with weights for labels and contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.trees.forest import Forest
+from treecrf.trees.paths import Literals, label_masks, leaves_of, paths_of, window_literals
+
+# Leaves at work together: their ways are written out.
+MOST_LEAVES = 50_000
+
+# A literal is four numbers.
+LITERAL_BYTES = 4 * np.dtype(np.int32).itemsize
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The conjunctions of a forest, and what each adds to which scores.
+
+    Attributes
+    ----------
+    starts : int64 array (n_conjunctions + 1,)
+        First literal of each conjunction.
+    literals : int32 array (n_literals, 4)
+        Column, offset and value of a test, and whether it must hold.
+    conjunctions, sets, labels : int32 arrays (n_entries,)
+        Which conjunction adds a weight, in which set of contexts, to the score of which label;
+        ascending.
+    weights : float64 array (n_entries,)
+    masks : bool array (n_sets, order, n_labels + 1)
+        The symbols that each lag may have in a set of contexts; set 0 has all.
+    entry_of_leaf : int32 array (n_leaves,)
+        The entry that each leaf has gone to, -1 where all that went there came to nothing.
+    """
+
+    starts: np.ndarray
+    literals: np.ndarray
+    conjunctions: np.ndarray
+    sets: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    masks: np.ndarray
+    entry_of_leaf: np.ndarray
+
+    def __len__(self) -> int:
+        """Number of conjunctions."""
+        return len(self.starts) - 1
+
+    @property
+    def entry_starts(self) -> np.ndarray:
+        """First entry of each conjunction, and the number of all."""
+        return np.searchsorted(self.conjunctions, np.arange(len(self) + 1))
+
+    @property
+    def conjunction_of_leaf(self) -> np.ndarray:
+        """The conjunction of each leaf, -1 where it has none."""
+        return np.append(self.conjunctions, -1)[self.entry_of_leaf]
+
+    def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
+        """The literals of a conjunction, as `treecrf.encoding.names.conjunction` takes them."""
+        rows = self.literals[self.starts[k] : self.starts[k + 1]].tolist()
+        return [((column, offset, value), bool(holds)) for column, offset, value, holds in rows]
+
+
+def conjunctions_of(forest: Forest, encoder: Encoder) -> Flat:
+    """Flatten a forest: equal conjunctions are one, and their weights are added."""
+    keys: dict[bytes, int] = {}
+    masks = [np.ones((1, forest.order, forest.n_labels + 1), dtype=bool)]
+    conjunctions, labels, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for first, last in _runs(forest):
+        some = forest.some(first, last)
+        packed = some.pack()
+        leaves, paths = leaves_of(packed), paths_of(packed)
+        of_trees = np.arange(first, last) % forest.n_labels
+        labels.append(np.repeat(of_trees, np.diff(packed["starts"]))[leaves])
+        values.append(packed["leaf"][leaves])
+        masks.append(label_masks(paths, len(leaves), forest.n_labels, forest.order))
+        conjunctions.append(_number(window_literals(paths, encoder), len(leaves), keys))
+    parts = (np.concatenate(part) for part in (conjunctions, masks, labels, values))
+    return _merged(list(keys), *parts)
+
+
+def _runs(forest: Forest) -> list[tuple[int, int]]:
+    """Trees in runs of not too many leaves."""
+    sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    cuts = np.flatnonzero(np.diff(ends // MOST_LEAVES, prepend=0)).tolist()
+    return [(a, b) for a, b in pairwise([0, *cuts, len(sizes)]) if a < b]
+
+
+def _number(literals: Literals, n_leaves: int, keys: dict[bytes, int]) -> np.ndarray:
+    """The number of each leaf's conjunction; new ones are added to the keys."""
+    columns = (literals.column, literals.offset, literals.value, literals.holds)
+    table = np.stack(columns, axis=1).astype(np.int32)
+    ends = np.searchsorted(literals.leaf, np.arange(n_leaves + 1)) * LITERAL_BYTES
+    content = table.tobytes()
+    return np.array(
+        [keys.setdefault(content[a:b], len(keys)) for a, b in pairwise(ends.tolist())],
+        dtype=np.int64,
+    )
+
+
+def _merged(
+    keys: list[bytes],
+    conjunctions: np.ndarray,
+    masks: np.ndarray,
+    labels: np.ndarray,
+    values: np.ndarray,
+) -> Flat:
+    """Add the values of leaves with the same conjunction, contexts and label.
+
+    Sums of 0, and conjunctions without any other, are left out. ``masks`` begins with that of all
+    contexts, and goes on with those of the leaves.
+    """
+    masks, sets = _distinct_sets(masks)
+    table = np.stack([conjunctions, sets, labels], axis=1)
+    entries, which = np.unique(table, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    weights = np.bincount(which, values, minlength=len(entries)).astype(np.float64)
+    kept = weights != 0
+    used, of_entries = np.unique(entries[kept, 0], return_inverse=True)
+    keys = [keys[k] for k in used.tolist()]
+    new_place = np.where(kept, np.cumsum(kept) - 1, -1)
+    return Flat(
+        starts=np.append(0, np.cumsum([len(key) // LITERAL_BYTES for key in keys])).astype(
+            np.int64
+        ),
+        literals=np.frombuffer(b"".join(keys), dtype=np.int32).reshape(-1, 4),
+        conjunctions=of_entries.astype(np.int32),
+        sets=entries[kept, 1].astype(np.int32),
+        labels=entries[kept, 2].astype(np.int32),
+        weights=weights[kept],
+        masks=masks,
+        entry_of_leaf=new_place[which].astype(np.int32),
+    )
+
+
+def _distinct_sets(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct sets of contexts, that of the first mask first, and the set of each other mask."""
+    flat = np.packbits(masks.reshape(len(masks), masks[0].size), axis=1)
+    flat = np.pad(flat, [(0, 0), (0, 1)])  # without lags there would be nothing to compare
+    _, first, which = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return masks[first[order]], place[which.reshape(-1)][1:]

@@ -1,0 +1,181 @@
+"""Trees packed into arrays: collected while boosting, evaluated on encoded sequences."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.trees.growing.window_tests import TestTable
+from treecrf.trees.scoring.scorer import Packed, Scorer
+from treecrf.utils.threads import Threads
+
+LABEL = -2
+# Leaves are multiples of this, so that sums of them do not depend on their order.
+LEAF_UNIT = 2.0**-40
+TEST = ("column", "offset", "value")
+FIELDS = (*TEST, "true_child", "false_child", "leaf", "gain", "weight", "share", "n_surrogates")
+# Fields that have an entry for each surrogate instead of each node.
+SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
+
+
+def rounded_leaves(values: np.ndarray) -> np.ndarray:
+    """Values of leaves, as those of grown trees are rounded."""
+    return np.rint(values / LEAF_UNIT) * LEAF_UNIT
+
+
+class Forest:
+    """The trees of all classes, iteration by iteration.
+
+    A node holds its test as (column, offset, value): ``column`` counts the input's columns,
+    ``BOUNDARY`` asks whether the sequence has ended at ``offset``, ``LABEL`` whether the label
+    ``offset`` positions back is number ``value`` (``n_labels``: there is none). Children are
+    counted from the start of their tree; leaves have none (-1) and hold ``leaf``.
+
+    Who misses the value of a test goes to both children, with ``share`` of the weight to the one
+    that passes; or, where the encoder says ``missing="surrogate"``, by the first test at hand of
+    the node's surrogates, the other way round where these are ``reversed``, else to the child with
+    the larger share. The surrogates of all nodes follow each other, ``n_surrogates`` each.
+
+    Parameters
+    ----------
+    n_labels, order : int
+    """
+
+    def __init__(self, n_labels: int, order: int):
+        self.n_labels = n_labels
+        self.order = order
+        self.trees: list[dict[str, np.ndarray]] = []
+        self._scorers: dict = {}
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_scorers": {}}
+
+    @property
+    def n_iter(self) -> int:
+        """Number of boosting iterations: each has one tree a class."""
+        return len(self.trees) // self.n_labels
+
+    def copy(self, n_iter: int | None = None) -> Forest:
+        """The first iterations, in a list of their own."""
+        n_trees = len(self.trees) if n_iter is None else n_iter * self.n_labels
+        return self.some(0, n_trees)
+
+    def some(self, first: int, last: int) -> Forest:
+        """The trees from one to another, in a list of their own."""
+        forest = Forest(self.n_labels, self.order)
+        forest.trees = self.trees[first:last]
+        return forest
+
+    def meanings(self, table: TestTable) -> np.ndarray:
+        """Column, offset and value of every test; int32 array (3, n_tests + 1).
+
+        The window tests are followed by those of the previous labels and, last, by a place for
+        the leaves, whose test is -1.
+        """
+        n_symbols = self.n_labels + 1
+        lag, symbol = np.divmod(np.arange(self.order * n_symbols), n_symbols)
+        window = np.stack([table.columns, table.offsets, table.values])
+        labels = np.stack([np.full_like(lag, LABEL), lag + 1, symbol])
+        return np.hstack([window, labels, np.zeros((3, 1))]).astype(np.int32)
+
+    def append(self, grown: dict[str, np.ndarray], meanings: np.ndarray) -> None:
+        """Add the tree of the next class, as `TreeGrower.grow` returns it."""
+        tree = dict(grown)
+        for prefix in ("", "surrogate_"):
+            of_tests = meanings[:, tree.pop(f"{prefix}test")]
+            tree |= {prefix + name: field for name, field in zip(TEST, of_tests, strict=True)}
+        self.trees.append(tree)
+
+    def pack(self) -> dict[str, np.ndarray]:
+        """All nodes in one array a field, and where each tree starts."""
+        packed = {
+            name: np.concatenate([tree[name] for tree in self.trees]) if self.trees else np.zeros(0)
+            for name in FIELDS + SURROGATE_FIELDS
+        }
+        sizes = [len(tree["leaf"]) for tree in self.trees]
+        packed["starts"] = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        return packed
+
+    @classmethod
+    def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
+        """The inverse of `pack`."""
+        forest = cls(n_labels, order)
+        starts = packed["starts"]
+        after = np.append(0, np.cumsum(packed["n_surrogates"]))
+        forest.trees = [
+            {name: packed[name][start:stop] for name in FIELDS}
+            | {name: packed[name][first:last] for name in SURROGATE_FIELDS}
+            for (start, stop), (first, last) in zip(
+                pairwise(starts.tolist()), pairwise(after[starts].astype(int).tolist()), strict=True
+            )
+        ]
+        return forest
+
+    def gains(self, n_columns: int) -> np.ndarray:
+        """Total gain of the splits on each column."""
+        packed = self.pack()
+        inner = (packed["true_child"] >= 0) & (packed["column"] >= 0)
+        columns = packed["column"][inner].astype(np.int64)
+        return np.bincount(columns, weights=packed["gain"][inner], minlength=n_columns)
+
+    def scores(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        iterations: tuple[int, int] | None = None,
+        start: np.ndarray | None = None,
+        given: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Sum of the trees' values for every class, position and context.
+
+        Parameters
+        ----------
+        iterations : (int, int), optional
+            First iteration and the one after the last; all by default.
+        start : array (n_labels, n_positions, n_contexts), optional
+            Scores to add to, in place.
+        given : uint8 array (order, n_positions), optional
+            The label at each lag before each position, ``n_labels`` for none: only this context
+            is scored.
+
+        Returns
+        -------
+        float64 array (n_labels, n_positions, n_contexts)
+        """
+        scores = self.zeros(encoded, given) if start is None else start
+        scorer = self.scorer(encoder, *(iterations or (0, self.n_iter)), given is not None)
+        scorer.add_scores(encoded, self.depth_of(encoded, given), given, threads, scores)
+        return scores
+
+    def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
+        """Room for the scores of all contexts, or of the given one alone."""
+        n_contexts = 1 if given is not None else self.n_labels**self.order
+        return np.zeros((self.n_labels, encoded.n_positions, n_contexts))
+
+    def depth_of(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
+        """Number of labels before each position that tell its context apart."""
+        if given is not None:
+            return np.zeros(encoded.n_positions, dtype=np.uint8)
+        return encoded.depth_of(self.order)
+
+    def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
+        """The chosen iterations, ready to score; the whole forest is kept for the next time."""
+        key = (first, last, is_given)
+        if key in self._scorers:
+            return self._scorers[key]
+        packed = self.some(first * self.n_labels, last * self.n_labels).pack()
+        on_label = packed["column"] == LABEL
+        scorer = Scorer(
+            Packed.of(packed, encoder, self.n_labels, on_label),
+            encoder,
+            self.n_labels,
+            self.order,
+            is_given,
+        )
+        if key[:2] == (0, self.n_iter):
+            same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
+            self._scorers = same | {key: scorer}
+        return scorer

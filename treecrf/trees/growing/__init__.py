@@ -1,0 +1,1 @@
+"""Growing trees: tests, rows and surrogate splits."""

@@ -1,0 +1,253 @@
+"""The encoded positions as the trees read them: histograms of windows, and tests.
+
+The rows of ``treecrf.encoding.encoder`` have gaps between the sequences, as wide as the window reaches, so
+that a window is a run of neighbouring rows and needs no check.
+"""
+
+import numpy as np
+
+from treecrf.trees.growing.window_tests import code_stretches, pair_codes
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+cdef extern from "utils/vector_math.h" nogil:
+    int lowest_bit(uint64_t word)
+    void add_pair(double *target, double first, double second)
+    void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
+                   const int64_t *places, const uint8_t *codes, Py_ssize_t n, double value,
+                   double weight)
+    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
+                     uint64_t *out)
+    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
+    void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
+                    double value, double weight)
+
+# How a window test is judged at a row.
+cdef enum TestKind:
+    CODE_EQUAL = 0
+    CODE_ABOVE = 1
+    BIT = 2
+    LISTED = 3
+
+# Histograms of whole bytes pay off from this number of positions.
+cdef Py_ssize_t MANY_POSITIONS = 96
+
+
+cdef class Features:
+    """The features of some positions, and where a histogram keeps them.
+
+    A row is counted from the first that a position may have: what lies ``left`` rows before row 0
+    is still inside the arrays.
+
+    Parameters
+    ----------
+    encoded : treecrf.encoding.encoder.EncodedSequences
+    tests : treecrf.trees.growing.window_tests.TestTable
+    """
+
+    def __init__(self, encoded, tests):
+        self.n_rows = encoded.row_of_position.max() + 1 - tests.left
+        self.n_words = (self.n_rows + 63) // 64
+        self.codes = encoded.codes
+        self.code_columns = self._columns_of(encoded.codes, tests)
+        self.bit_columns = self._columns_of(encoded.bits, tests)
+        self.list_starts = encoded.list_starts
+        self.list_ids = encoded.list_ids
+        self.left = tests.left
+        self.width = tests.width
+        self.code_bins = tests.code_bins
+        self.bit_bins = tests.bit_bins
+        self.list_bins = tests.list_bins
+        self.posting_starts, self.postings = encoded.postings()
+        self.marks = np.zeros(self._column_size(tests), dtype=np.uint8)
+        self.stretches = code_stretches(tests)
+        self.pair_places, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
+        self.joint = np.zeros(2 * self.pair_bins[self.pair_places.shape[0]])
+        self.test_kinds = tests.kinds
+        self.test_offsets = tests.offsets
+        self.test_slots = tests.slots
+        self.test_lows = tests.lows
+        self.test_highs = tests.highs
+        self.test_missing = tests.missing
+
+    def _column_size(self, tests):
+        """Bytes of a column: whole words of rows at every offset of the window."""
+        return 64 * self.n_words + tests.width
+
+    def _columns_of(self, table, tests):
+        """Columns of a table, each in one piece."""
+        columns = np.zeros((table.shape[1], self._column_size(tests)), dtype=np.uint8)
+        columns[:, :table.shape[0]] = table.T
+        return columns
+
+    cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                          double *bins, int stride) noexcept nogil:
+        """Add the values of some rows to the bins that their windows fall in.
+
+        ``values`` are pairs, one a row. With ``stride`` 2 they go to pairs of bins; with 1 the
+        first of each pair goes to a bin.
+        """
+        if self.codes.shape[1]:
+            self._add_codes(rows, n, values, bins, stride)
+        if self.bit_columns.shape[0]:
+            self._add_bits(rows, n, values, bins, stride)
+        if self.list_bins[self.width] > self.list_bins[0]:
+            self._add_lists(rows, n, values, bins, stride)
+
+    cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil:
+        cdef const int64_t *first = &self.code_bins[0]
+        cdef Py_ssize_t n_columns = self.codes.shape[1]
+        cdef const uint8_t *window
+        cdef Py_ssize_t i, j, s, start, end
+        if stride == 2 and n * self.pair_places.shape[0] > 2 * self.joint.shape[0]:
+            self._add_code_pairs(rows, n, values, bins)
+            return
+        for i in range(n):
+            window = &self.codes[0, 0] + rows[i] * n_columns
+            for s in range(self.stretches.shape[0]):
+                start, end = self.stretches[s, 0], self.stretches[s, 1]
+                if stride == 2:
+                    add_window(bins, first + start, window + start, end - start, values[2 * i],
+                               values[2 * i + 1])
+                else:
+                    for j in range(start, end):
+                        bins[first[j] + window[j]] += values[2 * i]
+
+    cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                              double *bins) noexcept nogil:
+        """The same by joint histograms of neighbouring codes: half the additions a position."""
+        cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_places.shape[0]
+        cdef const uint8_t *window
+        cdef double *joint = &self.joint[0]
+        cdef Py_ssize_t i, p, j
+        memset(joint, 0, self.joint.shape[0] * sizeof(double))
+        for i in range(n):
+            window = &self.codes[0, 0] + rows[i] * n_columns
+            add_pairs(joint, &self.pair_bins[0], &self.pair_widths[0], &self.pair_places[0],
+                      window, n_pairs, values[2 * i], values[2 * i + 1])
+            for p in range(self.unpaired.shape[0]):
+                j = self.unpaired[p]
+                add_pair(bins + 2 * (self.code_bins[j] + window[j]), values[2 * i],
+                         values[2 * i + 1])
+        self._part_pairs(bins)
+
+    cdef void _part_pairs(self, double *bins) noexcept nogil:
+        """Sum joint bins over either code."""
+        cdef Py_ssize_t p, a, b, width, n_rows
+        cdef double *first
+        cdef double *second
+        cdef double *joint
+        for p in range(self.pair_places.shape[0]):
+            width = self.pair_widths[p]
+            n_rows = (self.pair_bins[p + 1] - self.pair_bins[p]) // width
+            first = bins + 2 * self.code_bins[self.pair_places[p]]
+            second = bins + 2 * self.code_bins[self.pair_places[p] + 1]
+            joint = &self.joint[2 * self.pair_bins[p]]
+            for a in range(n_rows):
+                for b in range(width):
+                    add_pair(first + 2 * a, joint[0], joint[1])
+                    add_pair(second + 2 * b, joint[0], joint[1])
+                    joint += 2
+
+    cdef void _add_bits(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                        double *bins, int stride) noexcept nogil:
+        cdef Py_ssize_t n_columns = self.bit_columns.shape[0], j
+        cdef const uint8_t *column
+        for j in range(self.width * n_columns):
+            column = &self.bit_columns[j % n_columns, j // n_columns]
+            if n < MANY_POSITIONS:
+                add_set_bits(rows, n, column, values, bins + stride * self.bit_bins[j], stride)
+            else:
+                add_bytes(rows, n, column, values, bins + stride * self.bit_bins[j], stride)
+
+    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef int64_t place, bin_
+        for i in range(n):
+            for j in range(self.width):
+                for place in range(self.list_starts[rows[i] + j],
+                                   self.list_starts[rows[i] + j + 1]):
+                    bin_ = self.list_bins[j] + self.list_ids[place]
+                    if stride == 2:
+                        add_pair(bins + 2 * bin_, values[2 * i], values[2 * i + 1])
+                    else:
+                        bins[bin_] += values[2 * i]
+
+    cdef void ask(self, int64_t test, uint64_t *passed) noexcept nogil:
+        """Write which rows pass a test, a bit a row."""
+        cdef uint8_t kind = self.test_kinds[test]
+        cdef uint8_t low = <uint8_t> self.test_lows[test]
+        cdef Py_ssize_t place = self.test_offsets[test] + self.left
+        cdef Py_ssize_t slot = self.test_slots[test]
+        if kind == CODE_EQUAL:
+            bytes_equal(&self.code_columns[slot, place], self.n_words, 255, low, passed)
+        elif kind == CODE_ABOVE:
+            bytes_above(&self.code_columns[slot, place], self.n_words, low, passed)
+        elif kind == BIT:
+            bytes_equal(&self.bit_columns[slot, place], self.n_words, 1 << low, 1 << low, passed)
+        else:
+            self._ask_listed(self.test_lows[test], self.test_highs[test], place, passed)
+
+    cdef bint ask_missing(self, int64_t test, uint64_t *missing) noexcept nogil:
+        """Write which rows miss the value that a test asks for; False if no row can."""
+        cdef int32_t value = self.test_missing[test]
+        cdef Py_ssize_t place = self.test_offsets[test] + self.left
+        if value < 0:
+            return False
+        if self.test_kinds[test] <= CODE_ABOVE:
+            bytes_equal(&self.code_columns[self.test_slots[test], place], self.n_words, 255,
+                        <uint8_t> value, missing)
+        else:
+            self._ask_listed(value, value + 1, place, missing)
+        return True
+
+    cdef void _ask_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t place,
+                          uint64_t *listed) noexcept nogil:
+        """Write which rows list an id of [low, high)."""
+        self._mark(low, high, 1)
+        bytes_equal(&self.marks[place], self.n_words, 255, 1, listed)
+        self._mark(low, high, 0)
+
+    cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil:
+        """Mark the rows that list an id of [low, high)."""
+        cdef int64_t i
+        for i in range(self.posting_starts[low], self.posting_starts[high]):
+            self.marks[self.postings[i]] = mark
+
+
+cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
+                       const double *values, double *bins, int stride) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef uint64_t byte
+    cdef int bit
+    for i in range(n):
+        byte = column[rows[i]]
+        while byte:
+            bit = lowest_bit(byte)
+            byte &= byte - 1
+            bins[stride * bit] += values[2 * i]
+            if stride == 2:
+                bins[2 * bit + 1] += values[2 * i + 1]
+
+
+cdef void add_bytes(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
+                    const double *values, double *bins, int stride) noexcept nogil:
+    """Histogram of whole bytes, folded into the sums of the eight bits: one addition a position
+    serves eight features."""
+    cdef Py_ssize_t i, half
+    cdef int bit
+    cdef double joint[512]
+    memset(joint, 0, sizeof(joint))
+    for i in range(n):
+        add_pair(joint + 2 * column[rows[i]], values[2 * i], values[2 * i + 1])
+    for bit in range(7, -1, -1):
+        half = 1 << bit
+        for i in range(half):
+            bins[stride * bit] += joint[2 * (half + i)]
+            joint[2 * i] += joint[2 * (half + i)]
+            if stride == 2:
+                bins[2 * bit + 1] += joint[2 * (half + i) + 1]
+                joint[2 * i + 1] += joint[2 * (half + i) + 1]

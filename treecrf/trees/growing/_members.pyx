@@ -1,0 +1,249 @@
+"""Sets of rows, the members of a tree's nodes.
+
+A set is one of bits, which tests part word by word. Where values are missing, a row may go to both
+sides of a test, with a part of its weight to each (Quinlan, "C4.5", 1993): such a row is in a list
+instead, with its weight in units of 2**-16. Parts of a weight add up to it, so that sums over the
+sets that a set was parted into are, exactly, those over the set.
+"""
+
+from libc.math cimport rint
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+cdef extern from "utils/vector_math.h" nogil:
+    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
+    int lowest_bit(uint64_t word)
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
+                   void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
+    Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
+
+# `list_bits` may write this much beyond the last row.
+cdef enum:
+    LISTING_SLACK = 64
+
+
+cdef class RowSets:
+    """Sets of the same rows, in memory that is used again tree by tree.
+
+    Parameters
+    ----------
+    n_words : int
+        Words of a set of bits.
+    most_sets : int
+    position_of_row : int32 array (64 * n_words,)
+    depth : uint8 array (n_positions,)
+        Rows of one depth have the same number of examples.
+    """
+
+    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t most_sets, position_of_row, depth):
+        self.n_words = n_words
+        self.most_sets = most_sets
+        self.position_of_row = position_of_row
+        self.depth = depth
+        self.sets = <RowSet *> calloc(most_sets, sizeof(RowSet))
+        self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
+        self.nothing.whole = <uint64_t *> calloc(n_words, sizeof(uint64_t))
+        if self.sets == NULL or self.rows == NULL or self.nothing.whole == NULL:
+            raise MemoryError(f"no memory for sets of {64 * n_words} rows")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.most_sets if self.sets != NULL else 0):
+            free(self.sets[i].whole)
+            free(self.sets[i].fractions)
+        free(self.sets)
+        free(self.rows)
+        free(self.nothing.whole)
+        free(self.nothing.fractions)
+
+    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
+                    const double[::1] position_weights, bint weighs) noexcept nogil:
+        """Forget all sets.
+
+        Parameters
+        ----------
+        rows_of_depth : (order + 1, n_words)
+        position_weights : (n_positions,) or None
+            1 by default.
+        weighs : bool
+            Whether weights of sets are wanted.
+        """
+        self.weighs = weighs
+        self.rows_of_depth = rows_of_depth
+        self.position_weights = position_weights
+        self.n_sets = 0
+        self.failed = False
+
+    cdef int32_t take(self) noexcept nogil:
+        """A set whose bits are not filled, and which has no other rows."""
+        cdef RowSet *rows = &self.sets[self.n_sets]
+        if rows.whole == NULL:
+            rows.whole = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
+            self.failed = self.failed or rows.whole == NULL
+        rows.n_fractions = 0
+        self.n_sets += 1
+        return <int32_t> (self.n_sets - 1)
+
+    cdef void weigh(self, RowSet *rows) noexcept nogil:
+        """Find a set's weight, if weights are wanted."""
+        cdef Py_ssize_t i
+        cdef const Fraction *fractions = rows.fractions
+        cdef double weight = 0.0
+        if not self.weighs:
+            return
+        for i in range(rows.n_fractions):
+            weight += fractions[i].weight * self._weight_of(fractions[i].row)
+        rows.weight = weight / WHOLE + self._weigh_whole(rows)
+
+    cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil:
+        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
+        cdef uint64_t word
+        cdef double weight = 0.0, more
+        if self.position_weights is None:
+            weight = self.n_examples[order] * rows.n_whole
+            for i in range(order):
+                # A set has no rows without examples.
+                more = self.n_examples[i] - self.n_examples[order]
+                if more and self.n_examples[i]:
+                    weight += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
+                                                  self.n_words)
+            return weight
+        for i in range(self.n_words):
+            word = rows.whole[i]
+            while word:
+                weight += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
+                word &= word - 1
+        return weight
+
+    cdef inline double _weight_of(self, int32_t row) noexcept nogil:
+        cdef int32_t position = self.position_of_row[row]
+        cdef double weight = self.n_examples[self.depth[position]]
+        if self.position_weights is not None:
+            weight *= self.position_weights[position]
+        return weight
+
+    cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil:
+        self._make_room(target, source.n_fractions)
+        if self.failed:
+            return
+        memcpy(target.whole, source.whole, self.n_words * sizeof(uint64_t))
+        memcpy(target.fractions, source.fractions, source.n_fractions * sizeof(Fraction))
+        target.n_whole = source.n_whole
+        target.n_fractions = source.n_fractions
+        target.weight = source.weight
+
+    cdef void part(self, RowSet *source, RowSet *target) noexcept nogil:
+        """Move rows to another set, whose bits say which."""
+        cdef double weight = source.weight
+        self._part_fractions(source, target, &self.nothing)
+        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
+        source.n_whole -= target.n_whole
+        self._weigh_both(source, target, weight)
+
+    cdef void part_in_three(self, RowSet *source, RowSet *target,
+                            RowSet *missing) noexcept nogil:
+        """Move rows to two other sets, whose bits say which; of both, to ``missing``."""
+        cdef double weight = source.weight
+        self._part_fractions(source, target, missing)
+        missing.n_whole = take_bits(source.whole, missing.whole, self.n_words)
+        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
+        source.n_whole -= missing.n_whole + target.n_whole
+        self.weigh(missing)
+        self._weigh_both(source, target, weight - missing.weight)
+
+    cdef void _weigh_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil:
+        """Find the weights of two sets that have this weight together."""
+        if a.n_whole + a.n_fractions < b.n_whole + b.n_fractions:
+            self.weigh(a)
+            b.weight = weight - a.weight
+        else:
+            self.weigh(b)
+            a.weight = weight - b.weight
+
+    cdef void _part_fractions(self, RowSet *source, RowSet *target,
+                              RowSet *missing) noexcept nogil:
+        cdef Py_ssize_t n = source.n_fractions
+        self._make_room(target, n)
+        self._make_room(missing, n)
+        if not self.failed:
+            part_list(source.fractions, n, target.whole, missing.whole, target.fractions,
+                      missing.fractions, &target.n_fractions, &missing.n_fractions)
+            source.n_fractions = n - target.n_fractions - missing.n_fractions
+
+    cdef void join(self, RowSet *source, RowSet *target) noexcept nogil:
+        """Move the rows that are whole to another set."""
+        cdef Py_ssize_t i
+        for i in range(self.n_words):
+            target.whole[i] |= source.whole[i]
+        target.n_whole += source.n_whole
+        source.n_whole = 0
+
+    cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
+                         double share) noexcept nogil:
+        """Move a share of each row to one set, and the rest to another."""
+        cdef Py_ssize_t n = rows.n_whole + rows.n_fractions
+        cdef uint32_t share_in_units = <uint32_t> rint(share * WHOLE)
+        cdef double moved
+        if n == 0:
+            return
+        self._make_room(passed, passed.n_fractions + n)
+        self._make_room(failed, failed.n_fractions + n)
+        if self.failed:
+            return
+        moved = self._give_whole(rows, share_in_units, passed, failed)
+        moved += self._give_parts(rows, share_in_units, passed, failed)
+        passed.weight += moved
+        failed.weight += rows.weight - moved
+
+    cdef double _give_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                            RowSet *failed) noexcept nogil:
+        """Part the weight of rows that were whole; returns the weight that passes."""
+        cdef Py_ssize_t i, n = rows.n_whole
+        cdef Fraction *to_passed = passed.fractions + passed.n_fractions
+        cdef Fraction *to_failed = failed.fractions + failed.n_fractions
+        cdef double moved = 0.0
+        list_bits(rows.whole, self.n_words, self.rows)
+        for i in range(n):
+            to_passed[i] = Fraction(self.rows[i], share)
+            to_failed[i] = Fraction(self.rows[i], WHOLE - share)
+            if self.weighs:
+                moved += self._weight_of(self.rows[i])
+        passed.n_fractions += n * (share > 0)
+        failed.n_fractions += n * (share < WHOLE)
+        return moved * share / WHOLE
+
+    cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                            RowSet *failed) noexcept nogil:
+        """The same for the others; what comes to nothing is dropped."""
+        cdef Py_ssize_t i
+        cdef const Fraction *fractions = rows.fractions
+        cdef Fraction *to_passed = passed.fractions
+        cdef Fraction *to_failed = failed.fractions
+        cdef Py_ssize_t n_passed = passed.n_fractions, n_failed = failed.n_fractions
+        cdef uint32_t weight
+        cdef double moved = 0.0
+        for i in range(rows.n_fractions):
+            weight = part_of(fractions[i].weight, share)
+            to_passed[n_passed] = Fraction(fractions[i].row, weight)
+            to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
+            n_passed += weight > 0
+            n_failed += weight < fractions[i].weight
+            if self.weighs:
+                moved += weight * self._weight_of(fractions[i].row)
+        passed.n_fractions = n_passed
+        failed.n_fractions = n_failed
+        return moved / WHOLE
+
+    cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil:
+        """Make room for a number of listed rows."""
+        cdef Fraction *moved
+        if n <= rows.room:
+            return
+        moved = <Fraction *> realloc(rows.fractions, n * sizeof(Fraction))
+        if moved == NULL:
+            self.failed = True
+            return
+        rows.fractions = moved
+        rows.room = n

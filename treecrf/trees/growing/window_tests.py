@@ -1,0 +1,272 @@
+"""The window tests that a tree can ask, numbered by the bins of its histograms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf.encoding.encoder import BITS, BOUNDARY, CODES, LISTS, Encoder, Plan
+
+# How the tests of a run of bins follow from the bins; the kernel uses the same numbers.
+EACH, SUFFIX, PREFIX = 0, 1, 2
+
+# Joint histograms of two codes must stay in the nearest caches.
+MOST_PAIR_BINS = 1024
+MOST_JOINT_BINS = 8192
+
+
+@dataclass(frozen=True)
+class TestTable:
+    """The window tests, numbered by the bin of the histogram that judges them.
+
+    The bins of all code columns at all offsets come first (offsets outermost; made columns have
+    bins at offset 0 alone), then those of the bits, then those of the lists. ``columns``,
+    ``offsets`` and ``values`` say what a test means; ``kinds``, ``slots``, ``lows`` and ``highs``
+    where to look, and ``missing`` which code, or listed id where they do not look at codes, says
+    that the value is missing; -1 where training data miss none. Runs are stretches of bins whose
+    tests follow from the bins in the same way; ``run_missing`` is the bin of the rows that miss the
+    run's value, -1 where none do. Bins outside the runs belong to no test.
+    """
+
+    __test__ = False  # not a test case, whatever pytest makes of the name
+
+    left: int
+    width: int
+    code_bins: np.ndarray
+    bit_bins: np.ndarray
+    list_bins: np.ndarray
+    run_starts: np.ndarray
+    run_ends: np.ndarray
+    run_kinds: np.ndarray
+    run_missing: np.ndarray
+    feature_starts: np.ndarray
+    columns: np.ndarray
+    offsets: np.ndarray
+    values: np.ndarray
+    kinds: np.ndarray
+    slots: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    missing: np.ndarray
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins of a histogram."""
+        return len(self.kinds)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether training data miss any value."""
+        return bool((self.run_missing >= 0).any())
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns times offsets, as far as they have bins."""
+        return len(self.feature_starts) - 1
+
+
+def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
+    """Number all tests at all offsets of the encoder's window, where the plan has the columns."""
+    return _TableBuilder(encoder, plan or encoder.plan).build()
+
+
+def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
+    """Code, or listed id of columns that are not in codes, of missing values; -1 for none."""
+    real, outside = np.maximum(columns, 0), columns == BOUNDARY
+    in_codes = plan.storage[real] == CODES
+    values = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
+    return np.where(outside, -1, values).astype(np.int32)
+
+
+def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Choose neighbouring codes of the window to be counted in joint histograms.
+
+    Returns
+    -------
+    places : int64 array (n_pairs,)
+        The first code of each pair, counted through the window.
+    widths : int64 array (n_pairs,)
+        Number of bins of the second code.
+    bins : int64 array (n_pairs + 1,)
+        First joint bin of each pair, and the number of all.
+    unpaired : int64 array
+        The other codes.
+    """
+    sizes = _code_sizes(table).tolist()
+    places, unpaired, bins = [], [], [0]
+    j = 0
+    while j < len(sizes):
+        joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else 0
+        if 0 < joint <= MOST_PAIR_BINS and bins[-1] + joint <= MOST_JOINT_BINS:
+            places.append(j)
+            bins.append(bins[-1] + joint)
+            j += 2
+        else:
+            if sizes[j]:
+                unpaired.append(j)
+            j += 1
+    widths = [sizes[j + 1] for j in places]
+    return tuple(np.array(part, dtype=np.int64) for part in (places, widths, bins, unpaired))
+
+
+def code_stretches(table: TestTable) -> np.ndarray:
+    """Codes of the window that have bins, as stretches of neighbors; int64 array (n, 2)."""
+    has_bins = (_code_sizes(table) > 0).astype(np.int8)
+    changes = np.flatnonzero(np.diff(has_bins, prepend=0, append=0))
+    return changes.reshape(-1, 2).astype(np.int64)
+
+
+def _code_sizes(table: TestTable) -> np.ndarray:
+    """Number of bins of each code of the window."""
+    end = table.bit_bins[0] if len(table.bit_bins) else table.list_bins[0]
+    return np.diff(table.code_bins, append=end)
+
+
+class _TableBuilder:
+    """Lays out the bins of a histogram and the tests that they judge."""
+
+    def __init__(self, encoder: Encoder, plan: Plan):
+        self.encoder = encoder
+        self.plan = plan
+        self.left, self.right = encoder.window
+        self.offsets = range(-self.left, self.right + 1)
+        self.runs: list[np.ndarray] = []  # start, end, kind, bin of missing values
+        self.tests: list[np.ndarray] = []  # bin, column, offset, value
+        self.feature_starts: list[np.ndarray] = []
+        self.n_bins = 0
+
+    def build(self) -> TestTable:
+        code_bins = [self._add_codes(offset) for offset in self.offsets]
+        self.n_code_bins = self.n_bins
+        bit_bins = [self._add_bits(offset) for offset in self.offsets]
+        list_bins = [self._add_lists(offset) for offset in self.offsets]
+        bins, columns, offsets, values = np.hstack(self.tests).astype(np.int32)
+        kinds, slots, lows, highs = self.encoder.storage_of(columns, values, self.plan)
+        run_starts, run_ends, run_kinds, run_missing = _merged(np.hstack(self.runs))
+        full = {
+            name: _spread(array, bins, self.n_bins)
+            for name, array in {
+                "columns": columns,
+                "offsets": offsets,
+                "values": values,
+                "slots": slots,
+                "lows": lows,
+                "highs": highs,
+                "missing": self._missing_values(columns),
+            }.items()
+        }
+        return TestTable(
+            left=self.left,
+            width=len(self.offsets),
+            code_bins=np.concatenate(code_bins),
+            bit_bins=np.concatenate(bit_bins),
+            list_bins=np.array([*list_bins, self.n_bins]),
+            run_starts=run_starts,
+            run_ends=run_ends,
+            run_kinds=run_kinds.astype(np.uint8),
+            run_missing=run_missing,
+            feature_starts=np.append(np.concatenate(self.feature_starts), self.n_bins),
+            kinds=_spread(kinds, bins, self.n_bins).astype(np.uint8),
+            **full,
+        )
+
+    def _missing_values(self, columns: np.ndarray) -> np.ndarray:
+        """Codes or ids that stand for the missing values of training data."""
+        known = (columns >= 0) & self.plan.has_missing[columns]
+        return np.where(known, missing_values(self.plan, columns), -1)
+
+    def _stored(self, storage: int) -> np.ndarray:
+        """Columns in a storage, by slot."""
+        columns = np.flatnonzero(self.plan.storage == storage)
+        return columns[np.lexsort((self.plan.first_codes[columns], self.plan.slots[columns]))]
+
+    def _add(
+        self,
+        offset: int,
+        columns: np.ndarray,
+        firsts: np.ndarray,
+        kinds: np.ndarray,
+        missing_from: np.ndarray | int,
+    ) -> None:
+        """The tests of some columns, one a bin, each column from its first bin on.
+
+        The codes or ids of missing values have bins from ``missing_from`` on.
+        """
+        n_tests = self.encoder.columns.n_tests[columns]
+        values = np.arange(n_tests.sum()) - np.repeat(np.cumsum(n_tests) - n_tests, n_tests)
+        bins = np.repeat(firsts, n_tests) + values
+        of_test = np.repeat(columns, n_tests)
+        self.tests.append(np.stack([bins, of_test, np.full_like(bins, offset), values]))
+        # The tests of a number in a list point away from 0.
+        zeros = firsts + self.plan.zeros[columns]
+        missing = self._missing_values(columns)
+        missing = np.where(missing >= 0, missing_from + missing, -1)
+        below = np.stack([firsts, zeros, np.full_like(firsts, PREFIX), missing])
+        above = np.stack([zeros, firsts + n_tests, kinds, missing])
+        runs = np.stack([below, above], axis=2).reshape(4, -1)
+        self.runs.append(runs[:, runs[0] < runs[1]])
+
+    def _add_codes(self, offset: int) -> np.ndarray:
+        columns = self._stored(CODES)
+        n_codes = self.plan.n_codes.copy()
+        if offset != 0 and self.encoder.n_made:
+            is_made = columns >= len(self.encoder.columns) - self.encoder.n_made
+            n_codes[self.plan.slots[columns[is_made]]] = 0
+            columns = columns[~is_made]
+        starts = self.n_bins + np.cumsum(n_codes) - n_codes
+        if offset != 0:
+            self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
+            self.runs.append(np.array([[starts[0]], [starts[0] + 1], [EACH], [-1]]))
+        slots, first_codes = self.plan.slots[columns], self.plan.first_codes[columns]
+        firsts = starts[slots] + first_codes
+        self._add(offset, columns, firsts, np.where(first_codes, EACH, SUFFIX), starts[slots])
+        # Of the columns that share a code, the first feature begins with the code's bins.
+        later = firsts[1:][slots[1:] == slots[:-1]]
+        self.feature_starts.append(np.sort(np.append(starts[n_codes > 0], later)))
+        self.n_bins += int(n_codes.sum())
+        return starts
+
+    def _add_bits(self, offset: int) -> np.ndarray:
+        columns = self._stored(BITS)
+        starts = self.n_bins + np.arange(len(columns))
+        self._add(offset, columns, starts, np.full_like(starts, EACH), self._list_bin(offset))
+        self.feature_starts.append(starts)
+        n_bytes = -(-self.plan.n_bits // 8)
+        byte_starts = self.n_bins + 8 * np.arange(n_bytes)
+        self.n_bins += 8 * n_bytes
+        return byte_starts
+
+    def _add_lists(self, offset: int) -> int:
+        start = self.n_bins
+        columns = self._stored(LISTS)
+        firsts = start + self.plan.slots[columns].astype(np.int64)
+        each = self.encoder.has_one_id() | self.encoder.columns.is_category
+        self._add(offset, columns, firsts, np.where(each[columns], EACH, SUFFIX), start)
+        self.feature_starts.append(firsts)
+        self.n_bins += self._n_ids()
+        return start
+
+    def _n_ids(self) -> int:
+        """Number of ids that training data list."""
+        return self.plan.n_ids + self.plan.n_missing_ids
+
+    def _list_bin(self, offset: int) -> int:
+        """The first bin of the lists at an offset."""
+        n_before = self.n_code_bins + 8 * -(-self.plan.n_bits // 8) * len(self.offsets)
+        return n_before + self._n_ids() * (offset + self.left)
+
+
+def _merged(runs: np.ndarray) -> np.ndarray:
+    """Join neighbouring runs in which every bin is a test by itself that all rows answer."""
+    starts, ends, kinds, missing = runs
+    simple = (kinds == EACH) & (missing < 0)
+    joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])
+    first, last = np.append(True, ~joined)[: len(kinds)], np.append(~joined, True)[: len(kinds)]
+    return np.stack([starts[first], ends[last], kinds[first], missing[first]])
+
+
+def _spread(values: np.ndarray, bins: np.ndarray, n_bins: int) -> np.ndarray:
+    out = np.full(n_bins, BOUNDARY - 1, dtype=np.int32)
+    out[bins] = values
+    return out

@@ -1,0 +1,1 @@
+"""Evaluating trees on encoded rows."""

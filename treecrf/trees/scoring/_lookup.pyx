@@ -1,0 +1,257 @@
+"""Scores of trees at many positions that miss nothing, looked up by the number of a leaf.
+
+As in ``_evaluate``, a block of positions is a set of bits, which the tests of a tree part word by
+word. But leaves do not add their values to their members one by one: they have numbers, and bit k
+of the number of the leaf of each position is the union of the sets of the leaves whose number has
+bit k. Eight such unions, turned around, are a byte for each position: where to look up its value.
+
+Previous labels are known here: contexts for which all tests of previous labels in a tree come out
+the same are a group, in which the tree is one of window tests alone. The trees of equal groups are
+summed together before the contexts of the group receive the sum.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
+
+cdef extern from "utils/vector_math.h" nogil:
+    enum:
+        AT_ONCE
+        N_PLANES
+        N_VALUES
+    int split_bits(uint64_t *set, const uint64_t *test, Py_ssize_t n, uint64_t *failed)
+    void join_bits(uint64_t *target, const uint64_t *source, Py_ssize_t n)
+    int lowest_bit(uint64_t word)
+    void bytes_of_planes(const uint64_t *planes, Py_ssize_t stride, Py_ssize_t n_words,
+                         uint8_t *out)
+    void look_up(double *target, const double *tables, const uint8_t *places, Py_ssize_t stride,
+                 Py_ssize_t n)
+    void add_to(double *target, const double *source, Py_ssize_t n)
+
+cdef enum:
+    # Long: every visit of a node costs something beside its words.
+    BLOCK_WORDS = 128
+    BLOCK = 64 * BLOCK_WORDS
+    # Bytes from the numbers of a tree to those of the next; 4096 apart they would share a few
+    # lines of the cache.
+    STRIDE = BLOCK + 64
+
+
+cdef struct Block:
+    Bits bits
+    int32_t *nodes              # those still to be visited
+    uint64_t *sets              # and their positions
+    uint64_t *planes
+    uint8_t *numbers            # of the leaf of each position, for the trees at work
+    double *tables              # what the numbers mean
+    Py_ssize_t n_trees          # how many are waiting to be looked up
+    double *sums                # [position]: of the trees of a group
+    double *totals              # [context, position]
+
+
+cdef class LookupEvaluator:
+    """Packed trees, ready to score encoded positions that miss no value.
+
+    Parameters
+    ----------
+    asked : treecrf.trees.scoring.distinct_tests.Asked
+        The distinct window tests.
+    trees : tuple of int32 arrays
+        Start of each tree among the nodes (n_trees + 1), class of each tree, and for all nodes
+        test (tests of previous labels follow the window tests), true child and false child,
+        counted from the start of the tree, -1 in a leaf.
+    values : float64 array (n_nodes,)
+    n_labels, n_given : int
+        Number of labels, and of previous labels that `add_scores` is given; 0 to score all
+        contexts.
+    """
+
+    cdef Answers answers
+    cdef const int32_t[::1] starts, test, true_child, false_child
+    cdef const double[::1] values
+    cdef Py_ssize_t n_labels, n_columns, most_nodes
+
+    def __init__(self, asked, trees, values, Py_ssize_t n_labels, Py_ssize_t n_given):
+        self.answers = Answers(asked)
+        self.starts, _, self.test, self.true_child, self.false_child = trees
+        self.values = values
+        self.n_labels = n_labels
+        self.n_columns = self.answers.n_tests + n_given * (n_labels + 1)
+        self.most_nodes = np.diff(self.starts).max(initial=0)
+
+    def add_scores(self, encoded, groups, const uint8_t[:, ::1] given,
+                   const int32_t[::1] places, Py_ssize_t first, Py_ssize_t last,
+                   double[:, :, ::1] scores):
+        """Add the trees' values to ``scores[class, place, context]``.
+
+        Parameters
+        ----------
+        encoded : treecrf.encoding.encoder.EncodedSequences
+            Positions with the same number of labels before them.
+        groups : treecrf.trees.scoring.context_groups.Groups
+            Groups of the contexts of these positions, by class.
+        given : uint8 array (order, n_positions) or None
+            The label at each lag before each position; then there is one context.
+        places : int32 array (n_positions,)
+            Where their scores are.
+        first, last : int
+            Which of the positions are meant.
+        scores : float64 array (n_labels, n, at least n_contexts)
+        """
+        cdef Block block
+        cdef Positions positions = Positions(encoded)
+        cdef const uint8_t[:, ::1] outcomes = groups.outcomes, members = groups.members
+        cdef const int32_t[::1] classes = groups.classes, starts = groups.starts
+        cdef const int32_t[::1] trees = groups.trees
+        cdef Py_ssize_t class_, g, n_contexts = members.shape[1]
+        cdef bint ready
+        with nogil:
+            ready = self._open(&block, n_contexts)
+            while first < last and ready:
+                begin_bits(&block.bits, first, min(BLOCK, last - first))
+                self.answers.fill(&block.bits, positions)
+                if given is not None:
+                    self.answers.fill_given(&block.bits, given, self.n_labels)
+                g = 0
+                for class_ in range(scores.shape[0]):
+                    memset(block.totals, 0, n_contexts * BLOCK * sizeof(double))
+                    while g < classes.shape[0] and classes[g] == class_:
+                        self._add_group(&block, trees, starts[g], starts[g + 1], outcomes,
+                                        &members[g, 0])
+                        g += 1
+                    add_to_scores(&block, class_, n_contexts, places, scores)
+                first += block.bits.size
+            close(&block)
+        if not ready:
+            raise MemoryError("no memory to evaluate the trees")
+
+    cdef void _add_group(self, Block *block, const int32_t[::1] trees, Py_ssize_t first,
+                         Py_ssize_t last, const uint8_t[:, ::1] outcomes,
+                         const uint8_t *members) noexcept nogil:
+        """Add the sum of some trees to the contexts of a group, which they see alike."""
+        cdef Py_ssize_t k, c, representative = 0
+        while not members[representative]:
+            representative += 1
+        memset(block.sums, 0, BLOCK * sizeof(double))
+        for k in range(first, last):
+            self._add_tree(block, trees[k], &outcomes[representative, 0])
+        look_up_waiting(block)
+        for c in range(outcomes.shape[0]):
+            if members[c]:
+                add_to(block.totals + c * BLOCK, block.sums, block.bits.size)
+
+    cdef bint _open(self, Block *block, Py_ssize_t n_contexts) noexcept nogil:
+        cdef Py_ssize_t n = self.most_nodes + 2
+        memset(block, 0, sizeof(Block))
+        block.nodes = <int32_t *> malloc(n * sizeof(int32_t))
+        block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
+        block.planes = <uint64_t *> malloc(N_PLANES * BLOCK_WORDS * sizeof(uint64_t))
+        block.numbers = <uint8_t *> malloc(AT_ONCE * STRIDE)
+        block.tables = <double *> malloc(AT_ONCE * N_VALUES * sizeof(double))
+        block.sums = <double *> malloc(BLOCK * sizeof(double))
+        block.totals = <double *> malloc(n_contexts * BLOCK * sizeof(double))
+        return (open_bits(&block.bits, self.n_columns, BLOCK_WORDS) and block.nodes != NULL
+                and block.sets != NULL and block.planes != NULL and block.numbers != NULL
+                and block.tables != NULL and block.sums != NULL and block.totals != NULL)
+
+    cdef void _add_tree(self, Block *block, Py_ssize_t tree,
+                        const uint8_t *outcomes) noexcept nogil:
+        """Number the leaves of a tree in a context, and let the positions look them up.
+
+        ``outcomes`` are those of the tests of previous labels.
+        """
+        cdef Py_ssize_t start = self.starts[tree], n_leaves = 0, n_waiting = 1
+        cdef Py_ssize_t n_words = block.bits.n_words
+        cdef int32_t node
+        cdef uint64_t *here
+        block.nodes[0] = 0
+        memset(block.sets, 255, n_words * sizeof(uint64_t))
+        while n_waiting:
+            node = block.nodes[n_waiting - 1]
+            here = block.sets + (n_waiting - 1) * BLOCK_WORDS
+            if self.true_child[start + node] < 0:
+                if n_leaves == 0:
+                    memset(block.planes, 0, N_PLANES * BLOCK_WORDS * sizeof(uint64_t))
+                n_leaves += 1
+                number_leaf(block, here, n_leaves, self.values[start + node])
+                if n_leaves == N_VALUES - 1:
+                    let_wait(block)
+                    n_leaves = 0
+                n_waiting -= 1
+            elif self.test[start + node] < self.n_columns:
+                n_waiting += self._part_positions(block, start + node, n_waiting - 1)
+            elif outcomes[self.test[start + node] - self.answers.n_tests]:
+                block.nodes[n_waiting - 1] = self.true_child[start + node]
+            else:
+                block.nodes[n_waiting - 1] = self.false_child[start + node]
+        if n_leaves:
+            let_wait(block)
+
+    cdef inline Py_ssize_t _part_positions(self, Block *block, Py_ssize_t node,
+                                           Py_ssize_t place) noexcept nogil:
+        """Put children in the place of their parent; returns by how many there are more."""
+        cdef uint64_t *here = block.sets + place * BLOCK_WORDS
+        cdef int left = split_bits(here, block.bits.columns + self.test[node] * BLOCK_WORDS,
+                                   block.bits.n_words, here + BLOCK_WORDS)
+        block.nodes[place] = self.true_child[node]
+        if left == 2:
+            block.nodes[place] = self.false_child[node]
+            memcpy(here, here + BLOCK_WORDS, block.bits.n_words * sizeof(uint64_t))
+        block.nodes[place + 1] = self.false_child[node]
+        return left == 3
+
+
+cdef void close(Block *block) noexcept nogil:
+    close_bits(&block.bits)
+    free(block.sets)
+    free(block.nodes)
+    free(block.planes)
+    free(block.numbers)
+    free(block.tables)
+    free(block.sums)
+    free(block.totals)
+
+
+cdef inline void number_leaf(Block *block, const uint64_t *members, Py_ssize_t number,
+                             double value) noexcept nogil:
+    cdef uint64_t bits = number
+    block.tables[block.n_trees * N_VALUES + number] = value
+    while bits:
+        join_bits(block.planes + lowest_bit(bits) * BLOCK_WORDS, members, block.bits.n_words)
+        bits &= bits - 1
+
+
+cdef void let_wait(Block *block) noexcept nogil:
+    """Tell each position the number of its leaf; 0 means none."""
+    block.tables[block.n_trees * N_VALUES] = 0.0
+    bytes_of_planes(block.planes, BLOCK_WORDS, block.bits.n_words,
+                    block.numbers + block.n_trees * STRIDE)
+    block.n_trees += 1
+    if block.n_trees == AT_ONCE:
+        look_up_waiting(block)
+
+
+cdef void look_up_waiting(Block *block) noexcept nogil:
+    """Add the values of the trees that wait."""
+    if block.n_trees == 0:
+        return
+    while block.n_trees < AT_ONCE:
+        memset(block.numbers + block.n_trees * STRIDE, 0, BLOCK)
+        block.tables[block.n_trees * N_VALUES] = 0.0
+        block.n_trees += 1
+    look_up(block.sums, block.tables, block.numbers, STRIDE, block.bits.size)
+    block.n_trees = 0
+
+
+cdef void add_to_scores(Block *block, Py_ssize_t class_, Py_ssize_t n_contexts,
+                        const int32_t[::1] places, double[:, :, ::1] scores) noexcept nogil:
+    cdef Py_ssize_t i, c
+    cdef double *row
+    for i in range(block.bits.size):
+        row = &scores[class_, places[block.bits.first + i], 0]
+        for c in range(n_contexts):
+            row[c] += block.totals[c * BLOCK + i]

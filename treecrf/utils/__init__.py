@@ -1,0 +1,1 @@
+"""Tools that do not depend on sequences, labels or trees."""
