@@ -30,7 +30,7 @@ from treecrf import LinearCRF
 ENDS = {"default": 1e-5, "near the optimum": 1e-8}
 PENALTIES = ((0.0, 1.0), (0.0, 0.1), (1.0, 0.0))  # c1 and c2
 GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-MOST_ITERATIONS = 1000
+MAX_ITERATIONS = 1000
 N_FOLDS = 3
 
 CRFSUITE_HEADER = ("data", "c1", "c2", "ends", "CRFsuite: iterations", "loss", "above best", "s",
@@ -85,7 +85,7 @@ def race(task: Task, c1: float, c2: float, tol: float) -> tuple[tuple, tuple]:
     X, y, _, _ = task.arrays()
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
     trainer.set_params({
-        "c1": c1, "c2": c2, "max_iterations": MOST_ITERATIONS, "delta": tol,
+        "c1": c1, "c2": c2, "max_iterations": MAX_ITERATIONS, "delta": tol,
         "epsilon": min(1e-5, tol),
         "feature.possible_states": True, "feature.possible_transitions": True,
     })  # fmt: skip
@@ -99,7 +99,7 @@ def race(task: Task, c1: float, c2: float, tol: float) -> tuple[tuple, tuple]:
         l1_regularization=c1,
         l2_regularization=c2,
         tol=tol,
-        max_iter=MOST_ITERATIONS,
+        max_iter=MAX_ITERATIONS,
     )
     ours = seconds(lambda: crf.fit(X, y))
     return (last["num"], last["loss"], theirs), (crf.n_iter_, crf.loss_, ours)

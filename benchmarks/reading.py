@@ -85,11 +85,11 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
     """Read at once."""
     import pandas as pd
 
-    from treecrf.inputs.segmentation import Cut
+    from treecrf.inputs.segmentation import Segmentation
 
     frame = pd.read_csv(path, dtype={"late": str})
     labels = frame.pop("y").to_numpy(dtype=str)
-    sequences = as_sequences(frame, cut=Cut(groups="id"))
+    sequences = as_sequences(frame, cut=Segmentation(groups="id"))
     return sequences, np.split(labels, sequences.offsets[1:-1])
 
 

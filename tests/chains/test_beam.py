@@ -28,7 +28,7 @@ from treecrf.learners.boosted.beam import (
     BeamValidation,
 )
 from treecrf.learners.boosted.loop import Growth, boost
-from treecrf.trees.context_scores import Remembered
+from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -330,7 +330,7 @@ def test_hundred_thousand_positions(kind, order):
 @pytest.fixture
 def few_codes(monkeypatch):
     """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
 
 
 def everything(source, offsets, width):
@@ -384,7 +384,7 @@ def test_remembered_scores_follow_the_forest(kind, order):
     trained = Trained(kind, order, order=order, n_labels=3, n_iter=12, max_leaf_nodes=30)
     encoded, n = trained.encoded, trained.encoded.n_positions
     forest, rng = Forest(3, order), np.random.default_rng(order)
-    remembered = Remembered(forest, trained.encoder, trained.encoder.plan, encoded, 2)
+    remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
     rows = encoded.rows_from_first
     position_of = np.full(remembered.n_rows, -1)
     position_of[rows] = np.arange(n)

@@ -104,7 +104,7 @@ def test_neighbours_of_single_precision():
 
 
 def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.columns, "MOST_SAMPLES", 500)
+    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 500)
     table = np.random.default_rng(0).uniform(size=(5000, 2))
     pieces = np.split(table, 10)
     for sequences in (pieces, [sparse.csr_array(piece) for piece in pieces]):

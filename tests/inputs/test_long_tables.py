@@ -15,7 +15,7 @@ from support.fuzz import check_call
 
 from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 4, 2]
 GROUPS = np.repeat(["b", "a", "d", "c"], LENGTHS)
@@ -59,7 +59,7 @@ every_form = pytest.mark.parametrize("name", LONG)
 
 @every_form
 def test_pieces_are_those_of_a_list(name):
-    listed, long = as_sequences(parts_of(name)), as_sequences(LONG[name], cut=Cut(LENGTHS))
+    listed, long = as_sequences(parts_of(name)), as_sequences(LONG[name], cut=Segmentation(LENGTHS))
     assert (long.form, long.names, long.n_features) == (
         listed.form,
         listed.names,
@@ -227,12 +227,12 @@ def test_columns_of_categories_and_dates_are_groups():
         ),
     ):
         frame = pandas.DataFrame({"n": TABLE[:, 0], "id": ids})
-        sequences = as_sequences(frame, cut=Cut(groups="id"))
+        sequences = as_sequences(frame, cut=Segmentation(groups="id"))
         assert np.diff(sequences.offsets).tolist() == LENGTHS
     frame["id"] = frame["id"].where(frame["n"] > -9)
     gap = int(np.argmax(np.isnan(TABLE[:, 0])))
     with pytest.raises(ValueError, match=f"position {gap} belongs to no group"):
-        as_sequences(frame, cut=Cut(groups="id"))
+        as_sequences(frame, cut=Segmentation(groups="id"))
 
 
 def test_errors_name_sequence_and_place_in_it():

@@ -27,7 +27,7 @@ from treecrf.inspection import (
     strongest_rules,
     transition_scores,
 )
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.utils.threads import Threads
 
 READERS = {
@@ -64,7 +64,7 @@ def test_gains_add_up_to_the_importances(name, fitted):
 def test_gains_are_those_of_the_nodes(name, fitted):
     """Node by node, told by their words."""
     model = fitted(name)
-    grown, found = Grown.of(model), gain_importance(model, per_label=True)
+    grown, found = FittedTrees.of(model), gain_importance(model, per_label=True)
     expected: dict = {}
     for k, tree in enumerate(grown.forest.trees):
         for i in np.flatnonzero(tree["true_child"] >= 0):
@@ -108,7 +108,7 @@ def test_a_model_that_never_splits_has_no_gains():
 def test_text_tells_every_node(name, fitted):
     """Read back from the text, the tree is the model's."""
     model = fitted(name)
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     for iteration in range(grown.forest.n_iter):
         for k, label in enumerate("xyz"):
             text = export_text(model, iteration, label, decimals=9)
@@ -162,7 +162,7 @@ def test_what_becomes_of_missing_values_is_told():
 @every(GROWN)
 def test_graphviz_has_every_node_and_branch(name, fitted):
     model = fitted(name)
-    tree = Grown.of(model).forest.trees[1]
+    tree = FittedTrees.of(model).forest.trees[1]
     text = export_graphviz(model, 0, "y")
     nodes = dict(re.findall(r'^  (\d+) \[label="(.*)"\]$', text, re.MULTILINE))
     edges = re.findall(r'^  (\d+) -> (\d+) \[label="(yes|no)"\]$', text, re.MULTILINE)
@@ -237,7 +237,7 @@ def test_the_values_of_rules_that_hold_are_the_score(name, fitted, letters):
 
 def true_scores(model, word, labels):
     """Scores of all labels at each position, given the true ones around it."""
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     sequences, codes = model._read([word])[0], codes_of([labels], model.classes_)
     places = reversed_places(sequences.offsets) if grown.backward else np.arange(len(codes))
     given = previous_labels(codes[places], sequences.offsets, 3, grown.forest.order)
@@ -332,7 +332,7 @@ def test_transition_scores_of_counts(name, fitted, letters):
 def test_transition_scores_of_trees(name, fitted, letters, monkeypatch):
     """Every context is given to the trees by itself; local models say log-probabilities."""
     model, words = fitted(name), letters[0]
-    monkeypatch.setattr("treecrf.inspection.scores.MOST_BYTES", 999)  # in several parts
+    monkeypatch.setattr("treecrf.inspection.scores.MAX_BYTES", 999)  # in several parts
     found = transition_scores(model, words)
     order, backward = model._trained_order, model._trained_backward
     assert found.scores.shape == (3,) * (order + 1)

@@ -16,7 +16,7 @@ from treecrf.chains._context_scores import ArrayScores
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.learners.boosted.loop import Booster, Growth, leave_room
-from treecrf.trees.context_scores import Remembered
+from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
@@ -29,7 +29,7 @@ UNIT = 2.0**-20
 @pytest.fixture(autouse=True)
 def few_codes(monkeypatch):
     """Categories of a few values are stored in lists already."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
 
 
 def gapped_positions(kind, rng, *, lengths=(9, 1, 14, 3), rate=0.2, **settings):
@@ -197,7 +197,7 @@ def test_remembered_scores_follow_the_forest(method, kind):
     trained = TrainedOnGaps(kind, 6, missing=method, n_labels=3, n_iter=4, max_leaf_nodes=30)
     encoded, n = trained.encoded, trained.encoded.n_positions
     forest, offsets = Forest(3, 1), encoded.offsets
-    remembered = Remembered(forest, trained.encoder, trained.encoder.plan, encoded, 2)
+    remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
     position_of = np.full(remembered.n_rows, -1)
     position_of[encoded.rows_from_first] = np.arange(n)
     for i in (1, 2, 4):

@@ -18,7 +18,7 @@ from treecrf.inspection import (
     strongest_rules,
     transition_scores,
 )
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.plotting import (
     plot_future_features,
     plot_importance_map,
@@ -177,7 +177,7 @@ def test_maps_that_cannot_be_drawn(trained, letters):
 def test_a_tree_is_drawn_whole(name, fitted):
     model = fitted(name)
     for iteration, label, k in ((0, "x", 0), (-1, "z", 2)):
-        tree = Grown.of(model).forest.trees[3 * (iteration % model._forest.n_iter) + k]
+        tree = FittedTrees.of(model).forest.trees[3 * (iteration % model._forest.n_iter) + k]
         ax = plot_tree(model, iteration, label, decimals=4)
         texts = names_of(ax.texts)
         leaves = tree["true_child"] < 0
@@ -185,7 +185,9 @@ def test_a_tree_is_drawn_whole(name, fitted):
         expected = [f"{v:+.4f} ({w})" for v, w in zip(tree["leaf"][leaves], weights, strict=True)]
         assert sorted(text for text in texts if text[0] in "+-") == sorted(expected)
         tests = [
-            Grown.of(model).name_of_test(*(int(tree[f][i]) for f in ("column", "offset", "value")))
+            FittedTrees.of(model).name_of_test(
+                *(int(tree[f][i]) for f in ("column", "offset", "value"))
+            )
             for i in np.flatnonzero(~leaves)
         ]
         inner = [text for text in texts if text[0] not in "+-" and text not in ("yes", "no")]

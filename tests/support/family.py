@@ -105,7 +105,7 @@ FLAT_WALKING = {
 
 def every(models=FAMILY):
     """A test of each of the models, by name."""
-    return pytest.mark.parametrize("name", models)
+    return pytest.mark.parametrize("name", sorted(models))
 
 
 def assert_equal_arrays(ours, theirs) -> None:

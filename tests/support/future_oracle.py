@@ -7,7 +7,7 @@ import math
 import numpy as np
 from support.oracles import grow_naive_tree
 
-MOST_SCORE, MOST_EFFECT, RIDGE = 30.0, 40.0, 1e-4
+MAX_SCORE, MAX_EFFECT, RIDGE = 30.0, 40.0, 1e-4
 
 
 def naive_bags(lengths: list[int], size: int | None, direction: str) -> list[list[int]]:
@@ -24,7 +24,7 @@ def naive_bags(lengths: list[int], size: int | None, direction: str) -> list[lis
 
 def naive_feature(bags: list[list[int]], score: np.ndarray) -> np.ndarray:
     """Q = 1 - prod (1 - p): the probability that an instance of the bag is positive."""
-    p = [1 / (1 + math.exp(-max(-MOST_SCORE, min(MOST_SCORE, g)))) for g in score]
+    p = [1 / (1 + math.exp(-max(-MAX_SCORE, min(MAX_SCORE, g)))) for g in score]
     return np.array([1 - math.prod(1 - p[j] for j in bag) for bag in bags])
 
 

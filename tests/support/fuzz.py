@@ -79,7 +79,7 @@ forms = st.one_of(
 sequences = forms.flatmap(lambda form: st.lists(form, min_size=1, max_size=4))
 
 
-# Cells of tables: columns of one kind with gaps, and of many.
+# ColumnValues of tables: columns of one kind with gaps, and of many.
 kinds_of_cells = st.sampled_from([
     st.none() | st.booleans(), st.none() | st.integers(-2, 2), st.none() | st.floats(-9, 9),
     st.none() | st.sampled_from(["a", "b", "\U0001f600", ""]), st.none() | text,

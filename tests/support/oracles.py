@@ -448,7 +448,7 @@ class Gaps:
 
 # Weights of examples are multiples of this.
 SMALLEST_PART = 2.0**-16
-MOST_SURROGATES = 5
+MAX_SURROGATES = 5
 
 
 def part_of(weight: np.ndarray, share: float) -> np.ndarray:
@@ -599,7 +599,7 @@ class _Grower:
             if agreement > majority and agreement > best:
                 found[group] = (agreement, other, bool(same < both.sum() - same))
         ranked = sorted(found.values(), key=lambda entry: (-entry[0], entry[1]))
-        return tuple((other, is_reversed) for _, other, is_reversed in ranked[:MOST_SURROGATES])
+        return tuple((other, is_reversed) for _, other, is_reversed in ranked[:MAX_SURROGATES])
 
     def follow(self, test: int, surrogates, share: float) -> np.ndarray:
         """Return who passes a test for want of its value: by the first surrogate at hand."""

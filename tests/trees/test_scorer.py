@@ -183,7 +183,7 @@ def answers(prefix, places, n, tree, encoder, sequences):
 @pytest.fixture
 def few_codes(monkeypatch):
     """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
 
 
 @pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (0, 3)])
@@ -305,8 +305,8 @@ def test_given_labels_are_scored_as_their_context(kind, order):
 
 WAYS = {
     "sets": {"FEW_TREES": 10**9},
-    "lookup": {"FEW_TREES": 0, "FEW": 0, "MOST_GAPPED": 1},
-    "walking": {"FEW_TREES": 0, "FEW": 10**9, "MOST_GAPPED": 1},
+    "lookup": {"FEW_TREES": 0, "FEW": 0, "MAX_GAPPED": 1},
+    "walking": {"FEW_TREES": 0, "FEW": 10**9, "MAX_GAPPED": 1},
 }
 
 

@@ -293,7 +293,7 @@ def test_examples_in_planes(n_planes, kind, seed):
 @pytest.fixture
 def few_codes(monkeypatch):
     """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MOST_CODES", 4)
+    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -420,8 +420,8 @@ def test_a_long_sequence(n_labels):
 @pytest.mark.parametrize("kind", ["letters", "integers", "floats"])
 def test_joint_histograms_of_some_codes(kind, monkeypatch):
     """Neighbouring codes are counted together while their joint bins are few."""
-    monkeypatch.setattr(treecrf.trees.growing.window_tests, "MOST_PAIR_BINS", 26)
-    monkeypatch.setattr(treecrf.trees.growing.window_tests, "MOST_JOINT_BINS", 60)
+    monkeypatch.setattr(treecrf.trees.growing.window_tests, "MAX_PAIR_BINS", 26)
+    monkeypatch.setattr(treecrf.trees.growing.window_tests, "MAX_JOINT_BINS", 60)
     for order in (0, 1):
         check_case(kind, 0, order=order, window=(2, 1), lengths=[300, 40])
 

@@ -38,7 +38,7 @@ cdef double ROUND = 1.5 * 2.0 ** 20
 cdef Py_ssize_t TILE = 16
 
 # Sequences are taken together until they have so many scores.
-cdef Py_ssize_t MOST_SCORES = 1 << 23
+cdef Py_ssize_t MAX_SCORES = 1 << 23
 
 
 cdef struct State:
@@ -70,7 +70,7 @@ cdef struct Trellis:
 cdef struct Beam:
     # Some sequences and the memory for them.
     Py_ssize_t next, last      # sequences that are still to come
-    Py_ssize_t n_trellises, n_positions, most_positions
+    Py_ssize_t n_trellises, n_positions, max_positions
     Trellis *trellises
     Request *requests
     Py_ssize_t *n_states
@@ -99,8 +99,8 @@ cdef Beam open_beam(ContextScores scores, const int64_t[::1] offsets, Py_ssize_t
         longest = max(longest, offsets[i + 1] - offsets[i])
     beam.next = first
     beam.last = last
-    n = max(longest, MOST_SCORES // (width * scores.n_labels))
-    n = beam.most_positions = min(n, offsets[last] - offsets[first])
+    n = max(longest, MAX_SCORES // (width * scores.n_labels))
+    n = beam.max_positions = min(n, offsets[last] - offsets[first])
     m = min(last - first, n)
     beam.trellises = <Trellis *> calloc(m + 1, sizeof(Trellis))
     beam.requests = <Request *> calloc(m + 1, sizeof(Request))
@@ -114,7 +114,7 @@ cdef Beam open_beam(ContextScores scores, const int64_t[::1] offsets, Py_ssize_t
     beam.stale = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
     beam.included = <int32_t *> malloc((m * width + 1) * sizeof(int32_t))
     beam.symbols = <uint8_t *> malloc(m * width * scores.order + 1)
-    beam.segments = <Segment *> malloc((scores.most_segments + 1) * sizeof(Segment))
+    beam.segments = <Segment *> malloc((scores.max_segments + 1) * sizeof(Segment))
     if not (beam.trellises and beam.requests and beam.n_states and beam.states and beam.contexts
             and beam.places and beam.rows and beam.truth and beam.spare and beam.stale
             and beam.included and beam.symbols and beam.segments):
@@ -166,7 +166,7 @@ cdef bint take_sequences(Beam *beam, const int64_t[::1] offsets) noexcept nogil:
     beam.n_trellises = beam.n_positions = 0
     while beam.next < beam.last:
         length = offsets[beam.next + 1] - offsets[beam.next]
-        if beam.n_positions + length > beam.most_positions:
+        if beam.n_positions + length > beam.max_positions:
             break
         place(beam, offsets[beam.next], length)
         beam.next += 1
@@ -743,10 +743,10 @@ def best_paths(ContextScores scores, const int64_t[::1] offsets, Py_ssize_t firs
     cdef Py_ssize_t i, n = out.shape[0]
     cdef Beam beam = open_beam(scores, offsets, first, last, width)
     cdef Trellis *trellis
-    cdef Path *paths = <Path *> malloc(((beam.most_positions * width + 1) * n) * sizeof(Path))
+    cdef Path *paths = <Path *> malloc(((beam.max_positions * width + 1) * n) * sizeof(Path))
     if paths == NULL:
         close_beam(&beam)
-        raise MemoryError(f"no memory for {n} paths in {beam.most_positions} positions")
+        raise MemoryError(f"no memory for {n} paths in {beam.max_positions} positions")
     with nogil:
         while take_sequences(&beam, offsets):
             forward(&beam, scores, None)

@@ -24,7 +24,7 @@ cdef struct Request:
 
 cdef class ContextScores:
     cdef readonly Py_ssize_t n_labels, order, n_places
-    cdef Py_ssize_t most_segments
+    cdef Py_ssize_t max_segments
     cdef const uint8_t[:, ::1] allowed, follows
 
     cdef void fetch(self, Request *requests, Py_ssize_t n_requests) noexcept nogil

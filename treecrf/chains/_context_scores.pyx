@@ -124,7 +124,7 @@ cdef class TreeScores(ContextScores):
         self.n_labels = n_labels
         self.order = order
 
-    def plant(self, nodes, roots, surrogates, Py_ssize_t most_nodes):
+    def plant(self, nodes, roots, surrogates, Py_ssize_t max_nodes):
         """Say which trees there are.
 
         Parameters
@@ -134,14 +134,14 @@ cdef class TreeScores(ContextScores):
             The root of each tree, all classes of an iteration side by side.
         surrogates : array of treecrf.trees.context_scores.NODE or None
             None where those that miss a value go to both sides in part.
-        most_nodes : int
+        max_nodes : int
             Number of nodes of the largest tree.
         """
         self.nodes = nodes
         self.surrogates = surrogates
         self.follows_surrogates = surrogates is not None
         # One for each level that is left on the way to a leaf.
-        self.most_segments = most_nodes // 2 + 1
+        self.max_segments = max_nodes // 2 + 1
         self.roots = roots
         self.n_iter = len(roots) // self.n_labels
 

@@ -49,7 +49,7 @@ cdef extern from "chains/slopes.h" nogil:
                       double rounding, double *target, double *size)
 
 # Above this, ratios to the probability of a label stay in range.
-cdef double LEAST_PROBABILITY = 1e-100
+cdef double MIN_PROBABILITY = 1e-100
 
 
 cdef struct Slope:
@@ -248,7 +248,7 @@ cdef bint look_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
             slope.q[t] = row_total(chain, t, rows + labels[chain.start + t] * stride)
-            if slope.q[t] < LEAST_PROBABILITY:
+            if slope.q[t] < MIN_PROBABILITY:
                 return False
             slope.lowest = min(slope.lowest, slope.q[t])
             if out is not None:

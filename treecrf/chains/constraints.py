@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import place_of
 
 # Where a tag stands in its chunk, by its first letter; O is in none.
@@ -233,7 +233,11 @@ def _bioes(before: str, kind_before: str, letter: str, kind: str) -> bool:
 
 
 def as_allowed(
-    allowed: Any, known: Any, classes: np.ndarray, offsets: np.ndarray, cut: Cut | None = None
+    allowed: Any,
+    known: Any,
+    classes: np.ndarray,
+    offsets: np.ndarray,
+    cut: Segmentation | None = None,
 ) -> np.ndarray | None:
     """Check masks of possible labels and labels known beforehand, and put them together.
 
@@ -244,7 +248,7 @@ def as_allowed(
         One of each for a long table: a mask, and a list of labels.
     classes : array (n_labels,)
     offsets : int64 array (n_sequences + 1,)
-    cut : Cut, optional
+    cut : Segmentation, optional
         Where the sequences of a long table are.
 
     Returns
@@ -266,7 +270,7 @@ def as_allowed(
     ):
         if items is None:
             continue
-        given = (cut or Cut()).items(items, offsets, name, what)
+        given = (cut or Segmentation()).items(items, offsets, name, what)
         for i, item in enumerate(given):
             if item is not None:
                 restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)

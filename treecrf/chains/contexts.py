@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-MOST_SCORES_LOG2 = 24
+MAX_SCORES_LOG2 = 24
 
 # Codes of previous labels are bytes, of which one says that there is none; so are their numbers.
-MOST_LABELS = 255
-MOST_LAGS = 255
+MAX_LABELS = 255
+MAX_LAGS = 255
 
 
 def check_order(n_labels: int, order: int, instead: str = "lower the order") -> None:
@@ -21,10 +21,10 @@ def check_order(n_labels: int, order: int, instead: str = "lower the order") -> 
     ValueError
         If ``n_labels ** order`` is too large.
     """
-    if (order + 1) * math.log2(n_labels) > MOST_SCORES_LOG2:
+    if (order + 1) * math.log2(n_labels) > MAX_SCORES_LOG2:
         raise ValueError(
             f"order={order} with {n_labels} labels makes {n_labels}**{order + 1} scores a "
-            f"position; at most 2**{MOST_SCORES_LOG2} are possible: {instead}"
+            f"position; at most 2**{MAX_SCORES_LOG2} are possible: {instead}"
         )
 
 
@@ -36,8 +36,8 @@ def check_label_codes(n_labels: int, what: str) -> None:
     ValueError
         If there are too many; ``what`` says what takes no more.
     """
-    if n_labels > MOST_LABELS:
-        raise ValueError(f"y holds {n_labels} labels; {what} takes at most {MOST_LABELS}")
+    if n_labels > MAX_LABELS:
+        raise ValueError(f"y holds {n_labels} labels; {what} takes at most {MAX_LABELS}")
 
 
 def check_lags(order: int) -> None:
@@ -48,8 +48,8 @@ def check_lags(order: int) -> None:
     ValueError
         If the order is too large, whatever is done with its contexts.
     """
-    if order > MOST_LAGS:
-        raise ValueError(f"order={order}; at most {MOST_LAGS} previous labels are possible")
+    if order > MAX_LAGS:
+        raise ValueError(f"order={order}; at most {MAX_LAGS} previous labels are possible")
 
 
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ from treecrf.chains.lattice import chains_of
 from treecrf.utils.threads import Threads
 
 # Sums of so many units are exact. The smallest unit is that of all residuals.
-MOST_UNITS_LOG2 = 52
+MAX_UNITS_LOG2 = 52
 UNIT_LOG2 = -32
 
 
@@ -295,4 +295,4 @@ def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
 def unit_of(total: float) -> float:
     """The power of 2 to whose multiples numbers of this sum are rounded so that sums are exact."""
     exponent = math.frexp(total)[1] if math.isfinite(total) else 0
-    return 2.0 ** max(UNIT_LOG2, exponent - MOST_UNITS_LOG2)
+    return 2.0 ** max(UNIT_LOG2, exponent - MAX_UNITS_LOG2)

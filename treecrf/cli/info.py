@@ -14,7 +14,7 @@ from treecrf.inspection.grown import has_trees
 from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = "Tell what a model file holds."
-MOST_LABELS = 40
+MAX_LABELS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     labels, kinds = model.classes_.tolist(), model._trained_on.kinds
-    shown = ", ".join(map(str, labels[:MOST_LABELS]))
+    shown = ", ".join(map(str, labels[:MAX_LABELS]))
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
-    yield "labels", f"{len(labels)}: {shown}" + (", ..." if len(labels) > MOST_LABELS else "")
+    yield "labels", f"{len(labels)}: {shown}" + (", ..." if len(labels) > MAX_LABELS else "")
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
     yield "trained on", model._trained_on.form
     if hasattr(model, "n_iter_"):

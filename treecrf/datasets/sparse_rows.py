@@ -10,7 +10,7 @@ from scipy import sparse
 
 from treecrf.datasets.lines import Lines, TextSource
 
-MOST_FEATURES = np.iinfo(np.int32).max
+MAX_FEATURES = np.iinfo(np.int32).max
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
@@ -86,8 +86,8 @@ def _integers(line: str, lines: Lines) -> list[int]:
 def _header(row: list[int] | None, lines: Lines) -> list[int]:
     if row is None or len(row) != 3:
         raise lines.error("expected the numbers of sequences, labels and features")
-    if row[2] > MOST_FEATURES:
-        raise lines.error(f"{row[2]} features; there can be {MOST_FEATURES}")
+    if row[2] > MAX_FEATURES:
+        raise lines.error(f"{row[2]} features; there can be {MAX_FEATURES}")
     return row
 
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from treecrf.encoding.encoder import CODES, LISTS, MOST_CODES, EncodedSequences, Encoder, Plan
+from treecrf.encoding.encoder import CODES, LISTS, MAX_CODES, EncodedSequences, Encoder, Plan
 
-MOST_BUNDLES = 32
+MAX_BUNDLES = 32
 # The fullest columns come first; what is left then fills no bundle.
-MOST_TRIED = 2 * MOST_BUNDLES * MOST_CODES
+MAX_TRIED = 2 * MAX_BUNDLES * MAX_CODES
 # A bundle whose code is mostly 0 is slower than the lists.
-LEAST_FILL = 0.5
+MIN_FILL = 0.5
 
 
 def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
@@ -36,11 +36,11 @@ def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSe
     free = (plan.storage == LISTS) & encoder.has_one_id() & ~plan.has_missing
     columns = np.flatnonzero(free)
     counts = np.diff(starts)[plan.slots[columns]]
-    fullest = np.argsort(-counts, kind="stable")[:MOST_TRIED]
+    fullest = np.argsort(-counts, kind="stable")[:MAX_TRIED]
     columns = columns[fullest[counts[fullest] > 0]]
     rows = [postings[starts[i] : starts[i + 1]] for i in plan.slots[columns]]
     codes, members = _pack(columns, rows, len(encoded.codes))
-    filled = (codes != 0).sum(axis=0) >= LEAST_FILL * encoded.n_positions
+    filled = (codes != 0).sum(axis=0) >= MIN_FILL * encoded.n_positions
     kept = [k for k in np.flatnonzero(filled) if len(members[k]) > 1]
     if not kept:
         return plan, encoded
@@ -51,7 +51,7 @@ def _pack(
     columns: np.ndarray, rows: list[np.ndarray], n_rows: int
 ) -> tuple[np.ndarray, list[list[int]]]:
     """Put each column into the first bundle with which it shares no row."""
-    codes = np.zeros((n_rows, MOST_BUNDLES if len(columns) else 0), dtype=np.uint8)
+    codes = np.zeros((n_rows, MAX_BUNDLES if len(columns) else 0), dtype=np.uint8)
     members: list[list[int]] = [[] for _ in range(codes.shape[1])]
     room = np.ones(codes.shape[1], dtype=bool)
     for j, here in zip(columns.tolist(), rows, strict=True):
@@ -60,7 +60,7 @@ def _pack(
             k = int(free[0])
             members[k].append(j)
             codes[here, k] = len(members[k])
-            room[k] = len(members[k]) < MOST_CODES
+            room[k] = len(members[k]) < MAX_CODES
     return codes, members
 
 

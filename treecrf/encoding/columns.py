@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.vocabulary import Alphabet
+from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences, runs
 
-MOST_SAMPLES = 200_000
+MAX_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
 RUN_VALUES = 1 << 18
 
@@ -111,7 +111,7 @@ class Columns(Sequence):
 
 
 @dataclass(frozen=True)
-class Learned:
+class ColumnStatistics:
     """What training data tell of their columns.
 
     Attributes
@@ -129,19 +129,21 @@ class Learned:
     has_missing: np.ndarray
 
 
-def learn_columns(sequences: Sequences, max_bins: int, rng: np.random.Generator) -> Learned:
+def learn_columns(
+    sequences: Sequences, max_bins: int, rng: np.random.Generator
+) -> ColumnStatistics:
     """Categories and thresholds of all columns, how full they are, and which have gaps."""
     if sequences.form == "symbols":
-        return Learned(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
+        return ColumnStatistics(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
     if sequences.kinds is None and sequences.dtype.kind == "b":
         columns, shares = _booleans(sequences)
-        return Learned(columns, shares, np.zeros(len(columns), dtype=bool))
+        return ColumnStatistics(columns, shares, np.zeros(len(columns), dtype=bool))
     sizes, thresholds = _learn_thresholds(sequences, max_bins, rng)
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)
     shares = _share_listed(sequences, columns.only_thresholds())
-    return Learned(columns, shares, find_missing(sequences))
+    return ColumnStatistics(columns, shares, find_missing(sequences))
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
@@ -177,7 +179,7 @@ def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
 
 
 def _symbols(sequences: Sequences) -> Columns:
-    values = Alphabet.of(sequences).symbols
+    values = Vocabulary.of(sequences).symbols
     kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
     return Columns(kinds, sizes, np.zeros(0), {0: values})
 
@@ -222,8 +224,8 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
     """All rows, or enough of them for quantiles."""
     n = sequences.n_positions
     chosen = None
-    if n > MOST_SAMPLES:
-        chosen = np.sort(rng.choice(n, MOST_SAMPLES, replace=False))
+    if n > MAX_SAMPLES:
+        chosen = np.sort(rng.choice(n, MAX_SAMPLES, replace=False))
     parts = []
     for start, stop, piece in sequences.pieces():
         if chosen is not None:

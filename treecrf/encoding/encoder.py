@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.columns import Columns, Learned, learn_columns
-from treecrf.encoding.imputation import FILLED, Filled, Filling, learn_filling
-from treecrf.encoding.vocabulary import Alphabet
+from treecrf.encoding.columns import Columns, ColumnStatistics, learn_columns
+from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_filling
+from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import Sequences, Trained
 
 # What may happen to missing values.
@@ -44,7 +44,7 @@ BOUNDARY = -1
 
 # A bit is dearer than a list entry where fewer positions than this share have it set.
 SPARSE_SHARE = 1 / 8
-MOST_CODES = 254
+MAX_CODES = 254
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Encoder:
     plan: Plan
     form: str
     names: tuple[str, ...] | None
-    filling: Filling | None
+    filling: Imputation | None
 
     # Number of last columns that training has made; they have tests at the position itself alone.
     n_made = 0
@@ -178,7 +178,7 @@ class Encoder:
         names: tuple[str, ...] | None,
         columns: Columns,
         plan: Plan,
-        filling: Filling | None,
+        filling: Imputation | None,
     ) -> Encoder:
         """Take over what an earlier encoder has learned."""
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
@@ -196,7 +196,7 @@ class Encoder:
             return gains
         return np.bincount(self.filling.sources, weights=gains, minlength=self.n_features)
 
-    def _make_plan(self, learned: Learned, is_sparse: bool) -> Plan:
+    def _make_plan(self, learned: ColumnStatistics, is_sparse: bool) -> Plan:
         columns, has_missing = self.columns, learned.has_missing
         used = columns.n_tests > 0
         in_codes = used & (self._fit_codes() | self._need_codes(has_missing, is_sparse))
@@ -237,7 +237,7 @@ class Encoder:
     def _fit_codes(self) -> np.ndarray:
         """Which columns are categories with so few values that a byte tells them apart."""
         n_tests = self.columns.n_tests
-        return self.columns.is_category & (n_tests > 0) & (n_tests <= MOST_CODES)
+        return self.columns.is_category & (n_tests > 0) & (n_tests <= MAX_CODES)
 
     def has_boundary_code(self) -> bool:
         """Whether a code column of its own tells the boundary.
@@ -254,10 +254,10 @@ class Encoder:
         of_input = {j: values for j, values in columns.categories.items() if j < n}
         return Trained(self.form, n, self.names, columns.kinds[:n], of_input)
 
-    def prepared(self, sequences: Sequences) -> Sequences | Filled:
+    def prepared(self, sequences: Sequences) -> Sequences | ImputedSequences:
         """Sequences of the columns that are encoded, with the codes of the model's categories."""
         sequences = sequences.for_model(self.trained_on)
-        return sequences if self.filling is None else Filled(sequences, self.filling)
+        return sequences if self.filling is None else ImputedSequences(sequences, self.filling)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""
@@ -302,7 +302,7 @@ class Encoder:
         self, piece: np.ndarray, rows: np.ndarray, codes: np.ndarray, lists: list
     ) -> None:
         symbols = self.columns[0].values
-        places = Alphabet(symbols).codes(piece)
+        places = Vocabulary(symbols).codes(piece)
         if self.plan.storage[0] == CODES:
             codes[rows, 0] = places + 1
         else:

@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
-from treecrf.encoding.vocabulary import Alphabet
+from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, Sequences, Trained
 
 FILLED = IMPUTE, INDICATOR = "impute", "indicator"
 
 
 @dataclass(frozen=True)
-class Filling:
+class Imputation:
     """What takes the place of missing values, and where it is told that they were missing.
 
     Attributes
@@ -43,7 +43,7 @@ class Filling:
     def fill(self, piece: Any) -> Any:
         """A table without missing values."""
         if piece.ndim == 1:
-            piece = Alphabet(self.symbols).column(piece)
+            piece = Vocabulary(self.symbols).column(piece)
         if piece.dtype.kind != "f" and not len(self.told):
             return piece
         fill = self._fill_sparse if sparse.issparse(piece) else self._fill_dense
@@ -64,7 +64,7 @@ class Filling:
         return sparse.hstack([filled, told], format="csr")
 
 
-class Filled:
+class ImputedSequences:
     """Sequences without missing values, made when they are read.
 
     It has what an encoder needs of `Sequences`; the tables may have more columns.
@@ -72,7 +72,7 @@ class Filled:
     Parameters
     ----------
     given : Sequences
-    filling : Filling
+    filling : Imputation
     kinds : uint8 array, optional
         Of all columns, as in `Sequences`; only needed to learn from them.
     categories : dict, optional
@@ -81,7 +81,7 @@ class Filled:
     def __init__(
         self,
         given: Sequences,
-        filling: Filling,
+        filling: Imputation,
         kinds: np.ndarray | None = None,
         categories: dict[int, np.ndarray] | None = None,
     ):
@@ -100,7 +100,7 @@ class Filled:
             yield start, stop, self.filling.fill(piece)
 
 
-def learn_filling(sequences: Sequences, method: str) -> tuple[Filling, Filled]:
+def learn_filling(sequences: Sequences, method: str) -> tuple[Imputation, ImputedSequences]:
     """Learn what to put where values are missing.
 
     Parameters
@@ -112,8 +112,8 @@ def learn_filling(sequences: Sequences, method: str) -> tuple[Filling, Filled]:
 
     Returns
     -------
-    filling : Filling
-    filled : Filled
+    filling : Imputation
+    filled : ImputedSequences
         The sequences without missing values.
     """
     trained = sequences.like
@@ -123,16 +123,16 @@ def learn_filling(sequences: Sequences, method: str) -> tuple[Filling, Filled]:
         values = _usual_values(sequences, trained)
     else:
         told = np.flatnonzero(find_missing(sequences))
-    filling = Filling(values, told, symbols)
+    filling = Imputation(values, told, symbols)
     kinds = np.append(trained.kinds, np.full(len(told), BOOLEAN)).astype(np.uint8)
-    return filling, Filled(sequences, filling, kinds, trained.categories)
+    return filling, ImputedSequences(sequences, filling, kinds, trained.categories)
 
 
 def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
     """The mean of each number, and the most common value of each other column."""
     counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
     for _, _, piece in sequences.pieces() if counts else ():
-        table = Alphabet(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
+        table = Vocabulary(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
         for j, of_column in counts.items():
             of_column += _count_places(table[:, [j]], len(of_column))
     means = means_of(sequences)

@@ -7,7 +7,7 @@ import numpy as np
 from treecrf.inputs.sequences import Sequences
 
 
-class Alphabet:
+class Vocabulary:
     """Symbols seen in training.
 
     Parameters
@@ -20,7 +20,7 @@ class Alphabet:
         self.symbols = symbols
 
     @classmethod
-    def of(cls, sequences: Sequences) -> Alphabet:
+    def of(cls, sequences: Sequences) -> Vocabulary:
         """The distinct symbols of sequences."""
         return cls(sequences.symbols())
 

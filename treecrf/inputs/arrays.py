@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import CellReader, Rule
-from treecrf.inputs.segmentation import Cut, offsets_of_items
+from treecrf.inputs.column_reader import ColumnReader, Rule
+from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import (
     BOOLEAN,
     CATEGORY,
@@ -37,14 +37,16 @@ FORMS = (
 )
 
 
-def read_arrays(items: list, cut: Cut, trained_on: Trained | None, categorical: Any) -> Sequences:
+def read_arrays(
+    items: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
+) -> Sequences:
     """Arrays, matrices, lists and strings, or a long one, as sequences.
 
     Parameters
     ----------
     items : list
         One for each sequence, or one for all.
-    cut : Cut
+    cut : Segmentation
         Where the sequences of a long one are.
     trained_on : Trained, optional
         What the sequences must be like.
@@ -84,7 +86,7 @@ def _read_tables(
     items: list,
     form: str,
     offsets: np.ndarray,
-    cut: Cut,
+    cut: Segmentation,
     trained_on: Trained | None,
     categorical: Any,
 ) -> Sequences:
@@ -130,7 +132,7 @@ def _read_sparse_columns(
         rule = Rule(is_category=True) if trained_on is None else Rule.trained(trained_on, j)
         part = slice(table.indptr[j], table.indptr[j + 1])
         column = f"feature {j}" if trained_on is None else trained_on.column(j)
-        reader = CellReader(rule, Places(offsets, column, table.indices[part]))
+        reader = ColumnReader(rule, Places(offsets, column, table.indices[part]))
         reader.add_numbers(table.data[part])
         cells = reader.finish()
         kinds[j], table.data[part], categories[j] = CATEGORY, cells.as_floats(), cells.values

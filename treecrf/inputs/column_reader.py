@@ -56,7 +56,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Cells:
+class ColumnValues:
     """A column that has been read.
 
     Attributes
@@ -79,7 +79,7 @@ class Cells:
         return np.where(self.data == 0, np.nan, self.data) if self.kind == CATEGORY else self.data
 
 
-class CellReader:
+class ColumnReader:
     """Takes the values of one column, part by part.
 
     Parameters
@@ -135,7 +135,7 @@ class CellReader:
         else:
             self._add_number_objects(values, kinds)
 
-    def finish(self) -> Cells:
+    def finish(self) -> ColumnValues:
         """Give the whole column a kind.
 
         Raises
@@ -146,9 +146,9 @@ class CellReader:
         kinds = {kind for kind, _, _ in self.parts} - {None}
         if CATEGORY in kinds or (not kinds and self.rule.is_category is not False):
             codes, values = self.coder.sort(self._codes())
-            return Cells(CATEGORY, codes, values)
+            return ColumnValues(CATEGORY, codes, values)
         arrays = [a if kind is not None else np.full(len(a), np.nan) for kind, _, a in self.parts]
-        return Cells(BOOLEAN if kinds == {BOOLEAN} else NUMBER, _joined(arrays))
+        return ColumnValues(BOOLEAN if kinds == {BOOLEAN} else NUMBER, _joined(arrays))
 
     def _add(self, kind: int | None, array: np.ndarray) -> None:
         self.parts.append((kind, self.n, array))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import CellReader
-from treecrf.inputs.segmentation import Cut, offsets_of_items
+from treecrf.inputs.column_reader import ColumnReader
+from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import (
     CATEGORY,
     LongSequences,
@@ -31,7 +31,7 @@ def are_dicts(item: Any) -> bool:
 
 
 def read_dicts(
-    items: list, cut: Cut, trained_on: Trained | None, categorical: Any
+    items: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
 ) -> LongSequences:
     """Lists of dicts, or a long one, as sequences.
 
@@ -43,7 +43,7 @@ def read_dicts(
     ----------
     items : list
         One list of dicts for each sequence, or one for all.
-    cut : Cut
+    cut : Segmentation
         Where the sequences of a long one are.
     trained_on : Trained, optional
         What the columns must be like.
@@ -62,7 +62,7 @@ def read_dicts(
     data, kinds, categories = np.empty(len(values)), np.empty(len(names), dtype=np.uint8), {}
     for j, rule in enumerate(rules_of(names, len(names), trained_on, categorical)):
         part = slice(starts[j], starts[j + 1])
-        reader = CellReader(rule, Places(offsets, column_name(names, j), positions[part]))
+        reader = ColumnReader(rule, Places(offsets, column_name(names, j), positions[part]))
         reader.add_objects(values[part].tolist())
         cells = reader.finish()
         data[part], kinds[j] = cells.as_floats(), cells.kind

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_reader import CHUNK, CellReader, Cells
-from treecrf.inputs.segmentation import Cut, offsets_of_items
+from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
+from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences, Trained
 from treecrf.inputs.tables import check_width, order_of, readers_of, table_of
 
@@ -21,7 +21,7 @@ def is_frame(item: Any) -> bool:
 
 
 def read_frames(
-    frames: list, cut: Cut, trained_on: Trained | None, categorical: Any
+    frames: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
 ) -> LongSequences:
     """Data frames, or a long one, as sequences.
 
@@ -29,7 +29,7 @@ def read_frames(
     ----------
     frames : list
         One data frame for each sequence, or one for all.
-    cut : Cut
+    cut : Segmentation
         Where the sequences of a long one are.
     trained_on : Trained, optional
         What the columns must be like; they are matched by name.
@@ -91,7 +91,7 @@ def _wrap(frame: Any, what: str, narwhals: ModuleType) -> Any:
         ) from None
 
 
-def _offsets(frames: list, cut: Cut) -> np.ndarray:
+def _offsets(frames: list, cut: Segmentation) -> np.ndarray:
     if not cut.is_long:
         return offsets_of_items([len(frame) for frame in frames])
     groups, name = None, cut.column
@@ -143,7 +143,7 @@ def _types_of(frame: Any) -> Any:
     return native.schema if hasattr(native, "schema") else [*native.columns, *native.dtypes]
 
 
-def _read_column(parts: list, reader: CellReader, narwhals: ModuleType) -> Cells:
+def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> ColumnValues:
     typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
     if typed and reader.rule.is_category is None:
         reader.rule = replace(reader.rule, is_category=True)

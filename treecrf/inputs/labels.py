@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained
 from treecrf.inputs.values import (
     characters,
@@ -20,19 +20,19 @@ from treecrf.inputs.values import (
 
 
 @dataclass(frozen=True)
-class Given:
+class RawData:
     """Sequences and labels as a user gives them.
 
     Attributes
     ----------
     X, y : list of sequences and list of label sequences, or one long table and its labels
-    cut : Cut
+    cut : Segmentation
         Where the sequences of a long table are.
     """
 
     X: Any
     y: Any
-    cut: Cut
+    cut: Segmentation
 
     def read(
         self, trained_on: Trained | None = None, categorical_features: Any = "from_dtype"
@@ -44,7 +44,7 @@ class Given:
         return sequences, as_label_arrays(self.y, sequences.offsets, self.cut)
 
 
-def as_label_arrays(y: Any, offsets: np.ndarray, cut: Cut) -> list[np.ndarray]:
+def as_label_arrays(y: Any, offsets: np.ndarray, cut: Segmentation) -> list[np.ndarray]:
     """Check that ``y`` holds one label for every position.
 
     Raises

@@ -10,14 +10,14 @@ from scipy import sparse
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_dicts, read_dicts
 from treecrf.inputs.frames import is_frame, read_frames
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained
 
 
 def as_sequences(
     X: Any,
     trained_on: Trained | None = None,
-    cut: Cut | None = None,
+    cut: Segmentation | None = None,
     categorical_features: Any = "from_dtype",
 ) -> Sequences:
     """Check and pack the sequences that a user gives.
@@ -28,7 +28,7 @@ def as_sequences(
         What has been packed before is only compared with what the model was trained on.
     trained_on : Trained, optional
         What the sequences must be like.
-    cut : Cut, optional
+    cut : Segmentation, optional
         Where the sequences of a long table are.
     categorical_features : "from_dtype", None, or list of names or indices or booleans
         Which columns are categories; a model that has been trained knows.
@@ -47,7 +47,7 @@ def as_sequences(
     """
     if isinstance(X, Sequences):
         return X if trained_on is None else X.for_model(trained_on)
-    cut = cut or Cut()
+    cut = cut or Segmentation()
     items = [X] if cut.is_long else _listed(X)
     for name, found, read in (
         ("a data frame", is_frame, read_frames),

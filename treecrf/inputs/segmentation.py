@@ -14,7 +14,7 @@ from treecrf.inputs.values import find_missing, listed, shown
 
 
 @dataclass(frozen=True)
-class Cut:
+class Segmentation:
     """How a user says where sequences are: by their lengths, by groups, or not at all.
 
     Attributes

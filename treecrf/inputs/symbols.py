@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_reader import CellReader, Rule
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.column_reader import ColumnReader, Rule
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import (
     TYPES,
     ListedSequences,
@@ -69,7 +69,7 @@ def _plain(array: np.ndarray, what: str) -> np.ndarray:
 
 
 def read_symbols(
-    items: list, offsets: np.ndarray, cut: Cut, trained_on: Trained | None
+    items: list, offsets: np.ndarray, cut: Segmentation, trained_on: Trained | None
 ) -> Sequences:
     """Symbols, or a long run of them, as sequences; where some are missing as a table."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
@@ -89,7 +89,7 @@ def _with_gaps(items: list, offsets: np.ndarray, trained_on: Trained | None) -> 
     if trained_on is not None:
         known = trained_on.categories[0]
         rule = Rule(True, known=known, reason=f"in training all were {TYPES[known.dtype.kind]}")
-    reader = CellReader(rule, lambda position: place_of(position, offsets))
+    reader = ColumnReader(rule, lambda position: place_of(position, offsets))
     for item in items:
         reader.add_objects(list(item))
     return table_of([reader.finish()], offsets, None, of_symbols=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import CellReader, Cells, Rule
+from treecrf.inputs.column_reader import ColumnReader, ColumnValues, Rule
 from treecrf.inputs.sequences import (
     CATEGORY,
     ColumnTable,
@@ -20,11 +20,11 @@ from treecrf.inputs.sequences import (
 )
 from treecrf.inputs.values import shown
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 
 
 def table_of(
-    cells: list[Cells], offsets: np.ndarray, names: tuple[str, ...] | None, **others: Any
+    cells: list[ColumnValues], offsets: np.ndarray, names: tuple[str, ...] | None, **others: Any
 ) -> LongSequences:
     """Put columns together."""
     kinds = np.array([column.kind for column in cells], dtype=np.uint8)
@@ -91,10 +91,10 @@ def readers_of(
     trained_on: Trained | None,
     categorical: Any,
     offsets: np.ndarray,
-) -> Iterator[CellReader]:
+) -> Iterator[ColumnReader]:
     """A reader for each of ``n`` columns of a table that holds the sequences one after another."""
     for j, rule in enumerate(rules_of(names, n, trained_on, categorical)):
-        yield CellReader(rule, Places(offsets, column_name(names, j)))
+        yield ColumnReader(rule, Places(offsets, column_name(names, j)))
 
 
 def rules_of(
@@ -195,5 +195,5 @@ def order_of(
 def listing(names: Sequence[str]) -> str:
     """Some names for messages."""
     what = "the column" if len(names) == 1 else "the columns"
-    text = ", ".join(map(repr, names[:MOST_SHOWN]))
-    return f"{what} {text}" + (", ..." if len(names) > MOST_SHOWN else "")
+    text = ", ".join(map(repr, names[:MAX_SHOWN]))
+    return f"{what} {text}" + (", ..." if len(names) > MAX_SHOWN else "")

@@ -12,7 +12,7 @@ from scipy import sparse
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
 # Characters of a value in messages.
-MOST_SHOWN = 80
+MAX_SHOWN = 80
 
 
 def is_number(kind: type) -> bool:
@@ -59,7 +59,7 @@ def shown(value: object) -> str:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python writes no integers of more than some thousand digits
         return f"an object of type {type(value).__name__}"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def characters(text: str) -> np.ndarray:

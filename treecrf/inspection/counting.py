@@ -6,9 +6,9 @@ import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.encoding.encoder import EncodedSequences, Encoder
-from treecrf.inputs.labels import Given, encode_labels
+from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.sequences import Sequences, reversed_places
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
 from treecrf.trees.rules import Condition
@@ -16,7 +16,7 @@ from treecrf.utils.threads import Threads
 
 
 def shares_of(
-    model: SequenceClassifier, grown: Grown, conditions: list[Condition], data: Given
+    model: SequenceClassifier, grown: FittedTrees, conditions: list[Condition], data: RawData
 ) -> list[float]:
     """Share of the positions for which each condition holds.
 
@@ -39,7 +39,7 @@ def shares_of(
         return _means(forest, grown.encoder, encoded, given, threads)[: len(conditions)]
 
 
-def _with_labels(model: SequenceClassifier, data: Given) -> tuple[Sequences, np.ndarray]:
+def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np.ndarray]:
     """Sequences with codes of their labels, which the model predicts if they are not given."""
     if data.y is not None:
         sequences, labels = model._read_labeled(data)

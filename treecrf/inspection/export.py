@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.inspection.trees import Node, iteration_of, tree_of
 
 SPACE, BRANCH = "|   ", "|--- "
@@ -65,7 +65,7 @@ def export_text(
     |--- not label[-1] is 'c'
     |   |--- -0.28 (weight 18)
     """
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     parts = []
     for one in grown.classes.tolist() if label is None else [label]:
         nodes = tree_of(grown, iteration, one)
@@ -74,7 +74,7 @@ def export_text(
     return "\n\n".join(parts)
 
 
-def title_of(grown: Grown, iteration: int, label: Any) -> str:
+def title_of(grown: FittedTrees, iteration: int, label: Any) -> str:
     """What a tree is called."""
     return f"{label!r}, iteration {iteration_of(grown, iteration)}"
 
@@ -139,7 +139,7 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
       2 [label="+0.2\nweight 12"]
     }
     """
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     label = grown.classes[0].item() if label is None else label
     nodes = tree_of(grown, iteration, label)
     lines = [

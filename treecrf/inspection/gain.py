@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from treecrf.encoding.encoder import BOUNDARY
 from treecrf.encoding.names import feature_names
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.trees.forest import LABEL
 
 
@@ -66,7 +66,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     >>> bool(abs(found.importances.sum() - 1) < 1e-12)
     True
     """
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     forest, encoder, offsets = grown.forest, grown.encoder, grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
     n_own = len(encoder.columns) - encoder.n_made
@@ -89,7 +89,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     )
 
 
-def _sums(grown: Grown, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gains of columns and offsets, of ends by offset, and of previous labels by lag.
 
     Offsets are those of the input. The first axis of all has the labels, or one group of them all.
@@ -116,13 +116,13 @@ def _sums(grown: Grown, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     )
 
 
-def _by_feature(grown: Grown, gains: np.ndarray) -> np.ndarray:
+def _by_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
     """Sums over the columns that come from the same feature, for each row."""
     base = getattr(grown.encoder, "base", grown.encoder)
     return np.stack([base.by_feature(row) for row in gains])
 
 
-def _by_made_feature(grown: Grown, gains: np.ndarray) -> np.ndarray:
+def _by_made_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
     """What discovered features have gained, given to the features that tell their instances."""
     zeros = np.zeros(len(grown.encoder.columns) - grown.encoder.n_made)
     return np.stack([grown.encoder.by_feature(np.append(zeros, row)) for row in gains])

@@ -16,7 +16,7 @@ from treecrf.trees.rules import Condition
 
 
 @dataclass(frozen=True)
-class Grown:
+class FittedTrees:
     """What a boosted model has learned.
 
     Attributes
@@ -34,7 +34,7 @@ class Grown:
     backward: bool
 
     @classmethod
-    def of(cls, model: Any) -> Grown:
+    def of(cls, model: Any) -> FittedTrees:
         """The trees of a model.
 
         Raises

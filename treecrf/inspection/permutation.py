@@ -11,8 +11,8 @@ from sklearn.utils import Bunch, check_random_state
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
-from treecrf.inputs.labels import Given
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import listed
 from treecrf.inspection.grown import check_model, has_trees
@@ -111,7 +111,7 @@ def permutation_importance(
     scorer = _scorer(scoring)
     names = feature_names(model._trained_on)
     chosen = np.arange(len(names)) if features is None else _chosen(features, names)
-    sequences, labels = model._read_labeled(Given(X, y, Cut(lengths, groups)))
+    sequences, labels = model._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     score = float(scorer(model, sequences, labels))
     if not np.isfinite(score):

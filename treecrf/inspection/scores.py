@@ -10,15 +10,15 @@ from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import make_objective
-from treecrf.inputs.labels import Given, encode_labels
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, reversed_places, runs
-from treecrf.inspection.grown import Grown, check_model
+from treecrf.inspection.grown import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
 
 # Scores of so many bytes are held at a time.
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 
 
 def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> Bunch:
@@ -74,7 +74,7 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     ((2, 2), (2,))
     """
     check_model(model)
-    sequences, _ = model._read(X, cut=Cut(lengths, groups))
+    sequences, _ = model._read(X, cut=Segmentation(lengths, groups))
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
@@ -126,7 +126,7 @@ def _scores_of_parts(
     """Offsets and scores of some sequences at a time, in the direction of the chain."""
     row_bytes = 8 * len(model.classes_) ** (model._trained_order + 1)
     with Threads(model.n_jobs) as threads:
-        for first, last in runs(sequences.offsets, max(1, MOST_BYTES // row_bytes)):
+        for first, last in runs(sequences.offsets, max(1, MAX_BYTES // row_bytes)):
             part = sequences.take(np.arange(first, last))
             scores = model._scores_of(part, threads)
             constraints = model._constraints(part.offsets)
@@ -182,7 +182,7 @@ def likelihood_curve(
     >>> bool(curve.given[5] > curve.given[1])
     True
     """
-    Grown.of(model)
+    FittedTrees.of(model)
     if (X is None) != (y is None):
         there, missing = ("y", "X") if X is None else ("X", "y")
         raise ValueError(f"{there} is given without {missing}")
@@ -192,11 +192,13 @@ def likelihood_curve(
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
-        given=None if X is None else _followed(model, Given(X, y, Cut(lengths, groups))),
+        given=None
+        if X is None
+        else _objective_on(model, RawData(X, y, Segmentation(lengths, groups))),
     )
 
 
-def _followed(model: SequenceClassifier, data: Given) -> np.ndarray:
+def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
     sequences, labels = model._read_labeled(data)
     codes = encode_labels(labels, model.classes_)
     if model._trained_backward:
@@ -208,7 +210,7 @@ def _followed(model: SequenceClassifier, data: Given) -> np.ndarray:
 
 
 def _objective_of(model: SequenceClassifier) -> str:
-    return getattr(model, "_followed", "log")
+    return getattr(model, "_trained_objective", "log")
 
 
 def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.labels import Given
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection.counting import shares_of
-from treecrf.inspection.grown import Grown, code_of
+from treecrf.inspection.grown import FittedTrees, code_of
 from treecrf.trees.rules import Condition, leaf_values
 
 
@@ -101,7 +101,7 @@ def strongest_rules(
     +1.435 for 'v' if label[-1] is 'c' and symbol is 'a'  (50.0% of positions)
     +1.154 for 'c' if not label[-1] is 'c' and not symbol is 'a'  (50.0% of positions)
     """
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     if not isinstance(n_rules, numbers.Integral) or n_rules < 1:
         raise ValueError(f"n_rules={n_rules!r}; expected a positive integer")
     if X is None and y is not None:
@@ -110,7 +110,7 @@ def strongest_rules(
     shares: list = [None] * len(chosen)
     if X is not None:
         conditions = [condition for (_, condition), _ in chosen]
-        shares = shares_of(model, grown, conditions, Given(X, y, Cut(lengths, groups)))
+        shares = shares_of(model, grown, conditions, RawData(X, y, Segmentation(lengths, groups)))
     return [
         Rule(
             label=grown.classes[code].item(),
@@ -123,7 +123,9 @@ def strongest_rules(
     ]
 
 
-def _largest(grown: Grown, n: int, code: int | None) -> list[tuple[tuple[int, Condition], float]]:
+def _largest(
+    grown: FittedTrees, n: int, code: int | None
+) -> list[tuple[tuple[int, Condition], float]]:
     """The rules of a label, or of all, with the largest absolute values."""
     rules = leaf_values(grown.forest, grown.encoder).items()
     some = (rule for rule in rules if code is None or rule[0][0] == code)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inspection.grown import Grown, code_of
+from treecrf.inspection.grown import FittedTrees, code_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Node:
         return self.passed < 0
 
 
-def tree_of(grown: Grown, iteration: int, label: Any) -> list[Node]:
+def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
     """The nodes of one tree; the first is the root, and children follow their parents.
 
     Raises
@@ -74,7 +74,7 @@ def tree_of(grown: Grown, iteration: int, label: Any) -> list[Node]:
     return [_node(grown, tree, i, n) for i, n in enumerate(sizes)]
 
 
-def iteration_of(grown: Grown, iteration: int) -> int:
+def iteration_of(grown: FittedTrees, iteration: int) -> int:
     """The number of an iteration, from 0 on.
 
     Raises
@@ -99,7 +99,7 @@ def _leaf_counts(passed: list[int], failed: list[int]) -> list[int]:
     return sizes
 
 
-def _node(grown: Grown, tree: dict, i: int, n_leaves: int) -> Node:
+def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int) -> Node:
     is_leaf = tree["true_child"][i] < 0
     test = [int(tree[name][i]) for name in ("column", "offset", "value")]
     return Node(
@@ -114,7 +114,7 @@ def _node(grown: Grown, tree: dict, i: int, n_leaves: int) -> Node:
     )
 
 
-def _of_missing(grown: Grown, tree: dict, i: int) -> tuple[str, str]:
+def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
     """What becomes of those that miss the value of a test."""
     column, encoder = int(tree["column"][i]), grown.encoder
     if column < 0 or not encoder.plan.has_missing[column]:
@@ -129,7 +129,7 @@ def _of_missing(grown: Grown, tree: dict, i: int) -> tuple[str, str]:
     return f"missing: as {asked}, {rest}" if asked else f"missing: {rest}", ""
 
 
-def _surrogates(grown: Grown, tree: dict, i: int) -> Iterator[str]:
+def _surrogates(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
     """The tests that are asked instead, as they must be to pass."""
     first = int(tree["n_surrogates"][:i].sum())
     for s in range(first, first + int(tree["n_surrogates"][i])):

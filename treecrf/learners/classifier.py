@@ -14,9 +14,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
 from treecrf.chains.lattice import Lattice, split
-from treecrf.inputs.labels import Given, as_label_arrays, check_kind, encode_labels
+from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained, reversed_places
 from treecrf.learners.costs import cost_table
 from treecrf.utils import model_file
@@ -117,7 +117,7 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         return cut.join(self._labels(*self._read(X, allowed, known, cut)))
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
@@ -172,7 +172,7 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         return cut.join(self._proba(*self._read(X, allowed, known, cut)))
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
@@ -220,7 +220,7 @@ class SequenceClassifier(BaseEstimator):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        asked = self._read(X, allowed, known, Cut(lengths, groups))
+        asked = self._read(X, allowed, known, Segmentation(lengths, groups))
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(*asked, threads)
             pairs = split(lattice.pairwise(), lattice.offsets)
@@ -262,7 +262,7 @@ class SequenceClassifier(BaseEstimator):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        sequences, labels = self._read_labeled(Given(X, y, Cut(lengths, groups)))
+        sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
         codes = encode_labels(labels, self.classes_)
         if self._trained_backward:
             sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
@@ -318,7 +318,7 @@ class SequenceClassifier(BaseEstimator):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         asked = self._read(X, allowed, known, cut)
         if n_best == 1:
             labels, log_probabilities = self._decoded(*asked)
@@ -359,7 +359,7 @@ class SequenceClassifier(BaseEstimator):
             If X is not like the training data, or y does not fit X; the message says which
             sequence and why.
         """
-        sequences, labels = self._read_labeled(Given(X, y, Cut(lengths, groups)))
+        sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
         check_kind(labels, self.classes_)
         predicted = self._labels(*self._read(sequences))
         return float(np.mean(np.concatenate(predicted) == np.concatenate(labels)))
@@ -401,21 +401,21 @@ class SequenceClassifier(BaseEstimator):
 
     # Reading
 
-    def _sequences(self, X: Any, cut: Cut) -> Sequences:
+    def _sequences(self, X: Any, cut: Segmentation) -> Sequences:
         """Checked sequences, like those of training."""
         check_is_fitted(self, "classes_")
         return as_sequences(X, self._trained_on, cut)
 
-    def _read_labeled(self, given: Given) -> tuple[Sequences, list[np.ndarray]]:
+    def _read_labeled(self, given: RawData) -> tuple[Sequences, list[np.ndarray]]:
         """Checked sequences and their labels, in the direction of the input."""
         sequences = self._sequences(given.X, given.cut)
         return sequences, as_label_arrays(given.y, sequences.offsets, given.cut)
 
     def _read(
-        self, X: Any, allowed: Any = None, known: Any = None, cut: Cut | None = None
+        self, X: Any, allowed: Any = None, known: Any = None, cut: Segmentation | None = None
     ) -> tuple[Sequences, np.ndarray | None]:
         """Checked sequences and masks of possible labels, in the direction of the chain."""
-        cut = cut or Cut()
+        cut = cut or Segmentation()
         sequences = self._sequences(X, cut)
         masks = as_allowed(allowed, known, self.classes_, sequences.offsets, cut)
         if self._trained_backward:

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.contexts import check_order, true_contexts
-from treecrf.encoding.vocabulary import Alphabet
-from treecrf.inputs.labels import Given, encode_labels, find_classes
+from treecrf.encoding.vocabulary import Vocabulary
+from treecrf.inputs.labels import RawData, encode_labels, find_classes
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import CATEGORY, Sequences, Trained
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.costs import cost_table
@@ -154,7 +154,7 @@ class HMMClassifier(SequenceClassifier):
         ['a', 'b']
         """
         self._validate_params()
-        sequences, labels = Given(X, y, Cut(lengths, groups)).read()
+        sequences, labels = RawData(X, y, Segmentation(lengths, groups)).read()
         if sequences.like.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier counts symbols: a sequence is a string, or a 1-D "
@@ -167,7 +167,7 @@ class HMMClassifier(SequenceClassifier):
         allowed = as_transitions(self.transitions, classes, self.order)
         if allowed is not None:
             allowed.check(codes, sequences.offsets, classes)
-        alphabet = Alphabet.of(sequences)
+        alphabet = Vocabulary.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
         symbols = _symbol_codes(alphabet, sequences)
         # One column more for the missing symbols.
@@ -187,7 +187,7 @@ class HMMClassifier(SequenceClassifier):
     def _trained_order(self) -> int:
         return len(self.transition_log_prob_) - 1
 
-    def _sequences(self, X: Any, cut: Cut) -> Sequences:
+    def _sequences(self, X: Any, cut: Segmentation) -> Sequences:
         check_is_fitted(self, "classes_")
         # An unseen symbol is not a missing one here.
         sequences = as_sequences(X, None, cut)
@@ -200,7 +200,7 @@ class HMMClassifier(SequenceClassifier):
         return sequences
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        symbols = _symbol_codes(Alphabet(self.symbols_), sequences)
+        symbols = _symbol_codes(Vocabulary(self.symbols_), sequences)
         *first, last = [
             table.reshape(-1, len(self.classes_)).T for table in self.transition_log_prob_
         ]
@@ -272,7 +272,7 @@ def _log_shares(counts: np.ndarray, laplace: float) -> np.ndarray:
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
 
 
-def _symbol_codes(alphabet: Alphabet, sequences: Sequences) -> np.ndarray:
+def _symbol_codes(alphabet: Vocabulary, sequences: Sequences) -> np.ndarray:
     """Places of all symbols in the alphabet, then come the unseen and the missing ones."""
     pieces = [piece for _, _, piece in sequences.pieces()]
     if not sequences.of_symbols:

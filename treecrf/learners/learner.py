@@ -10,15 +10,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.constraints import as_transitions, check_allowed
-from treecrf.inputs.labels import Given, encode_labels
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.costs import cost_table
 from treecrf.learners.training_data import Labeled
 
 # Codes of a window are counted for every position.
-LARGEST_WINDOW = 10_000
+MAX_WINDOW = 10_000
 
 
 class SequenceLearner(SequenceClassifier):
@@ -105,15 +105,17 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        training = Given(X, y, Cut(lengths, groups))
-        fitted = self._train(training, Given(X_val, y_val, Cut(lengths_val, groups_val)), allowed)
+        training = RawData(X, y, Segmentation(lengths, groups))
+        fitted = self._train(
+            training, RawData(X_val, y_val, Segmentation(lengths_val, groups_val)), allowed
+        )
         # What an earlier fit has left must not pass for results of this one.
         left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
         self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
         return self
 
     @abstractmethod
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
 
     def _labeled(
@@ -142,10 +144,10 @@ class SequenceLearner(SequenceClassifier):
         window = self.window
         sides = (window, window) if isinstance(window, numbers.Integral) else tuple(window)
         if len(sides) != 2 or not all(
-            isinstance(w, numbers.Integral) and 0 <= w <= LARGEST_WINDOW for w in sides
+            isinstance(w, numbers.Integral) and 0 <= w <= MAX_WINDOW for w in sides
         ):
             raise ValueError(
                 f"window={self.window!r}; expected an integer or a pair (left, right) of integers "
-                f"from 0 to {LARGEST_WINDOW}"
+                f"from 0 to {MAX_WINDOW}"
             )
         return int(sides[0]), int(sides[1])

@@ -68,7 +68,7 @@ def load(path: str | PathLike) -> SequenceClassifier:
     ['x', 'y']
     """
     values, arrays = model_file.read(path)
-    with model_file.misfits(path):
+    with model_file.as_model_file_error(path):
         name = values["class"]
         if name not in CLASSES:
             raise model_file.ModelFileError(f"{path}: a model of the unknown class {name!r}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.chains.lattice import split
-from treecrf.inputs.labels import Given
+from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences, Trained, joined, reversed_places
 
 
@@ -67,7 +67,7 @@ def hold_out(data: Labeled, fraction: float, seed: int) -> tuple[Labeled, Labele
 
 
 def read_validation(
-    given: Given, like: Trained, label: Callable[[Sequences, list[np.ndarray]], Labeled]
+    given: RawData, like: Trained, label: Callable[[Sequences, list[np.ndarray]], Labeled]
 ) -> Labeled | None:
     """The validation data that a user gives, if any; errors say that they are about these."""
     if (given.X is None) != (given.y is None):

@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
-LARGEST_WEIGHT = 1e6
+MAX_WEIGHT = 1e6
 
 
 def label_weights(
@@ -44,9 +44,9 @@ def label_weights(
         balanced = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
         weights = dict(zip(labels, balanced.tolist(), strict=True))
     for label, weight in weights.items():
-        if not isinstance(weight, Real) or not 1 / LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT:
+        if not isinstance(weight, Real) or not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
             raise ValueError(
                 f"class_weight gives {label!r} the weight {weight!r}; expected a number from "
-                f"{1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+                f"{1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
             )
     return np.array([weights.get(label, 1.0) for label in labels], dtype=np.float64)

@@ -24,7 +24,7 @@ COLORS = (
 )
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oooo", "----", "||||")
 OTHERS = "#D9D9D9"
-MOST_LEGEND_ROWS = 24
+MAX_LEGEND_ROWS = 24
 
 
 def pyplot() -> ModuleType:
@@ -117,7 +117,7 @@ def legend_inches(n: int) -> float:
 
 
 def _n_legend_columns(n: int) -> int:
-    return 1 + (n - 1) // MOST_LEGEND_ROWS
+    return 1 + (n - 1) // MAX_LEGEND_ROWS
 
 
 def size_of(ax: Axes) -> tuple[float, float]:

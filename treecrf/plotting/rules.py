@@ -19,7 +19,7 @@ from treecrf.plotting.common import (
 
 LINE_INCHES = 0.155
 CHARACTERS = 56
-MOST_LINES = 4
+MAX_LINES = 4
 
 
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
@@ -88,7 +88,7 @@ def _lines(condition: str) -> list[str]:
     for k, test in enumerate(tests):
         told = test + " and " * (k < len(tests) - 1)
         if lines[-1] and len(lines[-1]) + len(test) > CHARACTERS:
-            if len(lines) == MOST_LINES:
+            if len(lines) == MAX_LINES:
                 return [*lines[:-1], f"{lines[-1]}{len(tests) - k} more"]
             lines.append("")
         lines[-1] += told

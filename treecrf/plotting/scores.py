@@ -11,7 +11,7 @@ from treecrf.inspection import likelihood_curve, transition_scores
 from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
 
 CELL_INCHES = 0.5
-MOST_NUMBERS = 12
+MAX_NUMBERS = 12
 
 
 def plot_transition_scores(
@@ -67,7 +67,7 @@ def plot_transition_scores(
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = ax.imshow(np.ma.masked_invalid(table), aspect="auto", **_colors(table))
     _hatch(ax, ~np.isfinite(table))
-    if len(names) <= MOST_NUMBERS:
+    if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)
     long = max(map(len, names)) > 3
     ax.set_xticks(range(len(names)), map(plain, names), rotation=90 if long else 0)

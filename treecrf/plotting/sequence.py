@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.labels import Given, encode_labels
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import listed
 from treecrf.inspection.grown import check_model
 from treecrf.plotting.common import (
@@ -26,8 +26,8 @@ from treecrf.plotting.common import (
 PREDICTED, TRUE, THICK = 1.05, 1.19, 0.1
 WRONG = 1.35
 # A label that is never more probable than this, nor predicted nor true, has no color of its own.
-LEAST_SHOWN = 0.02
-LEAST_FONT, MOST_FONT = 4.0, 10.0
+MIN_SHOWN = 0.02
+MIN_FONT, MAX_FONT = 4.0, 10.0
 
 
 def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax: Any = None) -> Any:
@@ -83,7 +83,7 @@ def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax:
     predicted = encode_labels(model.predict([x]), classes)
     true = None
     if y is not None:
-        true = encode_labels(model._read_labeled(Given([x], [y], Cut()))[1], classes)
+        true = encode_labels(model._read_labeled(RawData([x], [y], Segmentation()))[1], classes)
     written = _symbols(model, x, n, symbols)
     shown = _shown(proba, predicted, true)
     height = max(3.6, 1.2 + legend_inches(len(shown) + 2))
@@ -119,7 +119,7 @@ def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
 
 def _shown(proba: np.ndarray, predicted: np.ndarray, true: np.ndarray | None) -> np.ndarray:
     """Codes of the labels that have a color."""
-    found = proba.max(axis=0) >= LEAST_SHOWN
+    found = proba.max(axis=0) >= MIN_SHOWN
     found[predicted] = True
     if true is not None:
         found[true] = True
@@ -158,8 +158,8 @@ def _draw_strip(ax: Any, codes: np.ndarray, bottom: float) -> None:
 
 def _write_symbols(ax: Any, symbols: list[str]) -> None:
     """Symbols as ticks at the top, upright if they are short, where there is room for them."""
-    size = min(MOST_FONT, 1.25 * size_of(ax)[0] / max(len(symbols), 1))
-    if not symbols or size < LEAST_FONT:
+    size = min(MAX_FONT, 1.25 * size_of(ax)[0] / max(len(symbols), 1))
+    if not symbols or size < MIN_FONT:
         return
     top = ax.secondary_xaxis("top")
     top.set_xticks(range(len(symbols)), map(plain, symbols), fontsize=size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection.export import title_of
-from treecrf.inspection.grown import Grown
+from treecrf.inspection.grown import FittedTrees
 from treecrf.inspection.trees import Node, tree_of
 from treecrf.plotting.common import axes_of, plain, pyplot, size_of
 
@@ -107,7 +107,7 @@ def plot_tree(
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
     pyplot()
-    grown = Grown.of(model)
+    grown = FittedTrees.of(model)
     label = grown.classes[0].item() if label is None else label
     placed = _placed(tree_of(grown, iteration, label), max_depth, decimals)
     starts, width = _columns(placed)

@@ -12,7 +12,7 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.paths import Literals, label_masks, leaves_of, paths_of, window_literals
 
 # Leaves at work together: their ways are written out.
-MOST_LEAVES = 50_000
+MAX_LEAVES = 50_000
 
 # A literal is four numbers.
 LITERAL_BYTES = 4 * np.dtype(np.int32).itemsize
@@ -89,7 +89,7 @@ def _runs(forest: Forest) -> list[tuple[int, int]]:
     """Trees in runs of not too many leaves."""
     sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
     ends = np.cumsum(sizes)
-    cuts = np.flatnonzero(np.diff(ends // MOST_LEAVES, prepend=0)).tolist()
+    cuts = np.flatnonzero(np.diff(ends // MAX_LEAVES, prepend=0)).tolist()
     return [(a, b) for a, b in pairwise([0, *cuts, len(sizes)]) if a < b]
 
 

@@ -50,7 +50,7 @@ class Nodes:
         self.plan = plan or encoder.plan
         self.nodes, self.surrogates = _Growing(), _Growing()
         self.roots = np.zeros(0, dtype=np.int32)
-        self.most_nodes = 0
+        self.max_nodes = 0
 
     def follow(self, forest: Forest) -> None:
         """Take over the trees that have been added since the last time."""
@@ -61,12 +61,12 @@ class Nodes:
         self.nodes.extend(self._pack_nodes(packed))
         self.surrogates.extend(self._pack_surrogates(packed))
         self.roots = np.append(self.roots, n_nodes + starts[:-1]).astype(np.int32)
-        self.most_nodes = max(self.most_nodes, np.diff(starts).max(initial=0))
+        self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
 
     def plant_in(self, scores: TreeScores) -> None:
         """Let scores be those of the trees."""
         surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
-        scores.plant(self.nodes.array, self.roots, surrogates, int(self.most_nodes))
+        scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
 
     def _pack_nodes(self, packed: dict[str, np.ndarray]) -> np.ndarray:
         """Nodes from the arrays of `Forest.pack`."""
@@ -123,7 +123,7 @@ class _Growing:
         self.array = self._room[:last]
 
 
-class Remembered:
+class ScoreCache:
     """Scores of some positions under a growing forest, in the contexts seen lately.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.encoding.columns import BOOLEAN, CATEGORY, KINDS, Columns
 from treecrf.encoding.encoder import BITS, BOUNDARY, CODES, LISTS, METHODS, NOWHERE, Encoder
-from treecrf.encoding.imputation import FILLED, Filling
+from treecrf.encoding.imputation import FILLED, Imputation
 from treecrf.inputs.sequences import Trained
 from treecrf.trees.forest import FIELDS, LABEL, SURROGATE_FIELDS, TEST
 
@@ -72,7 +72,7 @@ def _check_filling(encoder: Encoder) -> None:
         require(len(filling.sources) == len(encoder.columns), "missing values")
 
 
-def check_filling(filling: Filling, n_features: int) -> None:
+def check_filling(filling: Imputation, n_features: int) -> None:
     """Raise ValueError unless there is a number for each feature."""
     values = filling.values
     require(values.shape == (n_features,) and values.dtype == np.float64, "missing values")

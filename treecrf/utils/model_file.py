@@ -21,7 +21,7 @@ import numpy as np
 
 from treecrf.encoding.columns import CATEGORY, Columns
 from treecrf.encoding.encoder import METHODS, Encoder, Plan
-from treecrf.encoding.imputation import Filling
+from treecrf.encoding.imputation import Imputation
 from treecrf.trees.forest import TEST
 
 MAGIC = b"treecrf model\n"
@@ -74,7 +74,7 @@ def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
         raise ModelFileError(
             f"{path}: format {version}; this version of treecrf reads formats up to {VERSION}"
         )
-    with misfits(path), np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
+    with as_model_file_error(path), np.load(io.BytesIO(payload[4:]), allow_pickle=False) as archive:
         arrays = dict(archive)
         values = json.loads(arrays.pop("json").tobytes())
         if version < 2 and "encoder" in values:
@@ -107,7 +107,7 @@ def _shares_by_weight(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def misfits(path: str | PathLike) -> Iterator[None]:
+def as_model_file_error(path: str | PathLike) -> Iterator[None]:
     """Turn the errors of content that is no model into a `ModelFileError`."""
     try:
         yield
@@ -184,6 +184,6 @@ def encoder_from_state(values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
     filling = None
     if "filling.values" in arrays:
         symbols = categories[0] if values["form"] == "symbols" else None
-        filling = Filling(arrays["filling.values"], arrays["filling.told"], symbols)
+        filling = Imputation(arrays["filling.values"], arrays["filling.told"], symbols)
     encoder = Encoder(tuple(values["window"]), values["max_bins"], values["missing"])
     return encoder.restore(values["form"], names, columns, plan, filling)

@@ -73,7 +73,7 @@ def test_rows_are_those_of_a_naive_loop(kind, window, order, monkeypatch):
     expected = naive_rows(dense, window, labels, 3, order, alphabet)
     assert isinstance(rows, np.ndarray)
     np.testing.assert_array_equal(rows, expected)
-    monkeypatch.setattr(treecrf.learners.boosted.window_rows, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(treecrf.learners.boosted.window_rows, "MAX_DENSE_BYTES", 0)
     large = table.rows(table.windows(sequences), given)
     assert sparse.issparse(large)
     np.testing.assert_array_equal(large.toarray(), expected)

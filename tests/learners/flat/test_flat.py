@@ -219,7 +219,7 @@ def test_equal_conjunctions_are_one():
 def test_a_forest_in_several_runs_is_the_same(monkeypatch):
     trained = Trained("letters", 1, n_iter=9, order=2)
     whole = conjunctions_of(trained.forest, trained.encoder)
-    monkeypatch.setattr("treecrf.trees.conjunctions.MOST_LEAVES", 20)
+    monkeypatch.setattr("treecrf.trees.conjunctions.MAX_LEAVES", 20)
     parts = conjunctions_of(trained.forest, trained.encoder)
     for one, other in zip(vars(whole).values(), vars(parts).values(), strict=True):
         np.testing.assert_array_equal(one, other)

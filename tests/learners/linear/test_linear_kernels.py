@@ -32,7 +32,7 @@ class Rows:
         return self.given
 
 
-class Given:
+class RawData:
     """What a table needs to know of sequences."""
 
     def __init__(self, lengths):
@@ -48,7 +48,7 @@ class Case:
         self.x = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.6)
         self.x[:, 2] = self.x[:, 2] != 0
         source = Rows(window, sparse.csr_array(self.x))
-        self.table = Table.of(source, Given(lengths))
+        self.table = Table.of(source, RawData(lengths))
         self.scores = LinearScores(self.table, n_labels, transition_features, Threads(n_jobs))
         layout = self.scores.layout
         self.weights = layout.weights(rng.normal(size=layout.size))
@@ -127,10 +127,10 @@ def test_rows_of_another_shape_are_refused():
     with pytest.raises(
         ValueError, match=r"Rows gives rows of the shape \(3, 2\); expected \(4, 2\)"
     ):
-        Table.of(source, Given([3, 1]))
+        Table.of(source, RawData([3, 1]))
     source.n_attributes = 5
     with pytest.raises(ValueError, match=r"expected \(3, 5\)"):
-        Table.of(source, Given([3]))
+        Table.of(source, RawData([3]))
 
 
 # Chains with the same transitions everywhere

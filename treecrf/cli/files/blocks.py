@@ -15,7 +15,7 @@ LINES_IN_BLOCK = 32
 BLOCK_ROWS = 1 << 14
 PARQUET_BUFFER = 1 << 16
 # Of an error of the parser, which quotes whole rows.
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 
 
 def import_pyarrow() -> ModuleType:
@@ -99,7 +99,7 @@ def _in_short(error: Exception) -> str:
     if "straddling" in str(error):
         return "a row is too long; is a quotation mark missing?"
     text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} ..."
 
 
 class CsvFile(TableFile):

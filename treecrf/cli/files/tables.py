@@ -14,7 +14,7 @@ from treecrf.cli.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.cli.files.spool import Spool
 from treecrf.inputs.sequences import KINDS, LongSequences
 
-MOST_NAMES = 30
+MAX_NAMES = 30
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
@@ -92,8 +92,8 @@ def _check_names(file: TableFile, names: Iterable[str]) -> None:
 
 
 def _there_are(file: TableFile) -> str:
-    shown = ", ".join(file.names[:MOST_NAMES])
-    return f"there are: {shown}" + (", ..." if len(file.names) > MOST_NAMES else "")
+    shown = ", ".join(file.names[:MAX_NAMES])
+    return f"there are: {shown}" + (", ..." if len(file.names) > MAX_NAMES else "")
 
 
 def _kinds(

@@ -15,8 +15,8 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory, split
 from treecrf.encoding.encoder import METHODS, Encoder
-from treecrf.inputs.labels import Given, find_classes
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained
 from treecrf.learners.boosted.loop import (
     Booster,
@@ -36,7 +36,7 @@ from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
 # Second-order leaves can be far off where there is little curvature.
-MOST_NEWTON_STEP = 4.0
+MAX_NEWTON_STEP = 4.0
 
 
 class BoostedSequenceClassifier(SequenceLearner):
@@ -62,7 +62,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     }
 
     # What to do where the contexts are too many.
-    _instead: ClassVar[str]
+    _alternative: ClassVar[str]
 
     # What the objective is called while it is followed.
     _value_name = "log-likelihood"
@@ -72,7 +72,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
         trained_on = earlier["_encoder"].trained_on if earlier else None
@@ -188,7 +188,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             min_samples_leaf=self.min_samples_leaf,
             max_features=self.max_features,
             subsample=self.subsample,
-            max_leaf_value=MOST_NEWTON_STEP if self.second_order else np.inf,
+            max_leaf_value=MAX_NEWTON_STEP if self.second_order else np.inf,
             seed=seed,
         )
 
@@ -242,7 +242,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
         """Refuse what would not fit in memory."""
-        check_order(n_labels, order, self._instead)
+        check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, n_positions, 2 + self.second_order)
 
     @abstractmethod
@@ -273,7 +273,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _require_memory(self, sequences: Sequences) -> None:
         """Refuse to score what would not fit in memory."""
         n_labels, order = len(self.classes_), self._trained_order
-        check_order(n_labels, order, self._instead)
+        check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, sequences.n_positions)
 
     def staged_predict_proba(
@@ -307,7 +307,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         sequences, _ = self._read(X, cut=cut)
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences, threads):

@@ -17,15 +17,15 @@ from treecrf.chains._context_scores import CachedScores, TreeScores
 from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
 from treecrf.learners.boosted.loop import Booster
-from treecrf.trees.context_scores import Nodes, Remembered
+from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
 # A held-out label outside the beam counts as of this probability.
-LEAST_PROBABILITY = 1e-4
+MIN_PROBABILITY = 1e-4
 
 # Numbers of contexts must fit into 64 bits.
-MOST_CONTEXTS = 2**62
+MAX_CONTEXTS = 2**62
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Beam:
         """
         if order < 1:
             raise ValueError("order=0 has one context a position; a beam has nothing to choose")
-        if n_labels**order > MOST_CONTEXTS:
+        if n_labels**order > MAX_CONTEXTS:
             raise ValueError(
                 f"order={order} with {n_labels} labels makes {n_labels}**{order} contexts; even "
                 f"with a beam at most 2**62 can be told apart"
@@ -64,7 +64,7 @@ class Beam:
 class BeamObjective:
     """Log-likelihood of label sequences within a beam, and its functional gradient.
 
-    It takes the place of ``treecrf.chains.objectives.LogLikelihood``; its scores are `Remembered`.
+    It takes the place of ``treecrf.chains.objectives.LogLikelihood``; its scores are `ScoreCache`.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ class BeamObjective:
 
     def remember(
         self, forest: Forest, encoder: Encoder, plan: Plan, encoded: EncodedSequences
-    ) -> Remembered:
+    ) -> ScoreCache:
         """Scores of the sequences under the constraints."""
-        remembered = Remembered(forest, encoder, plan, encoded, self.width)
+        remembered = ScoreCache(forest, encoder, plan, encoded, self.width)
         remembered.scores.constrain(self.constraints.allowed, self.constraints.follows)
         return remembered
 
     def examples(
-        self, remembered: Remembered, iteration: int
+        self, remembered: ScoreCache, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Residuals, curvature and mean log-likelihood at the scores, in planes."""
         scores = remembered.begin_pass()
@@ -139,7 +139,7 @@ class BeamObjective:
             self.likelihoods,
         )
 
-    def value(self, remembered: Remembered) -> float:
+    def value(self, remembered: ScoreCache) -> float:
         """Mean log-likelihood of a position."""
         scores = remembered.begin_pass()
         self.threads.map(
@@ -150,7 +150,7 @@ class BeamObjective:
         )
         return self._mean()
 
-    def label_value(self, remembered: Remembered) -> float:
+    def label_value(self, remembered: ScoreCache) -> float:
         """Mean of log P(label) over the positions, where no true label is kept for being true.
 
         The likelihood of whole sequences counts too little of what a beam leaves out, and most of
@@ -165,7 +165,7 @@ class BeamObjective:
             self.parts,
         )
         true = marginals[np.arange(len(self.codes)), self.codes]
-        return float(np.log(np.maximum(true, LEAST_PROBABILITY)).mean())
+        return float(np.log(np.maximum(true, MIN_PROBABILITY)).mean())
 
     def _mean(self) -> float:
         return float(self.likelihoods.sum() / len(self.codes))
@@ -174,7 +174,7 @@ class BeamObjective:
 class BeamBooster(Booster):
     """Grows trees on the contexts in the beam; takes a `BeamObjective`."""
 
-    remembered: Remembered
+    remembered: ScoreCache
 
     def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
         self.remembered = self.objective.remember(self.forest, encoder, plan, self.encoded)
@@ -212,7 +212,7 @@ class BeamValidation:
     encoder: Encoder
     encoded: EncodedSequences
     objective: BeamObjective
-    remembered: Remembered | None = None
+    remembered: ScoreCache | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Mean log-probability of a label under the forest; only new trees are walked."""

@@ -13,7 +13,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
-from treecrf.inputs.labels import Given
+from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import (
@@ -169,8 +169,8 @@ class TreeCRF(BoostedSequenceClassifier):
     'cvcvc'
     """
 
-    _fitted: ClassVar[tuple[str, ...]] = (*BoostedSequenceClassifier._fitted, "_followed")
-    _instead: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
+    _fitted: ClassVar[tuple[str, ...]] = (*BoostedSequenceClassifier._fitted, "_trained_objective")
+    _alternative: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
@@ -244,9 +244,9 @@ class TreeCRF(BoostedSequenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         self._check_objective()
-        return super()._train(given, validation, allowed) | {"_followed": self.objective}
+        return super()._train(given, validation, allowed) | {"_trained_objective": self.objective}
 
     def _check_objective(self) -> None:
         """Refuse what objectives other than the log-likelihood cannot be combined with."""
@@ -262,10 +262,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _fitted_before(self) -> dict:
         earlier = super()._fitted_before()
-        if earlier and self._followed != self.objective:
+        if earlier and self._trained_objective != self.objective:
             raise ValueError(
-                f"warm start: the model has objective={self._followed!r}, which cannot change to "
-                f"{self.objective!r}"
+                f"warm start: the model has objective={self._trained_objective!r}, which cannot "
+                f"change to {self.objective!r}"
             )
         return earlier
 
@@ -275,12 +275,12 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
-        return values | {"objective": self._followed}, arrays
+        return values | {"objective": self._trained_objective}, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
-        self._followed = values["objective"]
-        if self._followed not in OBJECTIVES:
-            raise ValueError(f"its objective is {self._followed!r}")
+        self._trained_objective = values["objective"]
+        if self._trained_objective not in OBJECTIVES:
+            raise ValueError(f"its objective is {self._trained_objective!r}")
         return super()._restore(values, arrays)
 
     def _booster_class(self) -> type[Booster]:

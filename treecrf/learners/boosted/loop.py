@@ -19,7 +19,7 @@ from treecrf.utils.threads import Threads
 
 ROUND = 2.0**32
 # Bits that sums of parts of rows may have: those of a double less those of a part and one to spare.
-MOST_BITS = 53 - 16 - 1
+MAX_BITS = 53 - 16 - 1
 
 
 class Objective(Protocol):
@@ -275,7 +275,7 @@ def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
     """Round values in place, so that so many times their sum has room for parts of them."""
     _, exponent = math.frexp(times * np.abs(values).sum())
-    unit = 2.0 ** -min(32, MOST_BITS - exponent)
+    unit = 2.0 ** -min(32, MAX_BITS - exponent)
     rounding(values / unit, out=values)
     values *= unit
 

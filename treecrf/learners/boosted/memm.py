@@ -86,7 +86,7 @@ class LocalClassifier(BoostedSequenceClassifier):
     more, or follows its own labels.
     """
 
-    _instead: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
+    _alternative: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk", "greedy", "beam"})],

@@ -12,14 +12,14 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.labels import Given, find_classes
+from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.memm import LocalClassifier
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.utils.threads import Threads
 
 # An estimator's probability of 0 counts as this.
-LEAST_PROBABILITY = 1e-12
+MIN_PROBABILITY = 1e-12
 
 DIRECTIONS = ("left-to-right", "right-to-left")
 
@@ -33,7 +33,7 @@ class WindowClassifier(LocalClassifier):
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
 
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         if self.estimator is None:
             return super()._train(given, validation, allowed)
         self._refuse_boosting(X_val=validation.X, y_val=validation.y, allowed=allowed)
@@ -98,7 +98,7 @@ class WindowClassifier(LocalClassifier):
         def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
             rows = table.rows(windows[positions], given)
             p = self._probabilities(rows).astype(np.float64)
-            log_p = np.log(np.maximum(p, LEAST_PROBABILITY))
+            log_p = np.log(np.maximum(p, MIN_PROBABILITY))
             return np.ascontiguousarray(log_p.T)[:, :, None]
 
         return scores
@@ -498,7 +498,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     def _trained_backward(self) -> bool:
         return self._direction == "right-to-left"
 
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         return super()._train(given, validation, allowed) | {"_direction": self.direction}
 
     def _fitted_before(self) -> dict:

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.vocabulary import Alphabet
+from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import Sequences
 
 # Larger tables stay sparse.
-MOST_DENSE_BYTES = 1 << 30
+MAX_DENSE_BYTES = 1 << 30
 
 
 class WindowTable:
@@ -57,7 +57,7 @@ class WindowTable:
     def _values(self, piece: Any) -> sparse.csr_array:
         columns = self.encoder.columns
         if piece.ndim == 1:
-            piece = Alphabet(columns[0].values).column(piece)
+            piece = Vocabulary(columns[0].values).column(piece)
         if not columns.is_category.any():
             # Of float32 only what it can tell apart.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
@@ -91,4 +91,4 @@ class WindowTable:
         ]
         table = sparse.hstack([windows, *labels], format="csr")
         size = table.shape[0] * table.shape[1] * table.dtype.itemsize
-        return table.toarray() if size <= MOST_DENSE_BYTES else table
+        return table.toarray() if size <= MAX_DENSE_BYTES else table

@@ -39,7 +39,7 @@ cdef class FlatEvaluator:
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.Asked
+    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
         The distinct window tests, those that tell what is missing among them.
     conjunctions : tuple of arrays
         Start of each conjunction among the literals (n + 1), int64; and int32 literals: twice the

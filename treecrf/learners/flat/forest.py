@@ -12,7 +12,7 @@ from treecrf.encoding.encoder import EncodedSequences, Encoder
 from treecrf.learners.flat._flat import FlatEvaluator
 from treecrf.trees.conjunctions import Flat, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
-from treecrf.trees.scoring.distinct_tests import find_asked
+from treecrf.trees.scoring.distinct_tests import find_distinct_tests
 from treecrf.trees.scoring.scorer import parts_of
 from treecrf.utils.threads import Threads
 
@@ -81,7 +81,7 @@ class FlatForest(Forest):
         scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
         gapped = scorer.gapped(encoded)
         if len(gapped):
-            scorer.add_gapped(encoded, depth, given, threads, scores, gapped)
+            scorer.add_with_missing(encoded, depth, given, threads, scores, gapped)
         return scores
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
@@ -130,7 +130,7 @@ def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> Fl
     on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
     # What no conjunction asks any more still tells who misses a value.
     nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
-    asked, _, places = find_asked(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
+    asked, _, places = find_distinct_tests(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
     literals = 2 * places + flat.literals[:, 3]
     literals = np.append(_positive_first(literals, flat.starts), 0)  # there may be none
     return FlatEvaluator(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained, reversed_places
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
@@ -262,7 +262,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         sequences = self._sequences(X, cut)
         matrix = self.matrix(sequences)
         if cut.is_long:
@@ -296,7 +296,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         >>> flat.matrix(["ab", "bba"]).shape
         (5, 2)
         """
-        sequences = self._sequences(X, Cut(lengths, groups))
+        sequences = self._sequences(X, Segmentation(lengths, groups))
         model, offsets = self._model, sequences.offsets
         if self._trained_backward:
             sequences = sequences.reversed()
@@ -333,7 +333,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         """
         rows = self.transform(X, lengths=lengths, groups=groups)
         names = self.get_feature_names_out()
-        if Cut(lengths, groups).is_long:
+        if Segmentation(lengths, groups).is_long:
             return _named(rows, names)
         return [_named(rows_of_one, names) for rows_of_one in rows]
 
@@ -543,7 +543,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         >>> scipy.sparse.load_npz(model_file.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        sequences = self._sequences(X, Cut(lengths, groups))
+        sequences = self._sequences(X, Segmentation(lengths, groups))
         matrix, flat = self.matrix(sequences), self._flat
         np.savez_compressed(
             file,

@@ -11,7 +11,7 @@ from treecrf.learners.flat.forest import FlatForest
 from treecrf.trees.forest import Forest
 
 # Most values to look through for a bound; with more, contexts are not told apart.
-MOST_VALUES = 1 << 22
+MAX_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Limits:
         self.n_labels = forest.n_labels
         self.reached = np.ones((len(self.values), 1), dtype=bool)
         n_contexts = sum(forest.n_labels**d for d in range(forest.order + 1))
-        if n_contexts * len(self.values) <= MOST_VALUES:
+        if n_contexts * len(self.values) <= MAX_VALUES:
             symbols, _ = extended_contexts(forest.n_labels, forest.order)
             lags = np.arange(forest.order)
             contexts = flat.masks[:, lags, symbols].all(axis=2)

@@ -19,14 +19,14 @@ from treecrf.learners.future.instances import InstanceGrower, InstanceTree
 from treecrf.learners.future.responses import Response
 
 # Beyond this an instance is certain enough.
-MOST_SCORE = 30.0
+MAX_SCORE = 30.0
 # Instances change by steps of this range in the score; what is best is looked for in its logarithm.
 STEP_RANGE = (0.05, 10.0)
 N_GRID = 12
 STEP_TOLERANCE = 0.02
 # A round that gains less than this is poor; the second of them is the last.
-LEAST_GAIN = 1e-5
-MOST_POOR_ROUNDS = 2
+MIN_GAIN = 1e-5
+MAX_POOR_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Candidate:
 
 def shown(bags: Bags, score: np.ndarray) -> np.ndarray:
     """Probability that a bag shows the pattern, from the scores of the instances."""
-    score = np.clip(score, -MOST_SCORE, MOST_SCORE)
+    score = np.clip(score, -MAX_SCORE, MAX_SCORE)
     return -np.expm1(bags.sum_of(-np.log1p(np.exp(score))))
 
 
@@ -74,7 +74,7 @@ def score_gradient(
     The derivative of one bag's feature by the score of its instance is p (1 - Q), as the factor
     1 - p of the instance completes the product; an instance has a part in all bags that hold it.
     """
-    p = expit(np.clip(score, -MOST_SCORE, MOST_SCORE))
+    p = expit(np.clip(score, -MAX_SCORE, MAX_SCORE))
     return p * bags.sum_holding(by_feature * (1.0 - feature))
 
 
@@ -92,11 +92,11 @@ def discover(
     feature, effect = shown(bags, score), response.start(sign * search.initial_slope)
     best = Candidate(score, feature, effect, response.value(effect, feature))
     n_poor = 0
-    while len(best.trees) < search.max_trees and n_poor < MOST_POOR_ROUNDS:
+    while len(best.trees) < search.max_trees and n_poor < MAX_POOR_ROUNDS:
         found = _improved(best, response, bags, grower)
         if found is None or found.value < best.value:
             break
-        n_poor += found.value < best.value + LEAST_GAIN
+        n_poor += found.value < best.value + MIN_GAIN
         best = found
     return best
 

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.lattice import split
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.loop import Booster, History, Validation
 from treecrf.learners.boosted.memm import LocalClassifier
@@ -22,8 +22,8 @@ from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import Search, shown
 from treecrf.learners.future.encoder import FutureEncoder
 from treecrf.learners.future.features import FutureFeature, readable
-from treecrf.learners.future.search import Plan
-from treecrf.learners.future.training import Alternation, Phase, Start
+from treecrf.learners.future.search import SearchSettings
+from treecrf.learners.future.training import AlternatingTraining, Phase, Start
 from treecrf.learners.training_data import Labeled
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress
@@ -313,13 +313,13 @@ class FutureFeatureMEMM(LocalClassifier):
             report = report_to(progress)
             starter = partial(self._starter, classes, seed, threads)
             phase = Phase(self.max_iter, self._stopping())
-            first = Alternation(self._plan(), phase, starter(training, held_out), report)
+            first = AlternatingTraining(self._plan(), phase, starter(training, held_out), report)
             state = first.run(encoder, forest)
             if self.refit and held_out is not None:
                 plan, every = self._plan_as_in(state.encoder), training.joined(held_out)
                 encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
                 encoder.fit(every.sequences, np.random.default_rng(seed))
-                second = Alternation(plan, phase, starter(every, None), report)
+                second = AlternatingTraining(plan, phase, starter(every, None), report)
                 empty = Forest(len(classes), self.order)
                 state = second.replay(encoder, empty, state.phases)
         forest.trees[:] = state.forest.trees
@@ -343,7 +343,7 @@ class FutureFeatureMEMM(LocalClassifier):
 
         return start
 
-    def _plan_as_in(self, encoder: FutureEncoder) -> Plan:
+    def _plan_as_in(self, encoder: FutureEncoder) -> SearchSettings:
         """The plan, with the size of bags that an earlier run has chosen."""
         plan = self._plan()
         sizes = tuple({feature.size: None for feature in encoder.features}) or plan.sizes[:1]
@@ -383,7 +383,7 @@ class FutureFeatureMEMM(LocalClassifier):
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         sequences, _ = self._read(X, cut=cut)
         encoder = self._encoder
         encoded = encoder.base.encode(sequences)
@@ -394,9 +394,9 @@ class FutureFeatureMEMM(LocalClassifier):
             values[:, k, 1] = shown(feature.bags(encoded), score)
         return cut.join(split(values, encoded.offsets))
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
-        return Plan(
+        return SearchSettings(
             sizes=sizes,
             direction=self.bag_direction,
             max_features=self.max_future_features,

@@ -9,9 +9,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 # A feature that tells everything would have an infinite effect.
-MOST_EFFECT = 40.0
+MAX_EFFECT = 40.0
 RIDGE = 1e-4
-MOST_NEWTON_STEPS = 10
+MAX_NEWTON_STEPS = 10
 ENOUGH = 1e-8
 FACTOR_TOLERANCE = 1e-3
 # Stands for infinity where a label is forbidden, or all others are; its exponential is finite.
@@ -77,7 +77,7 @@ class OneLabel:
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Newton's method, with a ridge and a bound on the slope."""
         design = np.stack([np.ones_like(feature), feature])
-        for _ in range(MOST_NEWTON_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             residuals = self._residuals(effect, feature)
             p = expit(self._logits(effect, feature))
             hessian = (design * (self.weights * p * (1 - p))) @ design.T / len(p)
@@ -98,8 +98,8 @@ class OneLabel:
     def _better(self, effect: np.ndarray, step: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """A step that does not lower what is maximized, halved until it does not."""
         before = self._penalized(effect, feature)
-        for _ in range(MOST_NEWTON_STEPS):
-            after = np.clip(effect + step, -MOST_EFFECT, MOST_EFFECT)
+        for _ in range(MAX_NEWTON_STEPS):
+            after = np.clip(effect + step, -MAX_EFFECT, MAX_EFFECT)
             if self._penalized(after, feature) >= before:
                 return after
             step = step / 2

@@ -16,11 +16,11 @@ from treecrf.learners.future.responses import OneLabel, Sloped, log_total
 from treecrf.trees.forest import Forest
 
 # A feature must add this to the mean log-likelihood of a training position by itself.
-LEAST_GAIN = 1e-5
+MIN_GAIN = 1e-5
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchSettings:
     """How features are looked for.
 
     Attributes
@@ -49,13 +49,13 @@ class Plan:
     search: Search
 
 
-class Finder:
+class FeatureSearch:
     """Looks for features where the trees so far have come to.
 
     Each feature that it finds changes its ``scores``, from which it goes on.
     """
 
-    def __init__(self, encoder: FutureEncoder, booster: Booster, plan: Plan):
+    def __init__(self, encoder: FutureEncoder, booster: Booster, plan: SearchSettings):
         self.plan = plan
         self.offsets = booster.encoded.offsets
         self.codes, self.weights = booster.objective.codes, booster.position_weights
@@ -76,7 +76,7 @@ class Finder:
             of_labels = (self._best(label, bags, search) for label in labels)
             candidate, effects = max(of_labels, key=lambda one: one[0].value)
             found = [self._feature(size, candidate, effects)]
-        return [(feature, values) for feature, values in found if feature.gain > LEAST_GAIN]
+        return [(feature, values) for feature, values in found if feature.gain > MIN_GAIN]
 
     def sharpen(
         self, feature: BagFeature, low: np.ndarray, high: np.ndarray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.encoder import MOST_CODES, Encoder
+from treecrf.encoding.encoder import MAX_CODES, Encoder
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.trees.forest import Forest
@@ -39,7 +39,7 @@ def restored(
     """
     n_bins = values["n_future_bins"]
     checks.check_counts(n_bins)
-    checks.require(2 <= n_bins <= MOST_CODES, "bins")
+    checks.require(2 <= n_bins <= MAX_CODES, "bins")
     features = [
         _feature(base, k, plain, arrays, n_labels) for k, plain in enumerate(values["features"])
     ]

@@ -11,13 +11,13 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import Booster, History, Stopping, Validation, boost
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.learners.future.made_columns import bins_of, constant_tree, tree_of_bins
-from treecrf.learners.future.search import Finder, Plan
+from treecrf.learners.future.search import FeatureSearch, SearchSettings
 from treecrf.trees.forest import Forest
 
 Start = Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]]
 
 # A feature must add this to the mean log-likelihood that is judged, with the trees that follow it.
-LEAST_RISE = 1e-3
+MIN_RISE = 1e-3
 # So many trees of a feature tell whether a size of bags is right.
 BRIEF = 5
 
@@ -44,12 +44,12 @@ class State:
     phases: tuple[tuple[int, ...], ...] = ()
 
 
-class Alternation:
+class AlternatingTraining:
     """Boosts trees and discovers features by turns.
 
     Parameters
     ----------
-    plan : Plan
+    plan : SearchSettings
     phase : Phase
     start : callable
         ``start(encoder, forest)`` gives a `Booster` and a `Validation`, or None, for both.
@@ -59,7 +59,7 @@ class Alternation:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SearchSettings,
         phase: Phase,
         start: Start,
         report: Callable[[int, History], None],
@@ -79,9 +79,9 @@ class Alternation:
                 break
             found = self._boosted(found)
             sharp = self._boosted(self._sharpened(state, found))
-            if self._judged(sharp) > self._judged(found) - LEAST_RISE:
+            if self._judged(sharp) > self._judged(found) - MIN_RISE:
                 found = sharp
-            if self._judged(found) < self._judged(state) + LEAST_RISE:
+            if self._judged(found) < self._judged(state) + MIN_RISE:
                 break
             state = found
         return state
@@ -135,7 +135,7 @@ class Alternation:
         booster, validation = self.start(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
-        finder = Finder(state.encoder, booster, self.plan)
+        finder = FeatureSearch(state.encoder, booster, self.plan)
         found = finder.find(self.sizes[0], self.plan.search)
         if not found:
             return None
@@ -148,7 +148,7 @@ class Alternation:
         where it speaks for a label and where against it, which shows the pattern more clearly.
         """
         booster, _ = self.start(before.encoder, before.forest)
-        finder = Finder(before.encoder, booster, self.plan)
+        finder = FeatureSearch(before.encoder, booster, self.plan)
         n = len(before.encoder.features)
         found = []
         for place, feature in enumerate(after.encoder.features[n:], n):
@@ -179,7 +179,7 @@ class Alternation:
         brief = replace(self.plan.search, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            found = Finder(state.encoder, booster, self.plan).find(size, brief)
+            found = FeatureSearch(state.encoder, booster, self.plan).find(size, brief)
             after = _extended(state, found, booster, ())
             judge = self.start(after.encoder, after.forest)
             if validation is None or self.phase.stopping is None:

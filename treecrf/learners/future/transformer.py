@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.dicts import are_dicts
 from treecrf.inputs.frames import is_frame
-from treecrf.inputs.segmentation import Cut
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.future.memm import FutureFeatureMEMM
 
 
@@ -131,7 +131,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         [3, 1]
         """
         check_is_fitted(self)
-        cut = Cut(lengths, groups)
+        cut = Segmentation(lengths, groups)
         X = X if cut.is_long else list(X)
         joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         joined = joined[..., 1] if cut.is_long else [values[..., 1] for values in joined]

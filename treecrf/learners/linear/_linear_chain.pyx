@@ -16,7 +16,7 @@ cdef extern from "utils/vector_math.h" nogil:
     double largest(const double *values, Py_ssize_t n)
 
 cdef extern from "learners/linear/linear_chain.h" nogil:
-    double MOST_SPREAD
+    double MAX_SPREAD
     bint level_rows(double *rows, Py_ssize_t length, Py_ssize_t n_labels)
     double forward_chain(const double *factors, Py_ssize_t length, const double *transitions,
                          Py_ssize_t n_labels, double *forward, double *scale)
@@ -73,7 +73,7 @@ cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcep
     for i in range(size):
         s.scores[i] = (&transitions[0, 0])[i] - high
         s.factors[i] = s.scores[i]
-        s.near = s.near and s.scores[i] >= -MOST_SPREAD
+        s.near = s.near and s.scores[i] >= -MAX_SPREAD
     exp_below(s.factors, size, 0.0)
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
-from treecrf.encoding.imputation import FILLED, IMPUTE, Filling, learn_filling, means_of
+from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_filling, means_of
 from treecrf.encoding.names import feature_name, place
-from treecrf.encoding.vocabulary import Alphabet
+from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences, Trained, place_of
 from treecrf.utils import checks
 
 # The square of a number, times a weight, is a double too.
-LARGEST_NUMBER = 1e100
+MAX_NUMBER = 1e100
 
 
 class Attributes(Protocol):
@@ -89,7 +89,7 @@ class WindowAttributes:
     kind: ClassVar[str] = "window"
 
     trained_on: Trained | None = None
-    filling: Filling
+    filling: Imputation
     # The attributes that are kept, among all.
     kept: np.ndarray
 
@@ -124,7 +124,7 @@ class WindowAttributes:
 
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
-            piece = Alphabet(self.trained_on.categories[0]).column(piece)
+            piece = Vocabulary(self.trained_on.categories[0]).column(piece)
         entries = sparse.coo_array(self.filling.fill(piece))
         row, column = (np.asarray(array, dtype=np.int64) for array in (entries.row, entries.col))
         data = entries.data.astype(np.float64)
@@ -199,7 +199,7 @@ class WindowAttributes:
         checks.require(len(window) == 2, "window")
         checks.check_trained(restored.trained_on)
         symbols = categories[0] if restored.trained_on.form == "symbols" else None
-        restored.filling = Filling(arrays["filling.values"], arrays["filling.told"], symbols)
+        restored.filling = Imputation(arrays["filling.values"], arrays["filling.told"], symbols)
         checks.check_filling(restored.filling, len(kinds))
         restored.kept = arrays["kept"]
         checks.check_places(restored.kept, int(restored._widths().sum()), "attributes")
@@ -214,17 +214,17 @@ def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
     ValueError
         Naming the first of them.
     """
-    large = np.abs(rows.data) > LARGEST_NUMBER
+    large = np.abs(rows.data) > MAX_NUMBER
     if large.any():
         k = int(np.argmax(large))
         position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
         raise ValueError(
             f"{place_of(position, offsets)}: {rows.data[k]} is too large for a linear model; "
-            f"expected numbers up to {LARGEST_NUMBER:g}"
+            f"expected numbers up to {MAX_NUMBER:g}"
         )
 
 
-def learn_attribute_filling(sequences: Sequences, missing: str) -> Filling:
+def learn_attribute_filling(sequences: Sequences, missing: str) -> Imputation:
     """What takes the place of missing values, as `WindowAttributes` explains."""
     if missing == IMPUTE:
         return learn_filling(sequences, IMPUTE)[0]
@@ -233,4 +233,4 @@ def learn_attribute_filling(sequences: Sequences, missing: str) -> Filling:
     told = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
         told = np.flatnonzero(find_missing(sequences))
-    return Filling(values, told, trained.categories[0] if trained.form == "symbols" else None)
+    return Imputation(values, told, trained.categories[0] if trained.form == "symbols" else None)

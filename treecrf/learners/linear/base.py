@@ -17,7 +17,7 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.labels import Given, find_classes
+from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.sequences import Sequences, Trained
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
@@ -145,7 +145,7 @@ class LinearSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, given: Given, validation: Given, allowed: Any) -> dict:
+    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
         """The fitted attributes; nothing of the estimator changes."""
         earlier = self._fitted_before()
         source = earlier["_attributes"] if earlier else self._source()

@@ -15,7 +15,7 @@ from treecrf.learners.boosted.loop import Stopping
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
-from treecrf.learners.linear.training import Loss, Watch, scale_of
+from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
@@ -236,7 +236,7 @@ class LinearCRF(LinearSequenceClassifier):
         scale = scale_of(training, self.l2_regularization)
         penalties = self.l1_regularization * scale
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            watch = Watch(loss, watched, self.tol, stopping, progress, scale)
+            watch = TrainingMonitor(loss, watched, self.tol, stopping, progress, scale)
             watch.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
             arguments = start.vector / scale, self.max_iter, watch
             if self.l1_regularization:

@@ -3,7 +3,7 @@
  * The score of label v at t after label u is rows[t][v] + transitions[u][v]. The exponentials of the
  * transitions are taken once for all positions, so that a position costs K exponentials and not
  * K * K. Every position's scores are taken relative to their highest, and the transitions relative
- * to theirs; while both spread by no more than MOST_SPREAD, no weight gets so small that it is lost.
+ * to theirs; while both spread by no more than MAX_SPREAD, no weight gets so small that it is lost.
  */
 #ifndef TREECRF_LINEAR_CHAIN_H
 #define TREECRF_LINEAR_CHAIN_H
@@ -11,7 +11,7 @@
 #include "utils/vector_math.h"
 
 /* With SMALLEST_SUM, a position's weights are above exp(-2 * 100) * 1e-30, about 1e-117. */
-#define MOST_SPREAD 100.0
+#define MAX_SPREAD 100.0
 #define SMALLEST_SUM 1e-30
 
 /* Make the highest score of each position 0. Returns whether no score is too far below. */
@@ -27,7 +27,7 @@ TREECRF_TEMPLATE int level_rows_n(double *rows, ptrdiff_t length, ptrdiff_t n)
             lowest = rows[v] < lowest ? rows[v] : lowest;
         }
     }
-    return lowest >= -MOST_SPREAD;
+    return lowest >= -MAX_SPREAD;
 }
 
 TREECRF_WIDEST static int level_rows(double *rows, ptrdiff_t length, ptrdiff_t n_labels)

@@ -13,18 +13,18 @@ from threadpoolctl import threadpool_limits
 MEMORY = 10
 # A step must gain this share of what the gradient promises, and is halved at most so many times.
 SUFFICIENT_GAIN = 1e-4
-MOST_HALVINGS = 50
+MAX_HALVINGS = 50
 # Steps along which the gradient changes by less tell nothing of the curvature.
-LEAST_CURVATURE = 1e-10
+MIN_CURVATURE = 1e-10
 
 # From weights to value and gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 # Called with the weights and the value after each iteration; whether to end there.
-Watch = Callable[[np.ndarray, float], bool]
+TrainingMonitor = Callable[[np.ndarray, float], bool]
 
 
 def minimize_smooth(
-    function: Function, start: np.ndarray, max_iter: int, watch: Watch
+    function: Function, start: np.ndarray, max_iter: int, watch: TrainingMonitor
 ) -> tuple[np.ndarray, bool]:
     """L-BFGS, SciPy's.
 
@@ -53,7 +53,7 @@ def minimize_sparse(
     penalties: np.ndarray,
     start: np.ndarray,
     max_iter: int,
-    watch: Watch,
+    watch: TrainingMonitor,
 ) -> tuple[np.ndarray, bool]:
     """Orthant-wise limited-memory quasi-Newton method.
 
@@ -89,7 +89,9 @@ class _OrthantWise:
         self.penalties = penalties
         self.steps: deque = deque(maxlen=MEMORY)  # steps, and the changes of the gradient
 
-    def run(self, weights: np.ndarray, max_iter: int, watch: Watch) -> tuple[np.ndarray, bool]:
+    def run(
+        self, weights: np.ndarray, max_iter: int, watch: TrainingMonitor
+    ) -> tuple[np.ndarray, bool]:
         """Iterate; the weights, and whether it ended before ``max_iter``."""
         value, gradient = self._value(weights)
         for _ in range(max_iter):
@@ -127,7 +129,7 @@ class _OrthantWise:
         direction[at_zero & (direction * descent <= 0)] = 0.0
         orthant = np.sign(np.where(at_zero, descent, weights))
         size = 1.0 if self.steps else 1.0 / max(1.0, float(np.linalg.norm(descent)))
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             moved = weights + size * direction
             moved[moved * orthant <= 0] = 0.0
             promised = float(descent @ (moved - weights))
@@ -142,7 +144,7 @@ class _OrthantWise:
         """The descent times the inverse curvature among free weights, by L-BFGS's two loops."""
         pairs = [(step * free, change * free) for step, change in self.steps]
         pairs = [(s, c, float(s @ c)) for s, c in pairs]
-        pairs = [(s, c, p) for s, c, p in pairs if p > LEAST_CURVATURE * float(c @ c)]
+        pairs = [(s, c, p) for s, c, p in pairs if p > MIN_CURVATURE * float(c @ c)]
         direction, shares = descent.copy(), []
         for step, change, product in reversed(pairs):
             shares.append(float(step @ direction) / product)

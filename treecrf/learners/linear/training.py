@@ -41,7 +41,7 @@ class Loss:
 
 
 @dataclass
-class Watch:
+class TrainingMonitor:
     """Follows a solver, and says when to end.
 
     The solver sees each weight divided by its ``scale``.

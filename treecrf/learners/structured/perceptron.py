@@ -195,7 +195,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         epochs = Epochs(training, start)
-        record = Record([], [], start)
+        record = TrainingRecord([], [], start)
         n_sequences = len(training.offsets) - 1
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             for n_iter in range(1, self.max_iter + 1):
@@ -219,7 +219,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
     def _model(self, epochs: Epochs) -> Weights:
         return epochs.mean() if self.average else epochs.weights.copy()
 
-    def _has_stopped(self, record: Record) -> bool:
+    def _has_stopped(self, record: TrainingRecord) -> bool:
         """Whether the held-out sequences have not been labeled better for long enough."""
         scores = record.validation
         return (
@@ -268,7 +268,7 @@ class Epochs:
 
 
 @dataclass
-class Record:
+class TrainingRecord:
     """Scores of the epochs, and the model to keep.
 
     Attributes

@@ -37,7 +37,7 @@ cdef inline double value_of_part(double value, uint32_t weight) noexcept nogil:
 cdef class RowSets:
     cdef RowSet *sets
     cdef bint failed, weighs
-    cdef Py_ssize_t n_words, n_sets, most_sets
+    cdef Py_ssize_t n_words, n_sets, max_sets
     cdef RowSet nothing
     cdef int32_t *rows                      # scratch
     cdef const int32_t[::1] position_of_row

@@ -31,18 +31,18 @@ cdef class RowSets:
     ----------
     n_words : int
         Words of a set of bits.
-    most_sets : int
+    max_sets : int
     position_of_row : int32 array (64 * n_words,)
     depth : uint8 array (n_positions,)
         Rows of one depth have the same number of examples.
     """
 
-    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t most_sets, position_of_row, depth):
+    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t max_sets, position_of_row, depth):
         self.n_words = n_words
-        self.most_sets = most_sets
+        self.max_sets = max_sets
         self.position_of_row = position_of_row
         self.depth = depth
-        self.sets = <RowSet *> calloc(most_sets, sizeof(RowSet))
+        self.sets = <RowSet *> calloc(max_sets, sizeof(RowSet))
         self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
         self.nothing.whole = <uint64_t *> calloc(n_words, sizeof(uint64_t))
         if self.sets == NULL or self.rows == NULL or self.nothing.whole == NULL:
@@ -50,7 +50,7 @@ cdef class RowSets:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        for i in range(self.most_sets if self.sets != NULL else 0):
+        for i in range(self.max_sets if self.sets != NULL else 0):
             free(self.sets[i].whole)
             free(self.sets[i].fractions)
         free(self.sets)

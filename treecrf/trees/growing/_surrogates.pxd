@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from treecrf.trees.growing._features cimport Features
 
 cdef enum:
-    MOST_SURROGATES = 5
+    MAX_SURROGATES = 5
 
 
 cdef struct Surrogate:
@@ -14,7 +14,7 @@ cdef struct Surrogate:
 
 cdef struct Ranking:
     Py_ssize_t n
-    Surrogate ranked[MOST_SURROGATES]       # the best first
+    Surrogate ranked[MAX_SURROGATES]       # the best first
 
 
 cdef struct Side:

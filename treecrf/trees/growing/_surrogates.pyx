@@ -140,8 +140,8 @@ cdef void insert(Ranking *ranking, const Surrogate *candidate) noexcept nogil:
         return
     while place > 0 and ranking.ranked[place - 1].agreement < candidate.agreement:
         place -= 1
-        if place + 1 < MOST_SURROGATES:
+        if place + 1 < MAX_SURROGATES:
             ranking.ranked[place + 1] = ranking.ranked[place]
-    if place < MOST_SURROGATES:
+    if place < MAX_SURROGATES:
         ranking.ranked[place] = candidate[0]
-        ranking.n = min(ranking.n + 1, MOST_SURROGATES)
+        ranking.n = min(ranking.n + 1, MAX_SURROGATES)

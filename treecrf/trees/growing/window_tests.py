@@ -12,8 +12,8 @@ from treecrf.encoding.encoder import BITS, BOUNDARY, CODES, LISTS, Encoder, Plan
 EACH, SUFFIX, PREFIX = 0, 1, 2
 
 # Joint histograms of two codes must stay in the nearest caches.
-MOST_PAIR_BINS = 1024
-MOST_JOINT_BINS = 8192
+MAX_PAIR_BINS = 1024
+MAX_JOINT_BINS = 8192
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     j = 0
     while j < len(sizes):
         joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else 0
-        if 0 < joint <= MOST_PAIR_BINS and bins[-1] + joint <= MOST_JOINT_BINS:
+        if 0 < joint <= MAX_PAIR_BINS and bins[-1] + joint <= MAX_JOINT_BINS:
             places.append(j)
             bins.append(bins[-1] + joint)
             j += 2

@@ -46,7 +46,7 @@ cdef class Answers:
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.Asked
+    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
     """
 
     def __init__(self, asked):
@@ -154,12 +154,12 @@ cdef class Answers:
         return any_gap != 0
 
 
-def mark_gapped(asked, encoded, uint8_t[::1] gapped):
+def mark_missing(asked, encoded, uint8_t[::1] gapped):
     """Mark the positions that miss a value of any test.
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.Asked
+    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
     encoded : treecrf.encoding.encoder.EncodedSequences
     gapped : array (n_positions,)
         Where they are marked.

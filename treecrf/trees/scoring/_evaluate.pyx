@@ -74,7 +74,7 @@ cdef class Evaluator:
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.Asked
+    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
         The distinct window tests.
     trees : tuple of int32 arrays
         Start of each tree among the nodes (n_trees + 1), class of each tree, and for all nodes
@@ -106,7 +106,7 @@ cdef class Evaluator:
     cdef bint follows_surrogates
     cdef const int32_t[:, ::1] symbols
     cdef const int64_t[::1] depth_starts
-    cdef Py_ssize_t n_columns, n_labels, n_extended, most_nodes
+    cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
 
     def __init__(self, asked, trees, values, shares, surrogates, bint follows_surrogates, symbols,
                  depth_starts, Py_ssize_t n_labels, Py_ssize_t n_given):
@@ -122,7 +122,7 @@ cdef class Evaluator:
         self.n_labels = n_labels
         self.n_columns = self.answers.n_tests + n_given * (n_labels + 1)
         self.n_extended = self.symbols.shape[0]
-        self.most_nodes = max(
+        self.max_nodes = max(
             np.diff(self.starts), default=0)
 
     def add_scores(self, encoded, const uint8_t[::1] depth, const uint8_t[:, ::1] given,
@@ -203,7 +203,7 @@ cdef class Evaluator:
         return n
 
     cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil:
-        cdef Py_ssize_t n = self.most_nodes + 2
+        cdef Py_ssize_t n = self.max_nodes + 2
         memset(block, 0, sizeof(Block))
         block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))
         block.set_of = <uint64_t **> malloc(n * sizeof(uint64_t *))

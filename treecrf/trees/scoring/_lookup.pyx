@@ -58,7 +58,7 @@ cdef class LookupEvaluator:
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.Asked
+    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
         The distinct window tests.
     trees : tuple of int32 arrays
         Start of each tree among the nodes (n_trees + 1), class of each tree, and for all nodes
@@ -73,7 +73,7 @@ cdef class LookupEvaluator:
     cdef Answers answers
     cdef const int32_t[::1] starts, test, true_child, false_child
     cdef const double[::1] values
-    cdef Py_ssize_t n_labels, n_columns, most_nodes
+    cdef Py_ssize_t n_labels, n_columns, max_nodes
 
     def __init__(self, asked, trees, values, Py_ssize_t n_labels, Py_ssize_t n_given):
         self.answers = Answers(asked)
@@ -81,7 +81,7 @@ cdef class LookupEvaluator:
         self.values = values
         self.n_labels = n_labels
         self.n_columns = self.answers.n_tests + n_given * (n_labels + 1)
-        self.most_nodes = np.diff(self.starts).max(initial=0)
+        self.max_nodes = np.diff(self.starts).max(initial=0)
 
     def add_scores(self, encoded, groups, const uint8_t[:, ::1] given,
                    const int32_t[::1] places, Py_ssize_t first, Py_ssize_t last,
@@ -145,7 +145,7 @@ cdef class LookupEvaluator:
                 add_to(block.totals + c * BLOCK, block.sums, block.bits.size)
 
     cdef bint _open(self, Block *block, Py_ssize_t n_contexts) noexcept nogil:
-        cdef Py_ssize_t n = self.most_nodes + 2
+        cdef Py_ssize_t n = self.max_nodes + 2
         memset(block, 0, sizeof(Block))
         block.nodes = <int32_t *> malloc(n * sizeof(int32_t))
         block.sets = <uint64_t *> malloc(n * BLOCK_WORDS * sizeof(uint64_t))

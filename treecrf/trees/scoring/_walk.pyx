@@ -10,7 +10,7 @@ cdef extern from "utils/vector_math.h" nogil:
 
 # Contexts are bits of a word.
 cdef enum:
-    MOST_CONTEXTS = 64
+    MAX_CONTEXTS = 64
 
 
 cdef class Walker:
@@ -61,8 +61,8 @@ cdef class Walker:
                     const uint64_t[::1] passing, uint64_t contexts,
                     double *row) noexcept nogil:
         """Take a position down a tree; where contexts part, some wait until the others are done."""
-        cdef int32_t nodes[MOST_CONTEXTS]
-        cdef uint64_t waiting[MOST_CONTEXTS]
+        cdef int32_t nodes[MAX_CONTEXTS]
+        cdef uint64_t waiting[MAX_CONTEXTS]
         cdef int32_t start = self.starts[tree], node = start, test
         cdef Py_ssize_t n_waiting = 0
         cdef uint64_t passed

@@ -11,7 +11,7 @@ from treecrf.trees.growing.window_tests import missing_values
 
 
 @dataclass(frozen=True)
-class Asked:
+class DistinctTests:
     """Distinct questions to rows: the tests of nodes, those of surrogates alone, and gaps.
 
     A gap is the question whether a row misses a column. Tests of nodes are the first ``n_plain``;
@@ -41,9 +41,9 @@ class Asked:
     left: int
 
 
-def find_asked(
+def find_distinct_tests(
     nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder
-) -> tuple[Asked, np.ndarray, np.ndarray]:
+) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
     """Find what the tests of some nodes and of surrogates ask.
 
     Parameters
@@ -54,7 +54,7 @@ def find_asked(
 
     Returns
     -------
-    asked : Asked
+    asked : DistinctTests
     of_nodes, of_surrogates : int32 arrays (n,)
         The place of each test.
     """
@@ -70,7 +70,7 @@ def find_asked(
     questions = np.stack([kinds, offsets, slots, lows, highs])[:, order]
     gaps, gap_of = _find_gaps(columns[order], offsets[order], encoder)
     questions = np.ascontiguousarray(np.hstack([questions, gaps]), dtype=np.int32)
-    asked = Asked(
+    asked = DistinctTests(
         *questions,
         gaps=np.append(gap_of, np.full(gaps.shape[1], -1)).astype(np.int32),
         n_plain=int(is_plain.sum()),

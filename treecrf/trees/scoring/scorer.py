@@ -15,22 +15,22 @@ import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoder import EncodedSequences, Encoder
-from treecrf.trees.scoring._answers import mark_gapped
+from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
 from treecrf.trees.scoring._walk import Walker
 from treecrf.trees.scoring.context_groups import Groups, groups_of
-from treecrf.trees.scoring.distinct_tests import Asked, find_asked
+from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
 from treecrf.utils.threads import Threads
 
 # Fewer positions than this walk down the trees one by one: to part a set of few takes as long as to
 # part a set of many.
 FEW = 20
 # The faster ways keep something for each context, and take some time before the first tree.
-MOST_CONTEXTS = 64
+MAX_CONTEXTS = 64
 FEW_TREES = 50
 # Where more positions miss values, it does not pay to score the others apart.
-MOST_GAPPED = 1 / 4
+MAX_GAPPED = 1 / 4
 # Positions of a part for a thread: a block, or half of one.
 PART = 1 << 12
 
@@ -45,7 +45,7 @@ class Packed(NamedTuple):
     nodes: dict[str, np.ndarray]
     classes: np.ndarray
     tests: np.ndarray
-    asked: Asked
+    asked: DistinctTests
     surrogates: np.ndarray
 
     @classmethod
@@ -59,7 +59,9 @@ class Packed(NamedTuple):
             np.stack([packed[prefix + name] for name in names]).astype(np.int64)
             for prefix in ("", "surrogate_")
         )
-        asked, of_nodes, of_surrogates = find_asked(nodes[:, on_window], surrogates, encoder)
+        asked, of_nodes, of_surrogates = find_distinct_tests(
+            nodes[:, on_window], surrogates, encoder
+        )
         tests = np.full(len(on_label), -1, dtype=np.int32)
         tests[on_window] = of_nodes
         of_labels = (packed["offset"] - 1) * (n_labels + 1) + packed["value"]
@@ -113,15 +115,15 @@ class Scorer:
             The label at each lag before each position.
         """
         is_small = len(self.packed.classes) < FEW_TREES
-        if is_small or self.n_labels**self.order > MOST_CONTEXTS:
+        if is_small or self.n_labels**self.order > MAX_CONTEXTS:
             self._add_by_sets(encoded, depth, given, threads, scores)
             return
         gapped = self.gapped(encoded)
-        if len(gapped) > MOST_GAPPED * len(depth):
+        if len(gapped) > MAX_GAPPED * len(depth):
             self._add_by_sets(encoded, depth, given, threads, scores)
             return
         if len(gapped):
-            self.add_gapped(encoded, depth, given, threads, scores, gapped)
+            self.add_with_missing(encoded, depth, given, threads, scores, gapped)
         whole = np.ones(len(depth), dtype=bool)
         whole[gapped] = False
         for d in range(self.order + 1):
@@ -147,7 +149,7 @@ class Scorer:
             parts_of(len(places), threads),
         )
 
-    def add_gapped(
+    def add_with_missing(
         self,
         encoded: EncodedSequences,
         depth: np.ndarray,
@@ -179,7 +181,7 @@ class Scorer:
         """Positions that miss a value of any test."""
         found = np.zeros(encoded.n_positions, dtype=np.uint8)
         if encoded.has_missing.any():
-            mark_gapped(self.packed.asked, encoded, found)
+            mark_missing(self.packed.asked, encoded, found)
         return np.flatnonzero(found)
 
     # The ways

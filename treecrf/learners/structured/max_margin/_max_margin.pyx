@@ -27,7 +27,7 @@ cdef struct Oracle:
     double loss                  # number of labels that these have wrong
 
 
-cdef class Blocks:
+cdef class DualState:
     """The dual variables and what follows from them. A subclass says how scores come about.
 
     Parameters
@@ -78,7 +78,7 @@ cdef class Blocks:
 
     # Training
 
-    def run(self, const int64_t[::1] order, double[::1] gaps, Blocks late, double n_before):
+    def run(self, const int64_t[::1] order, double[::1] gaps, DualState late, double n_before):
         """Take one step in each of some blocks.
 
         Parameters
@@ -86,7 +86,7 @@ cdef class Blocks:
         order : the sequences, as they are to come
         gaps : (n_sequences,)
             Receives each block's part of the duality gap before its step.
-        late : Blocks or None
+        late : DualState or None
             Its deltas, pairs and losses receive the changes of the j-th step times j (j - 1) / 2:
             with n steps done, the difference to 2 / (n (n + 1)) times these is the mean of the
             dual variables after all steps, weighted by the number of the step.
@@ -185,13 +185,13 @@ cdef class Blocks:
         self.losses[i] += step * loss
 
 
-cdef class LinearBlocks(Blocks):
+cdef class LinearBlocks(DualState):
     """Scores are sums of attributes times weights.
 
     Parameters
     ----------
     chains, costs, transitions, deltas, pairs, losses
-        As in `Blocks`.
+        As in `DualState`.
     table : AttributeRows
     first_rows : int64 array (n_sequences,)
         Row of the first position of each sequence.
@@ -230,13 +230,13 @@ cdef class LinearBlocks(Blocks):
         self.table.move(first, last, step, weights_at(self.ahead), weights_at(self.weights))
 
 
-cdef class KernelBlocks(Blocks):
+cdef class KernelBlocks(DualState):
     """Scores are sums over all inputs of a kernel times deltas.
 
     Parameters
     ----------
     chains, costs, transitions, deltas, pairs, losses
-        As in `Blocks`.
+        As in `DualState`.
     inputs : int64 array (n_positions,)
         Which of the distinct inputs each position has.
     gram : float64 array (n_inputs, n_inputs)

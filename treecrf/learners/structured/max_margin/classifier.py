@@ -269,7 +269,7 @@ class StructuredSVM(LinearSequenceClassifier):
                 problem, schedule, rng,
                 lambda n, gap: progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
-        if value.gap > schedule.most_gap:
+        if value.gap > schedule.max_gap:
             warnings.warn(
                 f"{type(self).__name__} has made {self.max_iter} passes and is up to "
                 f"{value.gap / at_start:.1e} above the minimum, more than tol={self.tol}; raise "

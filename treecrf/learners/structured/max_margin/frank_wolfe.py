@@ -16,7 +16,7 @@ from treecrf.learners.structured.examples import (
     labeled_chains,
     position_rows,
 )
-from treecrf.learners.structured.max_margin._max_margin import Blocks, KernelBlocks, LinearBlocks
+from treecrf.learners.structured.max_margin._max_margin import DualState, KernelBlocks, LinearBlocks
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Support, gram_of
 
 
@@ -89,10 +89,10 @@ class Problem(ABC):
         self.chains = labeled_chains(data)
 
     @abstractmethod
-    def blocks(self, dual: Dual) -> Blocks:
+    def blocks(self, dual: Dual) -> DualState:
         """What takes steps; it changes the dual variables in place."""
 
-    def value(self, blocks: Blocks, dual: Dual) -> Value:
+    def value(self, blocks: DualState, dual: Dual) -> Value:
         """The objective and the duality gap, by decoding all sequences."""
         scores = self.data.scores
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
@@ -135,7 +135,7 @@ class KernelProblem(Problem):
     inputs : Inputs
         Those of the training positions.
     kernel : Kernel
-    most_bytes : float
+    max_bytes : float
         Most memory for the kernel of every two inputs.
     """
 
@@ -145,13 +145,13 @@ class KernelProblem(Problem):
         costs: np.ndarray,
         inputs: Inputs,
         kernel: Kernel,
-        most_bytes: float,
+        max_bytes: float,
     ):
         super().__init__(data, costs)
         self.width = len(data.classes)
         self._inputs = inputs
         self._kernel = kernel
-        self._gram = gram_of(kernel, inputs, most_bytes)
+        self._gram = gram_of(kernel, inputs, max_bytes)
 
     def blocks(self, dual: Dual) -> KernelBlocks:
         """What takes steps; it changes the dual variables in place."""
@@ -182,14 +182,14 @@ class Schedule:
     ----------
     max_iter : int
         Most passes over the sequences.
-    most_gap : float
+    max_gap : float
         Duality gap at which to end.
     average : bool
         Whether to take the mean of all steps, the later the heavier.
     """
 
     max_iter: int
-    most_gap: float
+    max_gap: float
     average: bool
 
 
@@ -215,9 +215,9 @@ def solve(
     for n_iter in range(1, schedule.max_iter + 1):
         estimate = steps.run(rng)
         report(n_iter, estimate)
-        if estimate <= schedule.most_gap or n_iter == schedule.max_iter:
+        if estimate <= schedule.max_gap or n_iter == schedule.max_iter:
             dual, value = steps.result()
-            if value.gap <= schedule.most_gap:
+            if value.gap <= schedule.max_gap:
                 break
     return dual, value, n_iter
 

@@ -118,20 +118,20 @@ def gamma_of(gamma: str | float, inputs: Inputs) -> float:
     return 1.0 / (n_columns * variance) if variance > 0 else 1.0
 
 
-def gram_of(kernel: Kernel, inputs: Inputs, most_bytes: float) -> np.ndarray:
+def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
     """The kernel of every two inputs.
 
     Raises
     ------
     MemoryError
-        If it needs more than ``most_bytes``.
+        If it needs more than ``max_bytes``.
     """
     n = inputs.rows.shape[0]
     n_bytes = n * n * np.dtype(np.float64).itemsize
-    if n_bytes > most_bytes:
+    if n_bytes > max_bytes:
         raise MemoryError(
             f"the kernel of {n} distinct windows needs {n_bytes / 1e6:.0f} MB and cache_size "
-            f"allows {most_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower "
+            f"allows {max_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower "
             'window, or take kernel="linear"'
         )
     gram = np.empty((n, n))

@@ -27,7 +27,7 @@ cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
 
 cdef enum:
     # More steps than Newton's method ever takes.
-    MOST_STEPS = 40
+    MAX_STEPS = 40
 
 
 cdef struct Memory:
@@ -313,7 +313,7 @@ cdef double minimize(const Terms *terms, double most, double *bound) noexcept no
     cdef double lowest = -most, highest = most, step = 0.0, ahead
     cdef bint low_is_tried = False, high_is_tried = False
     cdef Curve curve
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         curve = curve_at(terms, step)
         if curve.slope > 0.0:
             highest, high_is_tried = step, True

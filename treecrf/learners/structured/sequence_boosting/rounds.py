@@ -19,8 +19,8 @@ from treecrf.learners.structured.sequence_boosting.loss import (
 
 # Sums that are changed piece by piece keep the errors of the loss as it was. They are made anew
 # when it has fallen by this much, and after so many rounds.
-MOST_FALL = 10.0
-MOST_ROUNDS = 200
+MAX_FALL = 10.0
+MAX_ROUNDS = 200
 
 # Below this logarithm of the loss nothing but rounding errors is left.
 LOWEST_LOSS = -20.0
@@ -75,7 +75,7 @@ class Rounds:
         self.chooser.follow(chosen)
         self._n_since += 1
         fall = self.loss.level - self.loss.log_value
-        if fall > MOST_FALL or self._n_since >= MOST_ROUNDS:
+        if fall > MAX_FALL or self._n_since >= MAX_ROUNDS:
             self._start_anew()
 
     def _start_anew(self) -> None:
