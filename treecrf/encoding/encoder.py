@@ -30,7 +30,7 @@ from scipy import sparse
 from treecrf.encoding.columns import Columns, ColumnStatistics, learn_columns
 from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_filling
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import Sequences, Trained, places_in_sequences
 
 # What may happen to missing values.
 METHODS = ("weighting", "surrogate", *FILLED)
@@ -128,9 +128,7 @@ class EncodedSequences:
 
     def depth_of(self, order: int) -> np.ndarray:
         """Number of labels before each position, at most ``order``; uint8."""
-        lengths = np.diff(self.offsets)
-        places = np.arange(self.n_positions) - np.repeat(self.offsets[:-1], lengths)
-        return np.minimum(places, order).astype(np.uint8)
+        return np.minimum(places_in_sequences(self.offsets), order).astype(np.uint8)
 
 
 class Encoder:

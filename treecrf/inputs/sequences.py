@@ -322,7 +322,7 @@ class LongSequences(Sequences):
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
             return self.table[starts[0] : ends[-1]]
-        places = np.arange(lengths.sum()) - np.repeat(offsets_of(lengths)[:-1], lengths)
+        places = places_in_sequences(offsets_of(lengths))
         if self.backward:
             return self.table[np.repeat(ends - 1, lengths) - places]
         return self.table[np.repeat(starts, lengths) + places]
@@ -409,6 +409,21 @@ def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
         last = max(first + 1, int(reach) - 1)
         yield first, last
         first = last
+
+
+def places_in_sequences(offsets: np.ndarray) -> np.ndarray:
+    """Index of each position within its sequence, from 0.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+        Start of each sequence, and the end of the last.
+
+    Returns
+    -------
+    int64 array (n_positions,)
+    """
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def reversed_places(offsets: np.ndarray) -> np.ndarray:

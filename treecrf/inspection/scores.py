@@ -12,7 +12,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import make_objective
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, reversed_places, runs
+from treecrf.inputs.sequences import Sequences, places_in_sequences, reversed_places, runs
 from treecrf.inspection.grown import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
@@ -78,7 +78,7 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        places = places_in_sequences(offsets)
         total.add(scores[:, places >= order])
         if order:
             start.add(scores[:, places == 0, :1])

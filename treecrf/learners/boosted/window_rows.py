@@ -9,7 +9,7 @@ from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Sequences, places_in_sequences
 
 # Larger tables stay sparse.
 MAX_DENSE_BYTES = 1 << 30
@@ -42,14 +42,14 @@ class WindowTable:
         )
         nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
         values = sparse.vstack([values, nothing], format="csr")
-        offsets, lengths = sequences.offsets, np.diff(sequences.offsets)
-        starts, ends = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
+        places, lengths = places_in_sequences(sequences.offsets), np.diff(sequences.offsets)
+        ends = np.repeat(lengths, lengths)
+        positions = np.arange(sequences.n_positions)
         left, right = self.encoder.window
         blocks = []
         for offset in range(-left, right + 1):
-            places = np.arange(sequences.n_positions) + offset
-            inside = (places >= starts) & (places < ends)
-            blocks.append(values[np.where(inside, places, sequences.n_positions)])
+            inside = (places + offset >= 0) & (places + offset < ends)
+            blocks.append(values[np.where(inside, positions + offset, len(positions))])
             if offset:
                 blocks.append(sparse.csr_array((~inside)[:, None].astype(np.float32)))
         return sparse.hstack(blocks, format="csr")
