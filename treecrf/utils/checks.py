@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.encoding.columns import BOOLEAN, CATEGORY, KINDS, Columns
-from treecrf.encoding.encoder import BITS, BOUNDARY, CODES, LISTS, METHODS, NOWHERE, Encoder
+from treecrf.encoding.encoder import BITS, CODES, LISTS, METHODS, NOWHERE, Encoder
 from treecrf.encoding.imputation import FILLED, Imputation
 from treecrf.inputs.sequences import Trained
-from treecrf.trees.forest import FIELDS, LABEL, SURROGATE_FIELDS, TEST
 
 
 def check_classes(classes: np.ndarray) -> None:
@@ -153,79 +152,9 @@ def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
     require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
 
 
-def check_forest(
-    packed: dict[str, np.ndarray], n_iter: int, n_labels: int, order: int, encoder: Encoder
-) -> None:
-    """Raise ValueError unless these are whole trees whose tests the encoder knows."""
-    starts = packed["starts"]
-    n_nodes, n_surrogates = len(packed["leaf"]), len(packed["reversed"])
-    require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
-    require(all(packed[name].shape == (n_surrogates,) for name in SURROGATE_FIELDS), "surrogates")
-    require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype.kind == "i", "trees")
-    require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
-    if n_nodes == 0:
-        return
-    floats = ("leaf", "gain", "weight", "share")
-    require(all(packed[name].dtype == np.float64 for name in floats), "trees")
-    require(np.isfinite(packed["leaf"]).all(), "leaves")
-    require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
-    integers = (*TEST, "true_child", "false_child", "n_surrogates")
-    require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
-    _check_children(packed, starts)
-    _check_tests(packed, n_labels, order, encoder)
-    _check_surrogates(packed, encoder)
-
-
-def _check_children(packed: dict[str, np.ndarray], starts: np.ndarray) -> None:
-    """Children follow their parent within the tree, and every node but the root is one's child."""
-    sizes = np.diff(starts)
-    first, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
-    place = np.arange(len(first)) - first
-    children = np.stack([packed["true_child"], packed["false_child"]]).astype(np.int64)
-    inner = children[0] >= 0
-    require((children[:, ~inner] == -1).all(), "children")
-    require(((children > place) & (children < size))[:, inner].all(), "children")
-    found = np.sort((children + first)[:, inner].ravel())
-    expected = np.delete(np.arange(len(first)), starts[:-1])
-    require(np.array_equal(found, expected), "children")
-
-
-def _check_tests(
-    packed: dict[str, np.ndarray], n_labels: int, order: int, encoder: Encoder
-) -> None:
-    inner = packed["true_child"] >= 0
-    column, offset, value = (packed[name][inner] for name in TEST)
-    on_label = column == LABEL
-    require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
-    require(((value >= 0) & (value <= n_labels))[on_label].all(), "tests")
-    _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
-
-
-def _check_window_tests(
-    column: np.ndarray, offset: np.ndarray, value: np.ndarray, encoder: Encoder
-) -> None:
-    require(((column >= BOUNDARY) & (column < len(encoder.columns))).all(), "tests")
-    left, right = encoder.window
-    require(((offset >= -left) & (offset <= right)).all(), "tests")
-    n_tests = np.where(encoder.plan.storage == NOWHERE, 0, encoder.columns.n_tests)
-    most = np.where(column >= 0, n_tests[np.maximum(column, 0)], 1)
-    require(((value >= 0) & (value < most)).all(), "tests")
-    require((offset[column == BOUNDARY] != 0).all(), "tests")
-
-
 def _are_names(names: tuple, n: int) -> bool:
     """Whether these are names of n columns, each its own."""
     return all(isinstance(name, str) for name in names) and len(set(names)) == len(names) == n
-
-
-def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
-    """Each surrogate belongs to a node and asks for something in the window."""
-    n = packed["n_surrogates"]
-    require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
-    require(packed["reversed"].dtype == bool, "surrogates")
-    tests = [packed[f"surrogate_{name}"] for name in TEST]
-    require(all(array.dtype.kind == "i" for array in tests), "surrogates")
-    _check_window_tests(*tests, encoder)
 
 
 def _is_ascending(values: np.ndarray) -> bool:

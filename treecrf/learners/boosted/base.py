@@ -30,7 +30,7 @@ from treecrf.learners.boosted.loop import (
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.training_data import Labeled, hold_out, read_validation
 from treecrf.learners.weights import label_weights
-from treecrf.trees.forest import Forest
+from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -363,7 +363,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         checks.check_counts(self.n_iter_, self._seed, order)
         checks.check_classes(self.classes_)
         self._check_size(len(self.classes_), order, 1)
-        checks.check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
+        check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.train_score_ = arrays["train_score"]
         self.validation_score_ = arrays["validation_score"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from treecrf.encoding.columns import NUMBER, Columns
 from treecrf.encoding.encoder import CODES, EncodedSequences, Plan
-from treecrf.trees.forest import rounded_leaves
+from treecrf.utils.exact import rounded_leaves
 
 
 def thresholds_of(n_bins: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.encoding.encoder import MAX_CODES, Encoder
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
-from treecrf.trees.forest import Forest
+from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 
 PLAIN = ("size", "direction", "initial_score", "gain")
@@ -64,7 +64,7 @@ def _feature(
     checks.require(effects.shape == (2, n_labels) and effects.dtype == np.float64, "features")
     checks.require(bool(np.isfinite(effects).all()), "features")
     n_trees = len(packed["starts"]) - 1
-    checks.check_forest(packed, n_trees, 1, 0, base)
+    check_forest(packed, n_trees, 1, 0, base)
     trees = Forest.unpack(1, 0, packed)
     return BagFeature(effects=effects, trees=trees, **{name: plain[name] for name in PLAIN})
 
