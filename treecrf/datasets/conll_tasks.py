@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.conll import read_conll
 from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.utils.validation import StrOptions
 
 NAMES = ("word", "tag")
 FILES_2002 = {"train": "esp.train", "validation": "esp.testa", "test": "esp.testb"}

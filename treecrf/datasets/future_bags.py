@@ -7,7 +7,8 @@ from numbers import Integral
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from treecrf.utils.validation import Interval, StrOptions, validate_params
 
 N_FEATURES = 8
 # The labels look at the first features only; the others are noise.

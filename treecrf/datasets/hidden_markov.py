@@ -6,7 +6,8 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+
+from treecrf.utils.validation import Interval, validate_params
 
 _SIZE = [Interval(Integral, 1, None, closed="left")]
 _PROBABILITY = [Interval(Real, 0, 1, closed="both")]

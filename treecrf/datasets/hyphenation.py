@@ -6,10 +6,10 @@ import os
 import string
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.sources import checked, labeled, locate
 from treecrf.datasets.windows import read_windows
+from treecrf.utils.validation import StrOptions
 
 
 @checked(subset=[StrOptions({"train", "test"})])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines, TextSource
 from treecrf.datasets.sources import checked, data_folder, labeled, locate
+from treecrf.utils.validation import StrOptions
 
 N_WORDS = 1000
 # The dictionary of the UCI archive gives one word a single stress mark for nine letters.

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sources import checked, labeled, locate
+from treecrf.utils.validation import StrOptions
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 COLUMNS = ("date", *FEATURES, "Occupancy")

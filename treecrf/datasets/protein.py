@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 
 from treecrf.datasets.lines import Lines, TextSource
 from treecrf.datasets.sources import checked, labeled, locate
 from treecrf.datasets.windows import read_windows
+from treecrf.utils.validation import StrOptions
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 # In the order of the papers' label numbers.

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import validate_params
+
+from treecrf.utils.validation import validate_params
 
 FOLDER_VARIABLE = "TREECRF_DATA"
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
@@ -21,6 +20,7 @@ from treecrf.inputs.sequences import Sequences, Trained, reversed_places
 from treecrf.learners.costs import cost_table
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 
 class SequenceClassifier(BaseEstimator):

@@ -6,7 +6,6 @@ import numbers
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import as_transitions
@@ -20,6 +19,7 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.costs import cost_table
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval
 
 
 class HMMClassifier(SequenceClassifier):

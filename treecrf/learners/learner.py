@@ -7,7 +7,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.constraints import as_transitions, check_allowed
 from treecrf.inputs.labels import RawData, encode_labels
@@ -16,6 +15,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.costs import cost_table
 from treecrf.learners.training_data import Labeled
+from treecrf.utils.validation import Interval, StrOptions
 
 # Codes of a window are counted for every position.
 MAX_WINDOW = 10_000

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
 from treecrf.chains.contexts import check_order
@@ -34,6 +33,7 @@ from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 # Second-order leaves can be far off where there is little curvature.
 MAX_NEWTON_STEP = 4.0

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags
@@ -25,6 +24,7 @@ from treecrf.learners.boosted.beam import (
 )
 from treecrf.learners.boosted.loop import Booster, Validation
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 # Iterations that start from the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains import _local
 from treecrf.chains.beam_search import beam_search
@@ -18,6 +17,7 @@ from treecrf.chains.lattice import Lattice, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 
 class LocalObjective:

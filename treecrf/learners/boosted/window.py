@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
@@ -17,6 +16,7 @@ from treecrf.inputs.sequences import Sequences, places_in_sequences
 from treecrf.learners.boosted.memm import LocalClassifier
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import HasMethods, StrOptions
 
 # An estimator's probability of 0 counts as this.
 MIN_PROBABILITY = 1e-12

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
@@ -34,6 +33,7 @@ from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 LEARNERS: dict[str, type[BoostedSequenceClassifier]] = {
     kind.__name__: kind

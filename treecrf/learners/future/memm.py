@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.lattice import split
 from treecrf.encoding.encoder import Encoder
@@ -28,6 +27,7 @@ from treecrf.learners.training_data import Labeled
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 # What ``bag_size="auto"`` chooses from; None reaches to the end.
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
@@ -31,6 +30,7 @@ from treecrf.learners.training_data import Labeled, hold_out, read_validation
 from treecrf.learners.weights import label_weights
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
 # The sources of attributes by name, so that a saved model finds its own.
 SOURCES: dict[str, type] = {kind.kind: kind for kind in (WindowAttributes, FlatAttributes)}

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.learners.boosted.loop import Stopping
@@ -19,6 +18,7 @@ from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.validation import Interval, StrOptions
 
 
 class LinearCRF(LinearSequenceClassifier):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from treecrf.chains.lattice import Lattice
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
@@ -16,6 +15,7 @@ from treecrf.learners.structured import _perceptron
 from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.validation import Interval
 
 
 class StructuredPerceptron(LinearSequenceClassifier):

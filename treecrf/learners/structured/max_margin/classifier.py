@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
@@ -34,6 +33,7 @@ from treecrf.learners.structured.max_margin.kernels import (
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
 
 
 class StructuredSVM(LinearSequenceClassifier):

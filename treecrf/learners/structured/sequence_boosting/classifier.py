@@ -6,7 +6,6 @@ import numbers
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.weights import Weights
@@ -15,6 +14,7 @@ from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
 from treecrf.learners.structured.sequence_boosting.rounds import Record, Rounds
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.validation import Interval, StrOptions
 
 
 class ChosenFeature(NamedTuple):
