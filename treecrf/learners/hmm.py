@@ -34,23 +34,26 @@ class HMMClassifier(SequenceClassifier):
     Parameters
     ----------
     order : int, default=1
-        Number of previous labels that a label depends on. 0 labels each position by itself.
+        Number of previous labels that a label depends on. With 0, each position is labeled
+        independently.
     laplace : float, default=1.0
-        Laplace's correction: added to the count of each label after each context, and to that of
-        each symbol of each label. Positive, so that nothing is impossible.
+        Additive smoothing (Laplace): added to the count of each label after each context, and to
+        that of each symbol under each label. Must be positive, so that no event has probability 0.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, or the label of the least expected cost at each position.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``).
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
 
     Attributes
     ----------
@@ -59,16 +62,16 @@ class HMMClassifier(SequenceClassifier):
     symbols_ : array (n_symbols,)
         The symbols of the training data, sorted.
     emission_log_prob_ : float array of shape ``(n_classes, n_symbols + 1)``
-        ``[v, i]`` is log P(symbol i | label v). The last column is for all symbols that training
-        has not seen, as if they were one of count 0:
-        ``laplace / (count of v + laplace * (n_symbols + 1))``.
+        ``[v, i]`` is log P(symbol i | label v). The last column stands for all symbols that do not
+        occur in training, treated as one symbol with count 0: ``laplace / (count of v + laplace *
+        (n_symbols + 1))``.
     transition_log_prob_ : list of ``order + 1`` float arrays
-        The array d has d + 1 axes of n_classes: ``[d][u, ..., v]`` is log P(label v | the d labels
-        u, ... before, in their order). The last array is for all positions with ``order`` labels
-        before them; array d of the others is for position d of a sequence alone, counted from 0.
-        With order 1 they are the first labels' and the transitions' probabilities.
+        Array d has d + 1 axes of length n_classes: ``[d][u, ..., v]`` is log P(label v | the d
+        preceding labels u, ..., in order). The last array applies to all positions with ``order``
+        preceding labels, and each array d before it to position d of a sequence only, counted from
+        0. With order 1, these are the probabilities of the first label and of the transitions.
     n_features_in_ : int
-        1.
+        Always 1: the symbols.
 
     See Also
     --------

@@ -40,87 +40,96 @@ class TreeCRF(BoostedSequenceClassifier):
     Parameters
     ----------
     order : int, default=1
-        Number of previous labels that a label depends on. 0 labels each position by itself.
+        Number of previous labels that a label depends on. With 0, each position is labeled
+        independently.
     window : int or (int, int), default=0
-        Number of positions to the left and to the right that the trees may look at.
+        Number of positions to the left and to the right whose features the trees can use.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=100
-        Most leaves of a tree; the best leaf is split first.
+        Maximum number of leaves per tree. Trees grow best-first.
     l2_regularization : float, default=40.0
-        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
-        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
     learning_rate : float, default=1.0
-        Factor on the trees.
+        Factor by which the leaf values of each tree are multiplied.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
-        What training maximizes, with P the probability of the labels of a sequence and q that of
-        the label of a position: the sum of log P; minus the sum of 1/P, which learns most from the
-        sequences that are labeled worst; the sum of log q, which counts each label and not whole
-        sequences; or minus the sum of 1/q. The last three take first-order steps without a beam.
+        What training maximizes. With P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P (``"log"``), minus the sum of 1/P
+        (``"exponential"``), the sum of log q (``"hamming_log"``), or minus the sum of 1/q
+        (``"hamming_exponential"``). Exponential objectives emphasize the worst-labeled sequences or
+        positions; Hamming objectives count single labels rather than whole sequences. Objectives
+        other than ``"log"`` use first-order steps and no beam.
     second_order : bool, default=False
-        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
-        number of examples. The curvature is a bound for which steps of length 1 are safe. Only for
-        ``objective="log"``.
+        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
+        instead of the number of examples. The curvature is an upper bound for which steps of length
+        1 are safe. Only for ``objective="log"``.
     min_gain : float, default=0.0
-        A split must reduce the squared error by more than this.
+        Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
-        Fewest examples, pairs of position and previous labels, on a side of a split.
+        Minimum number of examples, pairs of a position and its previous labels, in each child.
     max_features : float, default=1.0
-        Share of the windowed features that are considered at a node, chosen at random. Previous
-        labels are always considered.
+        Fraction of the windowed features considered at each node, chosen at random. Previous labels
+        are always considered.
     subsample : float, default=1.0
-        Share of the sequences that an iteration learns from, chosen at random.
+        Fraction of the training sequences used in each iteration, chosen at random.
     max_bins : int, default=255
-        Most quantile bins of a numeric feature.
+        Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
-        What happens where a value is missing. ``"weighting"``: trees send the position to both
-        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
-        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
-        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
+        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
     init : {"zero", "pseudo_likelihood"}, default="zero"
-        ``"pseudo_likelihood"`` follows the pseudo-likelihood in the first three iterations,
-        whatever the objective.
+        ``"pseudo_likelihood"`` follows the gradient of the pseudo-likelihood in the first three
+        iterations, whatever the objective.
     beam_width : int or None, default=None
-        Number of contexts, tuples of the previous ``order`` labels, that inference keeps at each
-        position, in training and in prediction; for many labels or high orders. None keeps all.
+        Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
+        position, in training and in prediction. Set it for many labels or high orders. None keeps
+        all contexts.
     beam : {"two-pass", "forward-only"}, default="two-pass"
-        Whether training with a beam looks back from the end of a sequence, or learns from
-        probabilities given the positions up to each.
+        Training with a beam uses probabilities given the whole sequence (``"two-pass"``) or given
+        only the positions up to each (``"forward-only"``).
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, or the label of the least expected cost at each position.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``).
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     early_stopping : bool, default=False
-        Whether to stop when the objective on held-out sequences has not risen by ``tol`` for
-        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+        Whether to stop when the objective of the validation sequences has not improved by ``tol``
+        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Patience of early stopping.
+        Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Least rise of the objective, in the units of ``validation_score_``, that counts.
+        Minimum increase of the objective that counts as an improvement, in the units of
+        ``validation_score_``.
     warm_start : bool, default=False
-        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A position weighs in the trees as its true label does; objectives
-        are reported without weights. Labels that a dict does not name weigh 1. Labels that do not
-        occur may be named beside all that do.
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
+        labels that do not occur in y, as long as it also names all that do.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices: held-out sequences, subsamples, features.
+        Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -129,18 +138,18 @@ class TreeCRF(BoostedSequenceClassifier):
     n_iter_ : int
         Number of boosting iterations of the model.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Objective on the training data before the first and after each iteration, for a position:
-        the mean of log P over that of the lengths; minus the logarithm of the mean of 1/P, over the
-        mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
+        Objective on the training data per position, before the first and after each iteration: the
+        mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
+        the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
-        The same for held-out sequences; empty without them. With a beam, in which likelihoods of
-        sequences come out too high, the mean of log q over the held-out positions.
+        The same for the validation sequences; empty without them. With a beam, which overestimates
+        the likelihood of sequences, the mean of log q over the validation positions.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Share of the splits' total gain that each feature has, at all offsets together.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

@@ -133,66 +133,70 @@ class SlidingWindowClassifier(WindowClassifier):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Any scikit-learn classifier, trained on rows of the window's values: indicators of
-        categories, numbers as they are, an indicator where the window leaves the sequence. Without
-        one, trees are boosted as in the other learners.
+        A scikit-learn classifier to train on rows of window values: one-hot encoded categories, raw
+        numbers, and indicators of offsets outside the sequence. If None, trees are boosted as in
+        the other estimators.
     window : int or (int, int), default=0
-        Number of positions to the left and to the right that the trees may look at.
+        Number of positions to the left and to the right whose features the trees can use.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=100
-        Most leaves of a tree; the best leaf is split first.
+        Maximum number of leaves per tree. Trees grow best-first.
     l2_regularization : float, default=40.0
-        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
-        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
     learning_rate : float, default=1.0
-        Factor on the trees.
+        Factor by which the leaf values of each tree are multiplied.
     second_order : bool, default=False
-        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
-        number of examples.
+        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
+        instead of the number of examples.
     min_gain : float, default=0.0
-        A split must reduce the squared error by more than this.
+        Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
-        Fewest positions on a side of a split.
+        Minimum number of positions in each child.
     max_features : float, default=1.0
-        Share of the windowed features that are considered at a node, chosen at random.
+        Fraction of the windowed features considered at each node, chosen at random.
     subsample : float, default=1.0
-        Share of the sequences that an iteration learns from, chosen at random.
+        Fraction of the training sequences used in each iteration, chosen at random.
     max_bins : int, default=255
-        Most quantile bins of a numeric feature.
+        Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
-        What happens where a value is missing. ``"weighting"``: trees send the position to both
-        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
-        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
-        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
+        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
     decoding : {"marginal", "minimum_risk"}, default="marginal"
-        Whether `predict` takes the most probable label, or that of the least expected cost.
+        How `predict` chooses labels: the most probable label (``"marginal"``) or the label with the
+        lowest expected cost (``"minimum_risk"``).
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
-        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+        Whether to stop when the likelihood of the validation sequences has not improved by ``tol``
+        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Patience of early stopping.
+        Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Least rise of the mean log-likelihood of a position that counts.
+        Minimum increase of the mean log-likelihood per position that counts as an improvement.
     warm_start : bool, default=False
-        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
-        are reported without weights.
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported likelihoods are unweighted.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices: held-out sequences, subsamples, features.
+        Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -201,18 +205,18 @@ class SlidingWindowClassifier(WindowClassifier):
     n_iter_ : int
         Number of boosting iterations of the model.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration.
+        Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for the validation sequences; empty without them.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Share of the splits' total gain that each feature has, at all offsets together.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
     estimator_ : classifier
-        The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
-        stand beside it.
+        The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
+        ``classes_`` and ``n_features_in_``.
 
     See Also
     --------
@@ -303,81 +307,86 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Any scikit-learn classifier, trained on rows of the window's values and indicators of the
-        previous labels; see `SlidingWindowClassifier`. Without one, trees are boosted.
+        A scikit-learn classifier to train on rows of window values and one-hot encoded previous
+        labels; see `SlidingWindowClassifier`. If None, trees are boosted.
     direction : {"left-to-right", "right-to-left"}, default="left-to-right"
-        Where a sequence begins. ``window`` counts as it is read, from left to right, all the same.
+        Direction in which the sequence is labeled. ``window`` always counts positions in reading
+        order, from left to right.
     order : int, default=1
         Number of previous labels that a label depends on.
     window : int or (int, int), default=0
-        Number of positions to the left and to the right that the trees may look at.
+        Number of positions to the left and to the right whose features the trees can use.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=100
-        Most leaves of a tree; the best leaf is split first.
+        Maximum number of leaves per tree. Trees grow best-first.
     l2_regularization : float, default=40.0
-        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
-        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
     learning_rate : float, default=1.0
-        Factor on the trees.
+        Factor by which the leaf values of each tree are multiplied.
     second_order : bool, default=False
-        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
-        number of examples.
+        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
+        instead of the number of examples.
     min_gain : float, default=0.0
-        A split must reduce the squared error by more than this.
+        Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
-        Fewest positions on a side of a split.
+        Minimum number of positions in each child.
     max_features : float, default=1.0
-        Share of the windowed features that are considered at a node, chosen at random. Previous
-        labels are always considered.
+        Fraction of the windowed features considered at each node, chosen at random. Previous labels
+        are always considered.
     subsample : float, default=1.0
-        Share of the sequences that an iteration learns from, chosen at random.
+        Fraction of the training sequences used in each iteration, chosen at random.
     max_bins : int, default=255
-        Most quantile bins of a numeric feature.
+        Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
-        What happens where a value is missing. ``"weighting"``: trees send the position to both
-        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
-        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
-        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
+        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, the label of the least expected cost at each position, or goes along the
-        sequence with the best label each time, or with the ``beam_width`` best label sequences.
-        The last two need no scores of all contexts, and are for many labels and high orders.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
+        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two do not
+        score all contexts, so they suit many labels and high orders.
     beam_width : int, default=10
         Number of label sequences that ``decoding="beam"`` keeps.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first. Previous and first are meant as a sequence is read, from left
-        to right, whatever the ``direction``.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first. Rows and columns follow the reading order from left to right, whatever the
+        ``direction``.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of held-out sequences has not risen by ``tol`` for
-        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+        Whether to stop when the likelihood of the validation sequences has not improved by ``tol``
+        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Patience of early stopping.
+        Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Least rise of the mean log-likelihood of a position that counts.
+        Minimum increase of the mean log-likelihood per position that counts as an improvement.
     warm_start : bool, default=False
-        Whether `fit` adds iterations to the model of the last fit, up to ``max_iter`` in all.
+        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
-        are reported without weights.
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported likelihoods are unweighted.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices: held-out sequences, subsamples, features.
+        Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -386,18 +395,18 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     n_iter_ : int
         Number of boosting iterations of the model.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration.
+        Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for the validation sequences; empty without them.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Share of the splits' total gain that each feature has, at all offsets together.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
     estimator_ : classifier
-        The trained estimator, where one is given; then only ``classes_`` and ``n_features_in_``
-        stand beside it.
+        The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
+        ``classes_`` and ``n_features_in_``.
 
     See Also
     --------

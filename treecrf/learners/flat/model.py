@@ -64,30 +64,35 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
     Parameters
     ----------
     decoding : str, default="marginal"
-        As that of the model that was flattened.
+        How `predict` chooses labels. Starts as the setting of the flattened model and takes the
+        same values.
     beam_width : int or None, default=None
-        The same, where the model has it.
+        Beam width in prediction, if the flattened model has one.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, where the model's labels do.
+        Which labels may follow each other in decoding, if the labels of the flattened model depend
+        on previous labels.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
 
     Attributes
     ----------
     classes_ : array (n_classes,)
         The labels, sorted.
     n_conjunctions_ : int
+        Number of distinct conjunctions.
     n_weights_ : int
-        Number of weights: of pairs of a label and a set of previous labels, for all conjunctions.
+        Number of weights over all conjunctions; each belongs to a label and a set of previous
+        labels.
     pruned_ : Pruned
-        What was dropped, with a bound on what that changes; see `prune`.
+        What pruning has dropped, with a bound on the change of the scores; see `prune`.
     n_features_in_ : int
-        Number of features of the input; 1 for symbols.
+        Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Their names, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

@@ -24,17 +24,20 @@ class FutureFeature:
     Attributes
     ----------
     bag_size : int or "to_end"
-        Most positions in a bag, on a side.
+        Maximum number of positions in a bag, per side.
     bag_direction : {"future", "past", "both"}
+        Which neighbors of a position form its bag.
     initial_score : float
+        Initial log-odds that an instance shows the pattern.
     rules : list of (float, str)
-        What an instance is told by, the weightiest first: a value, and the tests that must hold.
+        Rules by which an instance is recognized, the most important first: a value, and the tests
+        that must hold.
     thresholds : float array
-        Values of the feature that the model's trees compare it with.
+        Values of the feature at which the trees of the model split.
     effects : dict
-        What it added to the score of each label when it was found: intercept and slope.
+        Effect on the score of each label when the feature was found: intercept and slope.
     gain : float
-        What it added to the mean log-likelihood of a training position by itself.
+        Increase of the mean log-likelihood per training position due to the feature alone.
     """
 
     bag_size: int | str

@@ -51,123 +51,130 @@ class FutureFeatureMEMM(LocalClassifier):
     order : int, default=1
         Number of previous labels that a label depends on.
     window : int or (int, int), default=0
-        Number of positions to the left and to the right that the trees may look at.
+        Number of positions to the left and to the right whose features the trees can use.
     bag_size : int, "to_end" or "auto", default="auto"
-        Most positions in a bag. No setting matters more: ``"auto"`` tries eleven sizes from 1
-        to 16, and the whole rest of the sequence, for the first feature, and keeps what the
-        held-out sequences find best.
+        Maximum number of positions in a bag. This is the most important parameter. ``"auto"`` tries
+        eleven sizes from 1 to 16 and the whole rest of the sequence for the first feature, and
+        keeps the size with the best validation likelihood.
     bag_direction : {"future", "past", "both"}, default="future"
-        Which neighbors of a position its bag holds.
+        Which neighbors of a position form its bag: those ahead, those behind, or both.
     max_future_features : int, default=10
-        Most rounds of discovery. The last is the one whose features do not raise the likelihood of
-        a held-out position by 0.001, with all trees that follow them.
+        Maximum number of rounds of discovery. Discovery ends early when the features of a round,
+        with all trees that follow them, do not raise the mean validation log-likelihood per
+        position by 0.001.
     initial_score : float, default=-5.0
-        Log-odds with which an instance shows the pattern before anything is learned of it.
+        Initial log-odds that an instance shows the pattern.
     initial_effect : float, default=0.2
-        Effect of a feature on the score of a label before anything is learned of it. A large one
-        makes several features of one pattern.
+        Initial effect of a feature on the score of a label. Large values split one pattern into
+        several features.
     n_bins : int, default=20
-        Number of even bins between 0 and 1 in which trees see a feature.
+        Number of equal-width bins between 0 and 1 into which trees divide a discovered feature.
     multiclass : {"all", "best", "shared"}, default="all"
-        What a round discovers with more than two labels: a feature for each label, the best one of
-        these, or one that speaks for and against all labels.
+        What a round discovers when there are more than two labels: a feature for each label
+        (``"all"``), the best one of these (``"best"``), or one feature with an effect on all labels
+        (``"shared"``).
     max_iter : int, default=500
-        Most boosting iterations between two discoveries.
+        Maximum number of boosting iterations between two discoveries.
     max_leaf_nodes : int, default=20
-        Most leaves of a tree; the best leaf is split first.
+        Maximum number of leaves per tree. Trees grow best-first.
     l2_regularization : float, default=40.0
-        Shrinkage of the leaves: a number of imagined examples of target 0 in each leaf. With
-        ``second_order`` it adds to the curvature, and 3 to 10 is a good range.
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
     learning_rate : float, default=1.0
-        Factor on the trees.
+        Factor by which the leaf values of each tree are multiplied.
     second_order : bool, default=False
-        Newton boosting: leaves are divided by the curvature of the likelihood instead of the
-        number of examples.
+        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
+        instead of the number of examples.
     instance_max_iter : int, default=20
-        Most trees of a feature.
+        Maximum number of trees per discovered feature.
     instance_max_leaf_nodes : int, default=20
-        Most leaves of these trees.
+        Maximum number of leaves of these trees.
     instance_l2_regularization : float, default=100.0
-        Shrinkage of their leaves: a number of imagined bags in each leaf to which an instance makes
-        no difference.
+        Shrinkage of the leaf values of these trees, as a number of imaginary bags in each leaf on
+        which an instance has no effect.
     min_gain : float, default=0.0
-        A split must reduce the squared error by more than this.
+        Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
-        Fewest positions on a side of a split.
+        Minimum number of positions in each child.
     max_features : float, default=1.0
-        Share of the windowed features that are considered at a node, chosen at random. Previous
-        labels are always considered.
+        Fraction of the windowed features considered at each node, chosen at random. Previous labels
+        are always considered.
     subsample : float, default=1.0
-        Share of the sequences that an iteration learns from, chosen at random.
+        Fraction of the training sequences used in each iteration, chosen at random.
     max_bins : int, default=255
-        Most quantile bins of a numeric feature.
+        Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
-        What happens where a value is missing. ``"weighting"``: trees send the position to both
-        sides of a test, with a part of its weight to each. ``"surrogate"``: they ask the test that
-        agrees best with it. ``"impute"``: the most common value (of numbers the mean) takes its
-        place. ``"indicator"``: nothing (0) takes its place, and a further feature tells.
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
+        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, the label of the least expected cost at each position, or goes from left to
-        right with the best label each time, or with the ``beam_width`` best label sequences. The
-        last two need no scores of all contexts, and are for many labels and high orders.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
+        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two do not
+        score all contexts, so they suit many labels and high orders.
     beam_width : int, default=10
         Number of label sequences that ``decoding="beam"`` keeps.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     early_stopping : bool, default=True
-        Whether held-out sequences say when to look for a further feature, and whether it was worth
-        it: trees are added until their likelihood has not risen by ``tol`` for
-        ``n_iter_no_change`` iterations. Without, there are always ``max_iter`` iterations, and the
-        training data are the judge.
+        Whether to hold out validation sequences that decide when to search for another feature and
+        whether it was worth it: trees are added until the validation likelihood has not improved by
+        ``tol`` for ``n_iter_no_change`` iterations. If False, every phase takes ``max_iter``
+        iterations and features are judged on the training data.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=5
-        Patience of early stopping.
+        Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Least rise of the mean log-likelihood of a position that counts.
+        Minimum increase of the mean log-likelihood per position that counts as an improvement.
     refit : bool, default=False
-        Whether the held-out sequences are learned from in the end: with the same numbers of
-        iterations and rounds, and the same size of bags, another model is trained on all. There is
-        no ``validation_score_`` then.
+        Whether to train the final model again on all sequences, including those held out, with the
+        same numbers of iterations and rounds and the same bag size. There is no
+        ``validation_score_`` then.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A position weighs in the trees as its true label does; likelihoods
-        are reported without weights.
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported likelihoods are unweighted.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices: held-out sequences, subsamples, features.
+        Seed of all random choices: validation sequences, subsamples, features.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
     future_features_ : list of FutureFeature
-        What was discovered, to be read.
+        The discovered features, in a readable form.
     classes_ : array (n_classes,)
         The labels, sorted.
     n_iter_ : int
         Number of boosting iterations of the model.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration.
+        Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for the validation sequences; empty without them.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Share of the splits' total gain that each feature has, at all offsets together; what a
-        discovered feature gains goes to those that its instances are told by.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets. The
+        gain of a discovered feature is credited to the features that its instances are recognized
+        by.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

@@ -24,19 +24,20 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     Parameters
     ----------
     estimator : FutureFeatureMEMM or None, default=None
-        What discovers them; it is copied. By default ``FutureFeatureMEMM(order=0)``.
+        Estimator that discovers the features; it is copied. None stands for
+        ``FutureFeatureMEMM(order=0)``.
     append : bool, default=False
-        Whether the result is the input with the features as further columns. Symbols become tables
-        with a column of symbols.
+        Whether to append the discovered features to the columns of the input, instead of returning
+        them alone. Symbols become a table with a column of symbols.
 
     Attributes
     ----------
     estimator_ : FutureFeatureMEMM
-        The trained copy.
+        The fitted copy of ``estimator``.
     future_features_ : list of FutureFeature
-        What was discovered.
+        The discovered features, in a readable form.
     n_features_in_ : int
-        Number of columns of the input; 1 for symbols.
+        Number of features; 1 for symbols.
 
     See Also
     --------

@@ -32,71 +32,76 @@ class LinearCRF(LinearSequenceClassifier):
     ----------
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes. Each value at
-        each place of the window has weights of its own, and so has each place outside of the
-        sequence.
+        each offset in the window has its own weights, and so does each offset outside the sequence.
     attributes : source of attributes or None, default=None
-        What takes the place of windows of the input, such as a `FlatModel` with its conjunctions.
-        Then ``window`` is 0, and ``min_count``, ``missing`` and ``categorical_features`` mean
-        nothing. If it brings weights, training starts from them.
+        Source of attributes that replaces windows of the input, such as a `FlatModel` with its
+        conjunctions. ``window`` must then be 0, and ``min_count``, ``missing`` and
+        ``categorical_features`` have no effect. If the source provides weights, training starts
+        from them.
     transition_features : bool, default=False
-        Whether each attribute has weights for the pairs of previous label and label too, beside
-        those for the labels.
+        Whether each attribute also has weights for pairs of previous label and label, in addition
+        to those for labels.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
-        What training maximizes, with P the probability of the labels of a sequence and q that of
-        the label of a position: the sum of log P; minus the sum of 1/P; the sum of log q; or minus
-        the sum of 1/q. Of sums of 1/P and 1/q it is the logarithm of their mean, times their
-        number, that regularization is added to. Only ``"log"`` has the fast way to the gradient;
-        the optimum of the Hamming objectives may be a local one.
+        What training maximizes. With P the probability of the labels of a sequence and q that of
+        the label of a position: the sum of log P (``"log"``), minus the sum of 1/P
+        (``"exponential"``), the sum of log q (``"hamming_log"``), or minus the sum of 1/q
+        (``"hamming_exponential"``). For sums of 1/P and 1/q, the regularization is added to the
+        logarithm of their mean times their number. Only ``"log"`` has the fast gradient, and
+        Hamming objectives may converge to a local optimum.
     l2_regularization : float, default=1.0
-        Factor of the sum of the squared weights, ``c2`` of CRFsuite.
+        Coefficient of the sum of squared weights; ``c2`` in CRFsuite.
     l1_regularization : float, default=0.0
-        Factor of the sum of the absolute weights, ``c1`` of CRFsuite. It makes weights exactly 0.
+        Coefficient of the sum of absolute weights; ``c1`` in CRFsuite. It sets weights to exactly
+        0.
     max_iter : int, default=1000
-        Most iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     tol : float, default=1e-5
-        Training ends when ten iterations together have lowered the loss by less than this share of
-        it (of 1, if the loss is below 1).
+        Training ends when ten iterations together have lowered the loss by less than this fraction
+        of it (of 1 if the loss is below 1).
     min_count : int, default=1
-        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
-        attributes.
+        Attributes that occur (are non-zero) at fewer training positions are dropped.
     missing : {"indicator", "impute"}, default="indicator"
-        What happens where a value is missing. ``"indicator"``: a category has none of its values,
-        a number or boolean counts as its mean over the training data, and a further attribute
-        tells, if training data miss values of the column. ``"impute"``: the most common value (of
-        numbers the mean) takes its place.
+        How missing values are handled. ``"indicator"`` sets all one-hot attributes of a category to
+        0, replaces numbers and booleans by their training mean, and, if the column has missing
+        values in training, adds an attribute that marks them. ``"impute"`` fills in the mean of
+        numeric features and the most common value of all others.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: those that hold strings or are of a categorical
-        type; or those named, or at the indices given, or True in a mask; or none.
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, or the label of the least expected cost at each position.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``).
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of held-out sequences has not risen for
+        Whether to stop when the likelihood of the validation sequences has not improved for
         ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
-        Patience of early stopping.
+        Number of iterations without improvement before training stops.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last fit.
+        Whether `fit` starts from the weights of the previous fit.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels, with ``objective="log"``. A sequence weighs as the mean of its
-        labels; likelihoods are reported without weights. Labels that a dict does not name weigh 1.
-        Labels that do not occur may be named beside all that do.
+        Weights of the labels. Each sequence has the mean weight of its labels; only for
+        ``objective="log"``. The reported likelihoods are unweighted. Labels missing from a dict
+        have weight 1; a dict may name labels that do not occur in y, as long as it also names all
+        that do.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of held-out sequences; nothing else is random.
+        Seed of the choice of validation sequences; nothing else is random.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -105,28 +110,27 @@ class LinearCRF(LinearSequenceClassifier):
     n_iter_ : int
         Number of iterations.
     loss_ : float
-        What is minimized: the sum over the training sequences of ``-weight * log P(y | X)``, or
-        minus what else is the objective; plus ``l2_regularization`` times the sum of the squared
-        weights, plus ``l1_regularization`` times the sum of their absolute values. All weights are
-        penalized.
+        Minimized loss: the sum over the training sequences of ``-weight * log P(y | X)``, or the
+        negative of another objective, plus ``l2_regularization`` times the sum of squared weights,
+        plus ``l1_regularization`` times the sum of absolute weights. All weights are penalized.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each iteration; of
-        another objective its value, divided by the number of positions.
+        Mean log-likelihood per training position, before the first and after each iteration; for
+        other objectives, their value divided by the number of positions.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for the validation sequences; empty without them.
     state_weights_ : float array of shape ``(n_attributes, n_classes)``
         Weights of the labels for each attribute, in the order of `get_attribute_names`.
     transition_feature_weights_ : float array of shape ``(n_attributes, n_classes, n_classes)``
-        Weights of previous label and label, with ``transition_features``; otherwise the last two
-        axes have the length 0.
+        Weights of previous label and label with ``transition_features``; otherwise the last two
+        axes have length 0.
     transition_weights_ : float array of shape ``(n_classes, n_classes)``
-        Weights of previous label (row) and label (column), whatever the attributes.
+        Weights of previous label (row) and label (column), independent of the attributes.
     start_weights_ : float array of shape ``(n_classes,)``
-        Weights of the labels at first positions, where there is no previous label.
+        Weights of the labels at first positions, which have no previous label.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

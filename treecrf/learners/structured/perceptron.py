@@ -32,72 +32,74 @@ class StructuredPerceptron(LinearSequenceClassifier):
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes.
     attributes : source of attributes or None, default=None
-        What takes the place of windows of the input: see `LinearCRF`.
+        Source of attributes that replaces windows of the input; see `LinearCRF`.
     transition_features : bool, default=False
-        Whether each attribute has weights for the pairs of previous label and label too, beside
-        those for the labels.
+        Whether each attribute also has weights for pairs of previous label and label, in addition
+        to those for labels.
     max_iter : int, default=10
-        Number of epochs: how often all sequences are gone through. An epoch without a mistake is
-        the last.
+        Maximum number of epochs (passes over the training sequences). Training also ends after an
+        epoch without a mistake.
     average : bool, default=True
-        Whether the model is the mean of the weights after each sequence, in place of the last.
+        Whether the model uses the mean of the weights after each sequence instead of the last
+        weights.
     shuffle : bool, default=True
-        Whether each epoch has the sequences in another order, at random.
+        Whether to shuffle the sequences before each epoch.
     early_stopping : bool, default=False
-        Whether training ends when the accuracy on held-out sequences no longer improves, and the
-        best epoch is kept.
+        Whether to stop when the accuracy of the validation sequences has not improved for
+        ``n_iter_no_change`` epochs. The model keeps the weights of the best epoch.
     validation_fraction : float, default=0.1
-        Share of the sequences that is held out for it.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=5
-        Number of epochs without an improvement after which it ends.
+        Number of epochs without improvement before training stops.
     min_count : int, default=1
-        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
-        attributes.
+        Attributes that occur (are non-zero) at fewer training positions are dropped.
     missing : {"indicator", "impute"}, default="indicator"
-        What happens where a value is missing: see `LinearCRF`.
+        How missing values are handled; see `LinearCRF`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: see `LinearCRF`.
+        Which columns of tables are categorical; see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
-        Whether `predict` takes the most probable label of each position, the label sequence of the
-        highest score, or the label of the least expected cost at each position. See the notes.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
+        cost at each position (``"minimum_risk"``). See the notes.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A sequence's corrections are multiplied by the mean of those of its
+        Weights of the labels. Updates from a sequence are multiplied by the mean weight of its
         labels.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last fit.
+        Whether `fit` starts from the weights of the previous fit.
     n_jobs : int, default=None
-        Number of threads that predict; -1 for all processors. Corrections come one after another.
+        Number of threads for prediction; -1 uses all processors. Training updates are sequential.
         The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the orders, and of the choice of held-out sequences.
+        Seed of the order of the sequences and of the choice of validation sequences.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
     classes_ : array (n_classes,)
         The labels, sorted.
     n_iter_ : int
-        Number of epochs, after an early stop that of the best one.
+        Number of epochs; after early stopping, that of the best one.
     train_accuracy_ : float array of shape ``(n_iter_,)``
-        Share of the training labels that were found right in each epoch, before their correction.
+        Fraction of the training labels predicted correctly in each epoch, before the update.
     validation_accuracy_ : float array of shape ``(n_iter_,)``
-        Share of the held-out labels that the model finds right after each epoch; empty without
-        held-out sequences.
+        Fraction of the validation labels predicted correctly after each epoch; empty without
+        validation sequences.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
         The weights, as in `LinearCRF`.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------

@@ -48,63 +48,65 @@ class StructuredSVM(LinearSequenceClassifier):
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes.
     attributes : source of attributes or None, default=None
-        What takes the place of windows of the input: see `LinearCRF`.
+        Source of attributes that replaces windows of the input; see `LinearCRF`.
     transition_features : bool, default=False
-        Whether each attribute has weights for the pairs of previous label and label too, beside
-        those for the labels. Only with ``kernel="linear"``.
+        Whether each attribute also has weights for pairs of previous label and label, in addition
+        to those for labels. Only with ``kernel="linear"``.
     C : float, default=0.1
-        What a label counts that is wrong, or within the margin: the larger, the less
-        regularization.
+        Cost of a label that is wrong or within the margin. Larger values mean less regularization.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        How alike two positions are, by the attributes in their windows: ``a @ b``, ``(gamma * a @ b
-        + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable is given two CSR arrays
-        of shape (n_a, n_columns) and (n_b, n_columns), and returns an array (n_a, n_b). Transitions
-        are linear with every kernel.
+        Kernel between two positions, computed from the attributes in their windows: ``a @ b``,
+        ``(gamma * a @ b + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable takes
+        two CSR arrays of shapes (n_a, n_columns) and (n_b, n_columns) and returns an array of shape
+        (n_a, n_b). Transitions are linear with every kernel.
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient in ``"poly"`` and ``"rbf"``. ``"scale"`` is 1 / (number of columns * variance of
-        all their values), ``"auto"`` 1 / number of columns. Each attribute at each place of the
-        window is a column.
+        Coefficient in ``"poly"`` and ``"rbf"``: 1 / (number of columns * variance of all their
+        values) (``"scale"``), 1 / number of columns (``"auto"``), or a number. Each attribute at
+        each offset in the window is a column.
     degree : float, default=3
-        Exponent of ``"poly"``.
+        Degree of the ``"poly"`` kernel.
     coef0 : float, default=0.0
-        Constant in ``"poly"``.
+        Constant term of the ``"poly"`` kernel.
     max_iter : int, default=1000
-        Most passes over the sequences.
+        Maximum number of passes over the training sequences.
     tol : float, default=1e-2
-        Training ends when the objective is at most this much above its minimum, in terms of what it
-        is before training: ``C`` times the number of positions.
+        Training ends when the objective is at most this far above its minimum, relative to its
+        value before training: ``C`` times the number of positions.
     average : bool, default=False
-        Whether the model is the mean of those after all steps, where later ones weigh more. It is
-        the better one where training ends far from the minimum.
+        Whether the model uses a weighted mean of the weights after each step, in which later steps
+        have larger weights, instead of the last weights. It is better when training ends far from
+        the minimum.
     cache_size : float, default=2000
-        Most megabytes for the kernel of every two distinct windows.
+        Maximum size in megabytes of the kernel matrix between all distinct windows.
     min_count : int, default=1
-        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
-        attributes.
+        Attributes that occur (are non-zero) at fewer training positions are dropped.
     missing : {"indicator", "impute"}, default="indicator"
-        What happens where a value is missing: see `LinearCRF`.
+        How missing values are handled; see `LinearCRF`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: see `LinearCRF`.
+        Which columns of tables are categorical; see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
-        Whether `predict` takes the most probable label of each position, the label sequence of the
-        highest score, or the label of the least expected cost at each position. See the notes.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
+        cost at each position (``"minimum_risk"``). See the notes.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A sequence's ``C`` is multiplied by the mean of those of its labels.
+        Weights of the labels. The ``C`` of a sequence is multiplied by the mean weight of its
+        labels.
     n_jobs : int, default=None
-        Number of threads that predict, and measure the objective; -1 for all processors. Steps come
-        one after another. The result does not depend on it.
+        Number of threads for prediction and for computing the objective; -1 uses all processors.
+        Training steps are sequential. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the orders in which sequences are gone through.
+        Seed of the order in which sequences are visited.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -113,16 +115,17 @@ class StructuredSVM(LinearSequenceClassifier):
     n_iter_ : int
         Number of passes over the sequences.
     objective_ : float
-        What is minimized: half the sum of the squared weights, and ``C`` times the hinge losses of
+        Minimized objective: half the sum of squared weights plus ``C`` times the hinge losses of
         all sequences.
     dual_gap_ : float
-        How far it may be above its minimum.
+        Upper bound on the distance of ``objective_`` from its minimum.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
-        The weights, as in `LinearCRF`. With other kernels than ``"linear"`` attributes have none.
+        The weights, as in `LinearCRF`. With a kernel other than ``"linear"``, attributes have no
+        weights.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     Warns
     -----

@@ -40,63 +40,64 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes.
     attributes : source of attributes or None, default=None
-        What takes the place of windows of the input: see `LinearCRF`.
+        Source of attributes that replaces windows of the input; see `LinearCRF`.
     transition_features : bool, default=False
-        Whether each attribute makes features with the pairs of previous label and label too, beside
-        those with the labels.
+        Whether each attribute also forms features with pairs of previous label and label, in
+        addition to those with labels.
     max_iter : int, default=1000
-        Most rounds.
+        Maximum number of rounds.
     bound : {"union", "sequence"}, default="union"
-        How steps are bounded. ``"union"``: by how much more often a feature can occur in any wrong
-        label sequence than in the true one, and how much less, of all training sequences; this has
-        a formula. ``"sequence"``: by the same of each training sequence apart, with a line search
-        for every feature. Rounds are several times as long, and fewer are needed; memory grows with
-        the number of different attributes in each sequence.
+        How steps are bounded. ``"union"`` bounds how much more often, and how much less often, a
+        feature can occur in any wrong label sequence than in the true one, over all training
+        sequences; it has a closed form. ``"sequence"`` uses these bounds for each training sequence
+        separately, with a line search for every feature: rounds take several times as long, but
+        fewer are needed. Its memory grows with the number of distinct attributes per sequence.
     line_search : bool, default=False
-        Whether the step is the one that lowers the loss most, in place of the bound. The feature is
-        chosen by the bound all the same.
+        Whether to take the step that lowers the loss the most, instead of the step from the bound.
+        The feature is chosen by the bound in either case.
     max_step : float, default=1.0
-        Largest step of a weight in a round. Where a feature occurs with true labels alone, the best
-        step has no end.
+        Maximum step of a weight in a round. If a feature occurs only with true labels, the optimal
+        step is infinite.
     piece_length : int or None, default=None
-        In training, sequences are cut in pieces of about the same length, no longer than this; the
-        label before a piece is taken for known. Windows see beyond the cuts. None leaves them
-        whole.
+        Maximum length of the pieces of about equal length into which sequences are cut for
+        training; the label before a piece is treated as known. Windows reach across the cuts. None
+        keeps sequences whole.
     tol : float, default=1e-7
-        Training ends when no bound promises to lower the loss by more than this share of it.
+        Training ends when no bound guarantees that the loss falls by more than this fraction.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of held-out sequences has not risen for
+        Whether to stop when the likelihood of the validation sequences has not improved for
         ``n_iter_no_change`` rounds. The model keeps the weights of the best round.
     validation_fraction : float, default=0.1
-        Share of the sequences held out for early stopping.
+        Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=100
-        Patience of early stopping.
+        Number of rounds without improvement before training stops.
     min_count : int, default=1
-        Values that fewer training positions have, numbers that differ from 0 at fewer, are no
-        attributes.
+        Attributes that occur (are non-zero) at fewer training positions are dropped.
     missing : {"indicator", "impute"}, default="indicator"
-        What happens where a value is missing: see `LinearCRF`.
+        How missing values are handled; see `LinearCRF`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categories: see `LinearCRF`.
+        Which columns of tables are categorical; see `LinearCRF`.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        Whether `predict` takes the most probable label of each position, the most probable
-        label sequence, or the label of the least expected cost at each position.
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``).
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        What a predicted label (column) costs where another is true (row), for ``decoding=
-        "minimum_risk"``; or a dict of the costs of pairs (true, predicted), where others cost 1.
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
     transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: by the rules for tags
-        like ``B-X``, ``I-X`` and ``O``, or by a matrix of the shape (n_classes, n_classes) with a
-        row for each previous label, in the order of ``classes_``. One more row, if given, says
-        which labels may come first.
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. A sequence weighs as the mean of its labels.
+        Weights of the labels. Each sequence has the mean weight of its labels.
     n_jobs : int, default=None
-        Number of threads; -1 for all processors. The result does not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of held-out sequences; nothing else is random.
+        Seed of the choice of validation sequences; nothing else is random.
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (1) or not (0).
 
     Attributes
     ----------
@@ -105,25 +106,25 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     n_iter_ : int
         Number of rounds.
     features_ : int array of shape ``(n_iter_,)``
-        What was chosen in each round, as a number among all features. `get_chosen_features` tells
-        what they are.
+        Number of the feature chosen in each round, among all features; `get_chosen_features`
+        describes them.
     steps_ : float array of shape ``(n_iter_,)``
-        By how much the weights were changed.
+        Change of the weight in each round.
     bounds_ : float array of shape ``(n_iter_,)``
-        The bounds by which they were chosen: at most the ratio of the loss after a round to that
-        before it.
+        Bounds by which the features were chosen: upper limits on the ratio of the loss after a
+        round to the loss before it.
     loss_ : float array of shape ``(n_iter_ + 1,)``
         Logarithm of the loss before the first and after each round.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
-        Mean log-likelihood of a training position before the first and after each round.
+        Mean log-likelihood per training position, before the first and after each round.
     validation_score_ : float array
-        The same for held-out sequences; empty without them.
+        The same for the validation sequences; empty without them.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
         The weights, as in `LinearCRF`.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
-        Names of the features, where the sequences are data frames or dicts.
+        Names of the features, if the sequences are data frames or dicts.
 
     See Also
     --------
