@@ -2,11 +2,12 @@
 The whole family on one problem
 ===============================
 
-Every learner of the package, on labels that depend on what comes later. Each position has eight
-features, six of which matter. Its label is 1 if at least four of the six are true, *or* if within
-the next six positions there is one where at most one of them is true. All models see one position
-only, unless the table says otherwise: what lies ahead has to come in through the labels. The
-problem is one of Hao's dissertation (2009, section 5.4.1), where it is called OR.
+This example compares the tree-based learners and the hidden Markov model on labels that depend on
+later positions. Each position has eight features, six of which matter. Its label is 1 if at least
+four of the six are true, *or* if at most one of them is true at one of the next six positions. All
+models use a single position as input, unless the table states otherwise, so information about later
+positions must come from the labels. The problem is taken from Hao's dissertation (2009, section
+5.4.1), where it is called OR.
 """
 
 # %%
@@ -36,7 +37,7 @@ print(f"{len(X_train)} sequences of {len(X[0])} positions to train on, {len(X_te
 
 
 def as_symbols(sequences: list[np.ndarray]) -> list[np.ndarray]:
-    """Make one symbol of the eight features, since hidden Markov models know no others."""
+    """Pack the eight features into one symbol, since hidden Markov models only support symbols."""
     return [np.packbits(table, axis=1).ravel() for table in sequences]
 
 
@@ -44,8 +45,8 @@ def as_symbols(sequences: list[np.ndarray]) -> list[np.ndarray]:
 # The models
 # ----------
 # Boosted models hold out a tenth of the training sequences and stop when the likelihood of these
-# rises no more. A beam is slow where contexts are few; its number of iterations is kept small. The
-# network is an estimator of scikit-learn.
+# sequences no longer improves. With few contexts, a beam is slow, so its number of iterations is
+# kept small. The network is a scikit-learn estimator.
 
 trees = {
     "max_iter": 300,
@@ -80,7 +81,7 @@ models = {
 
 @dataclass
 class Result:
-    """What a model believes of the true labels, its answers, and the time both took."""
+    """Probabilities of the true labels, correctness of the predictions, and times in seconds."""
 
     believed: np.ndarray
     right: np.ndarray
@@ -89,7 +90,7 @@ class Result:
 
 
 def evaluate(model, X_train: list, X_test: list) -> Result:
-    """Train and test a model on one thread."""
+    """Train and test a model in a single thread."""
     start = time.perf_counter()
     model.fit(X_train, y_train)
     trained = time.perf_counter()
@@ -104,22 +105,23 @@ for name, model in models.items():
     inputs = map(as_symbols, (X_train, X_test)) if name == "HMM" else (X_train, X_test)
     results[name] = evaluate(model, *inputs)
 
-print(f"{'':26}labels right   training   labeling")
+print(f"{'':26}    accuracy   training   labeling")
 for name, result in results.items():
     print(f"{name:26}{result.right.mean():12.1%}{result.training:9.2f} s{result.labeling:9.3f} s")
 
 # %%
 # Looking ahead with labels
 # -------------------------
-# Causes lie ahead here, and the models that give each label a probability by what came before it
-# stay where a classifier of single positions is: sliding and recurrent windows, and the MEMM of
-# any order. In the CRF evidence travels back, and each order more tells better how long a run of
-# ones will go on. A window needs no labels to see what lies ahead if it is wide enough; here six
-# positions are, and one has to know that. The beam keeps 6 of 16 contexts. It loses accuracy and
-# saves no time, as 16 contexts are not many: beams are for thousands.
+# The causes lie ahead here. Models that condition each label on earlier labels only (sliding and
+# recurrent windows, and the MEMM of any order) are no better than a classifier of single positions.
+# In the CRF, evidence travels backward, and each higher order predicts better how long a run of
+# ones will continue. A window that is wide enough does not need labels to use later positions.
+# Here, six positions are enough, but you have to know that in advance. The beam keeps 6 of 16
+# contexts. It loses accuracy and saves no time, because 16 contexts are few. Beams are useful for
+# thousands of contexts.
 #
-# Each square is a model and has test sequences as rows: the darker a position, the less the model
-# believes its true label.
+# Each panel shows one model, with test sequences as rows. The darker a position, the lower the
+# probability that the model assigns to its true label.
 
 figure, axes = plt.subplots(3, 4, figsize=(9, 7.6), layout="constrained")
 for ax, (name, result) in zip(axes.flat, results.items(), strict=True):
@@ -127,5 +129,5 @@ for ax, (name, result) in zip(axes.flat, results.items(), strict=True):
     ax.set_title(f"{name}\n{result.right.mean():.1%}  ·  {result.training:.1f} s", fontsize=9)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-figure.supxlabel("share of labels right  ·  seconds of training", fontsize=9)
+figure.supxlabel("accuracy  ·  training time in seconds", fontsize=9)
 plt.show()

@@ -2,11 +2,12 @@
 Features that lie ahead
 =======================
 
-A label may depend on whether something comes later, at no fixed place. Here the features of a
-position tell half of its label, and the other half is whether any of the next six positions is of
-a rare kind. Neither a window of the position nor the labels before it can know.
+A label may depend on whether something occurs later, at no fixed distance. In this example, half of
+the information about a label is in the features of its position. The other half is whether any of
+the next six positions is of a rare kind. Neither the position itself nor the previous labels
+contain this information.
 
-`FutureFeatureMEMM` discovers what is rare, without ever being told of it.
+`FutureFeatureMEMM` discovers the rare kind from the labels alone.
 """
 
 # %%
@@ -37,19 +38,21 @@ for name, score in scores.items():
     print(f"{name:30} {score:.1%}")
 
 # %%
-# The size of the bags was found, too. What makes an instance positive are trees; their leaves are
-# rules, here the weightiest. An instance is positive if at most one of the features ``x0`` to
-# ``x5`` is true.
+# The model has also found the size of the bags. Trees determine whether an instance is positive.
+# Their leaves are rules, and the output lists those with the largest weights. An instance is
+# positive if at most one of the features ``x0`` to ``x5`` is true.
 print(model.future_features_[0].describe(7))
 
 # %%
-# A position fires alone, and with it the bags of the six before.
+# The pattern occurs at single positions. Each occurrence also activates the bags of the six
+# positions before it.
 plot_future_features(model, X_test[0])
 plt.show()
 
 # %%
-# Other models can look ahead with the same features. A search from left to right is one that else
-# never could: it has decided on a label before it sees what follows.
+# Other models can use the same features to take later positions into account. Otherwise, a
+# left-to-right search could not do this, because it chooses a label before it reaches the positions
+# that follow.
 ahead = FutureFeatures(FutureFeatureMEMM(order=0, bag_size=6, random_state=0), append=True)
 wide, wide_test = ahead.fit_transform(X, y), ahead.transform(X_test)
 search = {"decoding": "beam", "beam_width": 5, "max_iter": 100}

@@ -2,14 +2,14 @@
 Where a word may be divided
 ===========================
 
-A word is a sequence of letters, and each letter has a label: ``-`` if a hyphen may follow it, ``.``
-if not. Whether ``-`` is right depends on the letters around it, and on the label before: hyphens
-are seldom neighbors.
+A word is a sequence of letters. The label of a letter is ``-`` if a hyphen may follow it, and ``.``
+otherwise. The correct label depends on the letters nearby and on the previous label, because two
+hyphens are rarely close to each other.
 
-The words are those of the papers on TREECRF (Dietterich, Hao and Ashenfelter 2008) if the
-environment variable ``TREECRF_DATA`` names a folder that holds them. Otherwise a list of some two
-hundred common English words in this file has to do: enough to see how it works, and too
-few to do it well.
+If the environment variable ``TREECRF_DATA`` points to a folder with the data of the papers on
+TREECRF (Dietterich, Hao and Ashenfelter 2008), this example uses the words of the papers.
+Otherwise, it uses a list of about two hundred common English words from this file. These are enough
+to show how it works, but too few for good results.
 """
 
 import os
@@ -51,12 +51,12 @@ won-der-ful work-er world writ-er yel-low
 # %%
 # The words
 # ---------
-# `treecrf.datasets.fetch_hyphenation` reads the papers' files: words, and for each letter 1 if a
-# hyphen may follow it, else 0.
+# `treecrf.datasets.fetch_hyphenation` reads the files of the papers. They contain words and, for
+# each letter, 1 if a hyphen may follow it and 0 otherwise.
 
 
 def divided_words(subset: str) -> list[str]:
-    """The words, with hyphens where they may be divided."""
+    """Read the words of a subset, with hyphens where they may be divided."""
     pairs = zip(*fetch_hyphenation(subset=subset, return_X_y=True), strict=True)
     return [
         "".join(letter + "-" * int(label) for letter, label in zip(word, labels, strict=True))
@@ -65,13 +65,13 @@ def divided_words(subset: str) -> list[str]:
 
 
 def split(word: str) -> tuple[str, str]:
-    """Part a divided word into its letters and one label for each of them."""
+    """Split a hyphenated word into its letters and one label per letter."""
     pieces = word.split("-")
     return "".join(pieces), "-".join("." * (len(piece) - 1) for piece in pieces) + "."
 
 
 def join(letters: str, labels: np.ndarray) -> str:
-    """Divide a word where the labels say so."""
+    """Insert hyphens into a word according to its labels."""
     return "".join(letter + label.strip(".") for letter, label in zip(letters, labels, strict=True))
 
 
@@ -84,25 +84,25 @@ else:
 
 X_train, y_train = map(list, zip(*map(split, train), strict=True))
 X_test, y_test = map(list, zip(*map(split, test), strict=True))
-print(f"{len(train)} words to train on, {len(test)} others for the test")
+print(f"{len(train)} words for training, {len(test)} other words for testing")
 print(X_train[7], y_train[7])
 
 # %%
 # Training
 # --------
-# A string is a sequence of symbols, so the words can be given as they are. The window is that of
-# the papers. The share of letters that are right leaves out the last letter of each word: no hyphen
-# can follow it.
+# A string is a sequence of symbols, so the words need no preprocessing. The window is that of the
+# papers. The letter accuracy excludes the last letter of each word, because no hyphen can follow
+# it.
 
 crf = TreeCRF(window=(2, 3), max_iter=60, max_leaf_nodes=100, l2_regularization=20)
 crf.fit(X_train, y_train)
 predicted = crf.predict(X_test)
 letters = token_accuracy_score([y[:-1] for y in y_test], [labels[:-1] for labels in predicted])
 words = sequence_accuracy_score(y_test, predicted)
-print(f"{letters:.1%} of the letters and {words:.1%} of the words are right")
+print(f"{letters:.1%} of the letters and {words:.1%} of the words are correct")
 
 # %%
-# Some test words; the right answer stands behind where the model has another one.
+# Predictions for some test words. If a prediction is wrong, the correct hyphenation follows.
 
 for word, found in list(zip(test, map(join, X_test, predicted), strict=True))[:24]:
     print(f"{found:20s}" + ("" if found == word else f"should be {word}"))
@@ -110,8 +110,8 @@ for word, found in list(zip(test, map(join, X_test, predicted), strict=True))[:2
 # %%
 # How sure is it?
 # ---------------
-# `predict_proba` gives the probability of a hyphen after each letter, with everything taken
-# together that is known of the word. Orange bars are where a hyphen belongs.
+# `predict_proba` returns the probability of a hyphen after each letter, given the whole word.
+# Orange bars mark the correct positions of hyphens.
 
 longest = sorted(range(len(test)), key=lambda i: -len(test[i]))[:8]
 probabilities = crf.predict_proba([X_test[i] for i in longest])
@@ -128,5 +128,5 @@ for ax, i, table in zip(axes.flat, longest, probabilities, strict=True):
     ax.tick_params(length=0)
     ax.spines[["top", "right"]].set_visible(False)
 figure.suptitle("Probability of a hyphen between two letters")
-figure.supxlabel("orange: a hyphen may stand here", fontsize=9, color="#8a5a14")
+figure.supxlabel("orange: a hyphen is allowed here", fontsize=9, color="#8a5a14")
 plt.show()

@@ -2,13 +2,13 @@
 What a model has learned
 ========================
 
-Everything that `treecrf.inspection` says of a trained model, and `treecrf.plotting` draws: which
+This example tours the tools of `treecrf.inspection` and `treecrf.plotting`. They show which
 features matter and where in the window, single trees, the strongest rules, which labels follow each
-other, how training went, and one sequence with all that the model believes of it.
+other, the course of training, and the label probabilities of a single sequence.
 
-The sentences come from a small grammar. Each word is to be labeled as the beginning of a noun
-phrase (``B-NP``), inside one (``I-NP``), the same for verbs, or ``O``. Some words, such as *plan*
-and *walks*, are nouns here and verbs there, so that a word alone does not tell.
+The sentences come from a small grammar. The task is to label each word as the beginning of a noun
+phrase (``B-NP``), inside a noun phrase (``I-NP``), the same for verb phrases, or ``O``. Some words,
+such as *plan* and *walks*, can be nouns or verbs, so a word alone does not determine its label.
 """
 
 # %%
@@ -50,18 +50,18 @@ rng = np.random.default_rng(0)
 
 
 def phrase(kind: str, *parts: tuple[str, float]) -> list[tuple[str, str]]:
-    """Words of some kinds, each with a probability that it is there, and their labels."""
+    """Draw words, each part of speech with its own probability, and label them."""
     chosen = [rng.choice(WORDS[part]) for part, share in parts if rng.random() < share]
     return [(str(word), f"{'I' if k else 'B'}-{kind}") for k, word in enumerate(chosen)]
 
 
 def noun_phrase() -> list[tuple[str, str]]:
-    """An article or none, adjectives or none, and a noun."""
+    """Draw an optional article, optional adjectives, and a noun, with labels."""
     return phrase("NP", ("article", 0.7), ("adjective", 0.4), ("adjective", 0.1), ("noun", 1))
 
 
 def sentence() -> tuple[list[dict], list[str]]:
-    """The features of each word of a sentence, and its label."""
+    """Draw a sentence. Return the features and the label of each word."""
     words = noun_phrase() + phrase("VP", ("auxiliary", 0.4), ("verb", 1)) + noun_phrase()
     while rng.random() < 0.4:
         words += [(str(rng.choice(WORDS["preposition"])), "O"), *noun_phrase()]
@@ -77,14 +77,14 @@ X, X_test, y, y_test = X[:150], X[150:], y[:150], y[150:]
 
 model = TreeCRF(window=2, max_iter=60, max_leaf_nodes=12, l2_regularization=5)
 model.fit(X, y, X_test, y_test)
-print(f"{model.score(X_test, y_test):.1%} of the labels are right")
+print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 
 # %%
 # Which features
 # --------------
-# The gain of a feature is what its splits have reduced of the error in training, where noise can be
-# of some use. A shuffled feature tells nothing any more; what the test likelihood loses by that is
-# what the feature is worth on new sentences.
+# The gain of a feature is the reduction of the training error by its splits. In training, even
+# noise can achieve some gain. Permutation importance shuffles a feature, which removes its
+# information. The decrease in test likelihood measures how useful the feature is on new sentences.
 gain = gain_importance(model, per_label=True)
 shuffled = permutation_importance(model, X_test, y_test, scoring="log_likelihood", random_state=0)
 
@@ -96,8 +96,8 @@ plt.show()
 # %%
 # Where in the window
 # -------------------
-# Offset -1 is the word before. The gains of one label are those of its own trees; for one feature
-# the rows are labels.
+# Offset -1 is the previous word. The gains of a label come from its own trees. In the map of a
+# single feature, the rows are labels.
 figure, axes = plt.subplots(1, 3, figsize=(13, 3), layout="constrained")
 plot_importance_map(gain, ax=axes[0]).set_title("all labels", loc="left")
 plot_importance_map(gain, label="B-VP", ax=axes[1]).set_title("B-VP", loc="left")
@@ -107,21 +107,22 @@ plt.show()
 # %%
 # One tree
 # --------
-# Each iteration has a tree for each label, here the first for the beginning of a verb phrase. The
-# text tells the examples that have reached a leaf (their weight) and what the splits have gained.
+# Each iteration grows one tree per label. This is the first tree for the beginning of a verb
+# phrase. The text shows how many examples reach each leaf (their weight) and the gain of each
+# split.
 print(export_text(model, iteration=0, label="B-VP", max_depth=3))
 
 # %%
-# In the picture the upper branch is that of positions which pass the test, and the more of them
-# there are, the wider it is.
+# In the plot, the upper branch holds the positions that pass the test. The more positions, the
+# wider the branch.
 plot_tree(model, iteration=0, label="B-VP")
 plt.show()
 
 # %%
 # The strongest rules
 # -------------------
-# Every leaf is a rule, and leaves with the same condition are one. With data it is counted how
-# often each holds.
+# Every leaf is a rule. Leaves with the same condition are merged into one rule. If you pass data,
+# the function also counts how often each rule holds.
 rules = strongest_rules(model, X_test, y_test, n_rules=12)
 print(*rules[:5], sep="\n")
 plot_rules(rules)
@@ -130,9 +131,10 @@ plt.show()
 # %%
 # Label after label
 # -----------------
-# The mean score of each label after each other one. A number that is added to what follows a label,
-# and taken from what leads to it, changes no probability; without such numbers, to the right, the
-# table shows which labels attract each other.
+# The left plot shows the mean score of each label, given the previous label. Adding a constant to
+# all scores that follow a label and subtracting it from all scores that lead to that label does not
+# change any probability. The right plot removes such constants and shows which labels attract each
+# other.
 scores, attraction = (transition_scores(model, X_test) for _ in range(2))
 table = scores.scores
 attraction.start = scores.start - scores.start.mean()
@@ -146,14 +148,14 @@ plt.show()
 # %%
 # How training went
 # -----------------
-# The likelihood of held-out sentences says when to stop.
+# The likelihood of held-out sentences shows when to stop.
 plot_likelihood(model)
 plt.show()
 
 # %%
 # One sentence
 # ------------
-# Probabilities of the labels in colors, with the predicted and the true labels above.
+# The colors show the label probabilities. The predicted and the true labels are above.
 worst = int(np.argmin(model.predict_log_likelihood(X_test, y_test)))
 plot_sequence(model, X_test[worst], y_test[worst], symbols=[row["word"] for row in X_test[worst]])
 plt.show()

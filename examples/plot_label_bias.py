@@ -2,34 +2,35 @@
 Label bias: evidence that comes too late
 ========================================
 
-A customer is pleased, annoyed or in two minds, and hardly ever changes. Remarks are heard: praise
-``+``, complaints ``-``, or nothing of note ``0``. Who is in two minds praises as often as he
-complains. After three remarks of praise the customer seems pleased; when a complaint follows, he
-probably was in two minds from the beginning. That is a conclusion about the past, and a model which
-goes from left to right and gives each label a probability for good cannot draw it.
+A customer is pleased, annoyed, or of two minds, and rarely changes state. The customer makes
+remarks: praise ``+``, complaints ``-``, or something neutral ``0``. Customers of two minds praise
+as often as they complain. After three remarks of praise, the customer seems pleased. If a complaint
+follows, the customer was probably of two minds from the beginning. This is a conclusion about the
+past. A model that moves from left to right and fixes the probability of each label as it goes
+cannot draw it.
 
-The example is that of Hao's dissertation (2009, section 5.1); :ref:`the guide <label bias>`
-computes it by hand for three remarks.
+The example follows Hao's dissertation (2009, section 5.1). :ref:`The guide <label bias>` works
+through the case of three remarks by hand.
 """
 
 # %%
 # The data
 # --------
-# States stay with probability 0.9. The rows of ``SHOW`` say how often a state praises, says nothing
-# of note, and complains.
+# A state stays the same with probability 0.9. Each row of ``SHOW`` holds the probabilities of a
+# complaint, a neutral remark, and praise in one state.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from treecrf import HMMClassifier, RecurrentSlidingWindowClassifier, TreeCRF, TreeMEMM
 
-STATES, REMARKS = np.array(["annoyed", "in two minds", "pleased"]), np.array(list("-0+"))
+STATES, REMARKS = np.array(["annoyed", "of two minds", "pleased"]), np.array(list("-0+"))
 STAY = np.full((3, 3), 0.05) + 0.85 * np.eye(3)
 SHOW = np.array([[0.8, 0.1, 0.1], [0.45, 0.1, 0.45], [0.1, 0.1, 0.8]])
 
 
 def draw(n_sequences: int, length: int, rng: np.random.Generator) -> tuple[list, list]:
-    """Draw remarks and states."""
+    """Draw sequences of remarks and states."""
     X, y = [], []
     for _ in range(n_sequences):
         states = [rng.integers(3)]
@@ -48,8 +49,9 @@ print("".join(X_test[0]))
 # %%
 # Four models
 # -----------
-# The true model is a hidden Markov model, and the HMM finds it by counting. The CRF and the MEMMs
-# see the same: one remark and the state before it (from the right: behind it).
+# The data comes from a hidden Markov model, and the HMM estimates it by counting. The CRF and the
+# MEMMs have the same inputs: one remark and the previous state, or the next state when reading from
+# the right.
 
 trees = {"max_iter": 60, "max_leaf_nodes": 10, "l2_regularization": 10}
 models = {
@@ -62,10 +64,10 @@ models = {
 }
 for name, model in models.items():
     model.fit(X_train, y_train)
-    print(f"{name:20} {model.score(X_test, y_test):.1%} of the states are right")
+    print(f"{name:20} {model.score(X_test, y_test):.1%} of the states are correct")
 
 # %%
-# What does each believe of the middle one of three remarks?
+# Next, compare the state probabilities of the models for the middle one of three remarks.
 
 for name, model in models.items():
     middle = model.predict_proba([list("+0-")])[0][1]
@@ -75,17 +77,18 @@ for name, model in models.items():
 # %%
 # Along a sequence
 # ----------------
-# Each band shows the probabilities of the three states, stacked; the remarks stand below. What the
-# MEMM believes of a position does not depend on the remarks behind it: it grows sure slowly after a
-# change, and stays divided where the next remarks would settle the matter. From the right it is the
-# other way round. The CRF comes to what the HMM says, and that weighs all remarks together. The
-# sequence is the one of the test data that shares its positions most evenly among the states.
+# Each band shows the stacked probabilities of the three states, with the remarks below. The MEMM's
+# probabilities at a position do not depend on later remarks. After a change of state, it becomes
+# confident only slowly, and it remains undecided where the next remarks would resolve the question.
+# Reading from the right has the opposite effect. The CRF agrees with the HMM, which takes all
+# remarks into account. The plot shows the test sequence whose positions are most evenly distributed
+# over the states.
 
 COLORS = ["#c65d57", "#c9ced6", "#4f8fc0"]
 
 
 def evenness(states: np.ndarray) -> tuple[int, int]:
-    """How many positions the rarest state has, fewer changes being better."""
+    """Sort key: number of positions of the rarest state, then fewer state changes."""
     counts = [np.sum(states == state) for state in STATES]
     return min(counts), -np.count_nonzero(states[1:] != states[:-1])
 

@@ -3,9 +3,9 @@ A room whose sensors drop out
 =============================
 
 Is someone in the room? Four sensors measure its air and light every minute (Candanedo and Feldheim
-2016; :doc:`/guide/datasets`). The label of a minute depends on the minutes around it, and on
-whether someone was there a minute ago. Sensors fail, here by design: what happens to the
-predictions when one after another falls silent for an hour or two?
+2016; :doc:`/guide/datasets`). The label of a minute depends on the surrounding minutes and on
+whether someone was there a minute ago. In this example, we make sensors fail on purpose. What
+happens to the predictions if each sensor is silent for an hour or two at a time?
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from treecrf.datasets import fetch_occupancy
 # %%
 # From data frames to a model
 # ---------------------------
-# Each sequence is a data frame: a week to train on, two other stretches of time to test.
+# Each sequence is a data frame. One week is used for training, and two other periods for testing.
 
 train = fetch_occupancy(as_frame=True)
 test = fetch_occupancy(subset="test", as_frame=True)
@@ -27,15 +27,15 @@ train.data[0].head(3)
 # %%
 crf = TreeCRF(window=2, max_leaf_nodes=10, max_iter=50)
 crf.fit(train.data, train.target)
-print(f"right: {crf.score(test.data, test.target):.1%} of {sum(map(len, test.target))} minutes")
+print(f"accuracy: {crf.score(test.data, test.target):.1%} of {sum(map(len, test.target))} minutes")
 
 # %%
 # Sensors drop out
 # ----------------
-# Each sensor fails now and then for one or two hours, and all that it measures is missing then:
-# that of humidity takes the ratio of the masses with it. Nothing else has to be done than to leave
-# ``NaN`` where nothing was measured. The same happens to the training data; the model has to learn
-# from what there is.
+# Each sensor occasionally fails for one or two hours, and all of its measurements are missing
+# during that time. When the hygrometer fails, the humidity ratio is missing as well. You only need
+# to leave ``NaN`` in place of the missing measurements. The training data is damaged in the same
+# way, so the model has to learn from incomplete data.
 
 SENSORS = {
     "thermometer": ["Temperature"],
@@ -46,7 +46,7 @@ SENSORS = {
 
 
 def drop_out(frames, share, seed):
-    """Copies of data frames in which each sensor is silent for a share of the time."""
+    """Copy data frames and silence each sensor for a fraction of the time."""
     rng = np.random.default_rng(seed)
     damaged = []
     for frame in frames:
@@ -62,18 +62,19 @@ def drop_out(frames, share, seed):
 
 
 # %%
-# Beside TreeCRF with its four ways to handle missing values (:doc:`/guide/missing_values`) stands a
-# model that knows missing values too, but labels each row by itself.
+# The following comparison includes TreeCRF with its four methods for missing values
+# (:doc:`/guide/missing_values`) and a model that also supports missing values but labels each row
+# on its own.
 
 METHODS = ("weighting", "surrogate", "impute", "indicator")
 SHARES = (0.0, 0.2, 0.4)
 truth = np.concatenate(test.target)
-accuracy = {name: [] for name in ("rows alone", *METHODS)}
+accuracy = {name: [] for name in ("single rows", *METHODS)}
 for share in SHARES:
     X, X_test = drop_out(train.data, share, seed=0), drop_out(test.data, share, seed=1)
     rows = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(X[0], train.target[0])
     predicted = np.concatenate([rows.predict(frame) for frame in X_test])
-    accuracy["rows alone"].append(np.mean(predicted == truth))
+    accuracy["single rows"].append(np.mean(predicted == truth))
     for method in METHODS:
         crf.set_params(missing=method).fit(X, train.target)
         accuracy[method].append(crf.score(X_test, test.target))
@@ -81,14 +82,14 @@ for share in SHARES:
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, shares in accuracy.items():
     ax.plot([100 * share for share in SHARES], [100 * right for right in shares], "o-", label=name)
-ax.set(xlabel="time that each sensor is silent, %", ylabel="minutes labeled right, %")
+ax.set(xlabel="time that each sensor is silent (%)", ylabel="accuracy (%)")
 _ = ax.legend()
 
 # %%
 # A day of the second test sequence
 # ---------------------------------
-# The probability that someone is there, with all sensors silent for 40 % of the time each. Gray is
-# what is missing, the band at the top the truth.
+# The plot shows the probability that someone is in the room, with each sensor silent for 40 % of
+# the time. Gray marks missing measurements, and the green band at the top marks the true labels.
 
 day = slice(0, 24 * 60)
 probability = crf.predict_proba(X_test)[1][day, 1]

@@ -2,21 +2,22 @@
 Code, comment, docstring or blank?
 ==================================
 
-What is each line of a Python file? Most lines tell by themselves. The inside of a docstring does
-not: an empty line, a line of an example or a sentence could be elsewhere too, and the quotes that
-began it may be far outside of any window. The data is the standard library that this
-interpreter runs with, so nothing has to be downloaded; `tokenize` and `ast` give the true labels.
+What is each line of a Python file? Most lines can be recognized on their own. Lines inside a
+docstring cannot. An empty line, a line of an example, or a sentence could appear elsewhere as well,
+and the opening quotes may be far outside any window. The data is the standard library of the
+current Python interpreter, so nothing has to be downloaded. `tokenize` and `ast` provide the true
+labels.
 
-``python -m treecrf demo`` is the same as a command.
+The command ``python -m treecrf demo`` runs the same comparison.
 """
 
 # %%
 # The data
 # --------
-# A file is a sequence, a line is a position. The features describe a line by itself: numbers
-# (its indentation, its length, ...), categories (the class of its first and of its last character,
-# one indicator for each class) and booleans (whether it has triple quotes, a call, ...).
-# Files, not lines, are kept apart for the test.
+# Each file is a sequence, and each line is a position. The features describe single lines. They are
+# numbers (indentation, length, ...), categories (the class of the first and of the last character,
+# with one indicator per class), and booleans (whether the line contains triple quotes, a call,
+# ...). The test set consists of whole files, not of single lines.
 
 import matplotlib.pyplot as plt
 
@@ -25,7 +26,7 @@ from treecrf.cli import demo
 files = demo.load_files(225, seed=0)
 test, train = files[:75], files[75:]
 n_lines = sum(len(file.lines) for file in train)
-print(f"{n_lines:,} lines to train on, {len(demo.FEATURES)} features")
+print(f"{n_lines:,} training lines, {len(demo.FEATURES)} features")
 
 sample = demo.show_case(train)
 for line, label in list(zip(sample.lines, sample.labels, strict=True))[:15]:
@@ -34,9 +35,9 @@ for line, label in list(zip(sample.lines, sample.labels, strict=True))[:15]:
 # %%
 # Two models
 # ----------
-# Both see the features of the line, of two lines before and of two lines after it. They differ in
-# nothing but ``order``: with ``order=0`` each line is labeled by itself, with ``order=1`` a tree
-# can also ask what the label before was, and all labels of a file are found together.
+# Both models use the features of the line and of the two lines before and after it. They differ
+# only in ``order``. With ``order=0``, each line is labeled on its own. With ``order=1``, the trees
+# can also test the previous label, and all labels of a file are predicted jointly.
 
 models = demo.make_models(window=2, iterations=60, n_jobs=2, seed=0)
 for model in models.values():
@@ -48,8 +49,9 @@ print(demo.format_table(results))
 # %%
 # A picture
 # ---------
-# One test file, seen from afar: each word has the color of the label that its line was given, and
-# wrong lines are marked. The file was chosen by its true labels, not by what the models made of it.
+# This is one test file at a reduced size. The color of each word shows the predicted label of its
+# line, and errors are marked. The file was selected by its true labels, not by the predictions of
+# the models.
 
 file = demo.show_case(test)
 position = [other.name for other in test].index(file.name)
