@@ -1,4 +1,4 @@
-"""Fit TREECRF with the settings of settings.json on all training data and judge the test data."""
+"""Fit TREECRF with the settings of settings.json to all training data; evaluate the test data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from settings import LEARNERS, chosen
 from treecrf import TreeCRF
 
 HEADER = ("data, learner", "settings", "marginal decoding %", "Viterbi decoding %",
-          "test log-likelihood a label")  # fmt: skip
+          "test log-likelihood per label")  # fmt: skip
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""CoNLL-2000 chunking: plain features in a window, beside a linear model with conjunctions.
+"""CoNLL-2000 chunking: plain features in a window against a linear model with conjunctions.
 
-TreeCRF reads dicts of a word's own features and finds the conjunctions over its window itself.
-python-crfsuite has the attributes that are usual for this task: words, tags, affixes and shapes in
-the window, and bigrams and trigrams of words and tags made by hand. Each is trained in a process of
-its own. The settings of TreeCRF are judged on held-out sentences with ``--held-out``.
+TreeCRF reads dicts with the features of each word itself and finds conjunctions over its window.
+python-crfsuite gets the attributes that are typical for this task: words, tags, affixes and shapes
+in the window, and hand-crafted bigrams and trigrams of words and tags. Each model is trained in a
+separate process. ``--held-out`` evaluates the settings of TreeCRF on held-out sentences.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SETTINGS = {
     "decoding": "viterbi",
     "random_state": 0,
 }
-# Features that training has seen less often are left out.
+# Features that occur less often in the training data are dropped.
 FEWEST = 3
-# Of affixes.
+# Lengths of affixes.
 SIZES = (1, 2, 3, 4)
-HEADER = ("model", "features", "labels right %", "F1 %", "fit s", "iteration s", "GB at most")
+HEADER = ("model", "features", "label accuracy %", "F1 %", "fit s", "iteration s", "peak GB")
 
 Sentences = list[list[dict[str, str]]]
 
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--jobs", type=int, default=2, help="threads of TreeCRF")
     parser.add_argument(
-        "--held-out", action="store_true", help="judge training sentences, not test"
+        "--held-out", action="store_true", help="test on held-out training sentences"
     )
     arguments = parser.parse_args()
     context = multiprocessing.get_context("spawn")
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def row(name: str, n_jobs: int, held_out: bool) -> list[str]:
-    """Train a model and judge it."""
+    """Train and evaluate a model."""
     X, y = fetch_conll2000(return_X_y=True)
     X_test, y_test = fetch_conll2000(subset="test", return_X_y=True)
     if held_out:
@@ -99,7 +99,7 @@ def plain(word: str, tag: str) -> dict[str, str]:
 
 
 def shape(word: str) -> str:
-    """A for capitals, a for small letters, 0 for digits; runs are cut after two."""
+    """A for uppercase letters, a for lowercase letters, 0 for digits; runs are cut after two."""
     letters = re.sub("[A-Z]", "A", re.sub("[a-z]", "a", re.sub("[0-9]", "0", word)))
     return re.sub(r"(.)\1+", r"\1\1", letters)
 
@@ -130,7 +130,7 @@ def conjunctions(x: list[dict[str, str]]) -> list[list[str]]:
 
 
 def _attributes(words: list[str], tags: list[str]) -> list[str]:
-    """Attributes of the word in the middle of five."""
+    """Attributes of the middle one of five words."""
     found = [f"w[{i - 2}]={word}" for i, word in enumerate(words)]
     found += [f"t[{i - 2}]={tag}" for i, tag in enumerate(tags)]
     found += [f"w[{i - 2}..]={'|'.join(words[i : i + 2])}" for i in (1, 2)]

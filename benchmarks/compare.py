@@ -1,7 +1,7 @@
-"""TREECRF beside other libraries: accuracy, likelihood, seconds, memory, and their ratios.
+"""TREECRF compared with other libraries: accuracy, likelihood, time, memory, and ratios.
 
 Everything runs in one process and one thread. The contestants take turns within each repeat, so
-that what else the machine does reaches all of them. Seconds are CPU seconds: median (min-max).
+that other load on the machine affects all of them. Times are CPU seconds: median (min-max).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from measure import Spread, markdown, peak_growth, seconds, seconds_repeated
 from papers_data import CHOICES, NAMES, Task, load
 from threadpoolctl import threadpool_limits
 
-# The settings of the papers, which the ratios are taken at.
+# The settings of the papers, used for the ratios.
 PAPERS = {"max_leaf_nodes": 100, "l2_regularization": 40.0}
 FROM_TREE, TO_TREE = 10, 40
 
-HEADER = ("contestant", "accuracy %", "test log-likelihood a label", "fit s", "iteration ms",
+HEADER = ("contestant", "accuracy %", "test log-likelihood per label", "fit s", "iteration ms",
           "tree ms", "1000 positions/s labeled", "peak memory MB")  # fmt: skip
-RATIO_HEADER = ("what", "data", "TreeCRF", "other", "TreeCRF / other", "goal")
+RATIO_HEADER = ("measurement", "data", "TreeCRF", "other", "TreeCRF / other", "goal")
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def contestant_rows(task: Task, arguments: argparse.Namespace) -> list[list[str]
 
 
 def measured(kind: str, task: Task) -> tuple[Contestant, float, float, float]:
-    """Fit a contestant; add seconds of the fit, of one iteration and of labeling the test set."""
+    """Fit a contestant and time the fit, one iteration, and labeling of the test set."""
     model = make(kind, task)
     fit = seconds(model.fit)
     iteration = (fit - seconds(make(kind, task, 1).fit)) / (model.n_iterations - 1)
@@ -92,7 +92,7 @@ def contestant_row(results: tuple) -> list[str]:
 
 
 def expanded_row(task: Task, arguments: argparse.Namespace) -> list[str]:
-    """Fitting alone: these trees are no model that could label anything."""
+    """Times of the fit only: these trees do not form a model that could label anything."""
     fits, iterations = [], []
     for _ in range(arguments.repeats):
         trees = ExpandedTrees(task)
@@ -108,7 +108,7 @@ def expanded_row(task: Task, arguments: argparse.Namespace) -> list[str]:
 
 
 def memory(run: Callable[[Task], None], task: Task, arguments: argparse.Namespace) -> str:
-    """Most memory beyond the letters and labels, with the inputs that the contestant needs."""
+    """Peak memory beyond the letters and labels, including the inputs of the contestant."""
     return "" if arguments.quick else f"{peak_growth(load, run, task.name) / 1e6:.0f}"
 
 
@@ -127,7 +127,7 @@ def ratio_rows(task: Task, repeats: int) -> list[list[str]]:
     rows = [ratio_row("one iteration, ms", task, iteration_pair, repeats, 1e3, "at most 0.6")]
     if task.name == "protein":
         rows.append(ratio_row("training, s", task, training_pair, repeats, 1.0, "at most 1"))
-    rows.append(ratio_row("labeling, µs a position", task, labeling_pairs(task), repeats, 1e6,
+    rows.append(ratio_row("labeling, µs per position", task, labeling_pairs(task), repeats, 1e6,
                           "at most 1"))  # fmt: skip
     return rows
 
@@ -140,14 +140,14 @@ def ratio_row(
     scale: float,
     asked: str,
 ) -> list[str]:
-    """Repeat a pair of measurements, TreeCRF's and the other's."""
+    """Repeat a pair of measurements, of TreeCRF and of the other library."""
     ours, others = zip(*(pair(task) for _ in range(repeats)), strict=True)
     ours, others = Spread(ours), Spread(others)
     return [what, task.name, ours.show(scale), others.show(scale), ours.over(others).show(), asked]
 
 
 def iteration_pair(task: Task) -> tuple[float, float]:
-    """TreeCRF's iterations 11 to 40, and LightGBM's trees of them on the expanded table."""
+    """TreeCRF's iterations 11 to 40, and LightGBM's trees for them on the expanded table."""
     n_iterations = TO_TREE - FROM_TREE
     long, short = (seconds(Trees(task, n, **PAPERS).fit) for n in (TO_TREE, FROM_TREE))
     trees = ExpandedTrees(task)
@@ -157,14 +157,14 @@ def iteration_pair(task: Task) -> tuple[float, float]:
 
 
 def training_pair(task: Task) -> tuple[float, float]:
-    """142 iterations with all preparations, and 200 iterations of L-BFGS without any."""
+    """142 iterations including all preparation, and 200 iterations of L-BFGS without any."""
     other = CRFsuite(task, 200)
     trainer = other.collect()
     return seconds(Trees(task, 142, **PAPERS).fit), seconds(lambda: other.train(trainer))
 
 
 def labeling_pairs(task: Task) -> Callable[[Task], tuple[float, float]]:
-    """Both models have 150 iterations of K trees of 100 leaves, and are trained only once."""
+    """Both models have 150 iterations of K trees with 100 leaves; each is trained only once."""
     ours = Trees(task, 150, **PAPERS)
     other = SlidingWindow(
         task, 150, num_leaves=100, min_data_in_leaf=1, min_sum_hessian_in_leaf=0.0

@@ -1,4 +1,4 @@
-"""What `compare.py` compares: every model reads a `Task`, fits it and labels its test sequences."""
+"""Contestants of `compare.py`: each is trained on a `Task` and labels its test sequences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treecrf import TreeCRF
 
 
 class Contestant(ABC):
-    """One model on one data set; inputs are made ahead, so that `fit` and `predict` are timed."""
+    """One model on one dataset; inputs are prepared in advance and not timed."""
 
     name: str
     trees_per_iteration = 0
@@ -32,14 +32,14 @@ class Contestant(ABC):
 
     @abstractmethod
     def predict(self) -> np.ndarray:
-        """Label codes of all test positions, in a row."""
+        """Label codes of all test positions in one array."""
 
     @abstractmethod
     def log_likelihood(self) -> float:
         """Mean log-probability of a true test label."""
 
     def accuracy(self) -> float:
-        """Share of test labels that are right."""
+        """Fraction of correct test labels."""
         return float(np.mean(self.predict() == self.true_labels))
 
 
@@ -82,7 +82,7 @@ class CRFsuite(Contestant):
         self.train(self.collect())
 
     def collect(self) -> pycrfsuite.Trainer:
-        """Hand over the data: apart from `train`, which is the L-BFGS iterations alone."""
+        """Load the data; separate from `train`, which only runs the L-BFGS iterations."""
         trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
         trainer.set_params({"c1": 0.0, "c2": 1.0, "max_iterations": self.n_iterations})
         for attributes_, labels in zip(self.X, self.task.train.labels, strict=True):
@@ -90,7 +90,7 @@ class CRFsuite(Contestant):
         return trainer
 
     def train(self, trainer: pycrfsuite.Trainer) -> None:
-        """Run L-BFGS; it may end before all its iterations."""
+        """Run L-BFGS; it may stop before the maximum number of iterations."""
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "model")
             trainer.train(path)
@@ -118,7 +118,7 @@ class CRFsuite(Contestant):
 
 
 class SlidingWindow(Contestant):
-    """LightGBM labels every position alone, from the indicators of its window."""
+    """LightGBM labels every position separately, from the indicators of its window."""
 
     name = "LightGBM, sliding window"
 
@@ -128,7 +128,7 @@ class SlidingWindow(Contestant):
         self.y = task.codes(task.train)
         self.X = task.train.windowed
         self.X_test = task.test.windowed
-        # As many trees an iteration as classes, also with two: like TreeCRF.
+        # As many trees per iteration as classes, even with two classes, as in TreeCRF.
         self.parameters = {
             "objective": "multiclass", "num_class": len(task.classes),
             "num_threads": 1, "verbosity": -1, **parameters,
@@ -150,7 +150,7 @@ class SlidingWindow(Contestant):
 
 
 def make(kind: str, task: Task, n_iterations: int | None = None) -> Contestant:
-    """Build a contestant, with its own number of iterations unless one is given."""
+    """Build a contestant with the given number of iterations, or its own by default."""
     if kind == "crfsuite":
         return CRFsuite(task, n_iterations or 200)
     if kind == "lightgbm":
@@ -164,6 +164,6 @@ KINDS = ("treecrf", "treecrf-second", "crfsuite", "lightgbm")
 
 
 def attributes(split: Split) -> list[list[list[str]]]:
-    """Name the set indicators of every position, one list a sequence."""
+    """Names of the nonzero indicators of every position, one list per sequence."""
     names = split.windowed.indices.astype(str).reshape(split.windowed.shape[0], -1).tolist()
     return [names[rows] for rows in row_slices(split.lengths)]

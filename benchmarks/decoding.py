@@ -1,8 +1,8 @@
-"""Speed of decoding: TreeCRF's kernels beside those of hmmlearn, in one thread, on the same scores.
+"""Speed of decoding: kernels of TreeCRF and hmmlearn on the same scores, in one thread.
 
-The scores are those of a hidden Markov model, log P(label | label before) + log P(symbol | label).
-hmmlearn is given probabilities, without the cost of making them; its marginals are its scaled
-forward and backward passes and their normalized product.
+The scores are those of a hidden Markov model, log P(label | previous label) plus
+log P(symbol | label). hmmlearn gets probabilities, and the time to compute them is excluded. Its
+marginals are the normalized product of its scaled forward and backward passes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER = ("labels", "decoding", "TreeCRF, 1000 positions/s", "hmmlearn, 1000 pos
 
 
 class Chains:
-    """Sequences of one hidden Markov model, in the forms that both libraries want."""
+    """Sequences of one hidden Markov model, in the formats of both libraries."""
 
     def __init__(self, n_labels: int, n_positions: int, length: int):
         rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def row(chains: Chains, decoding: str, repeats: int) -> list[str]:
-    """Both libraries in turn, several times."""
+    """Measure both libraries in alternation, several times."""
     functions = (getattr(chains, decoding), getattr(chains, f"hmmlearn_{decoding}"))
     rounds = [[N_POSITIONS / seconds_repeated(f) for f in functions] for _ in range(repeats)]
     ours, theirs = map(Spread, zip(*rounds, strict=True))

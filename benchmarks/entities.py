@@ -1,10 +1,10 @@
 """Spanish named entities with three sets of features, as in Altun, Hofmann and Johnson (2002).
 
-The features of set S1 are the word and the label before; S2 adds the spelling of the word, S3 the
-words on both sides and their spelling. All learners have the same features, as dicts. Of several
-settings the one with the fewest errors on the validation sentences (``esp.testa``) is taken; the
-objectives of `LinearCRF` share the penalty that is best for the first of them. The models are
-tested on ``esp.testb``.
+Feature set S1 consists of the word and the previous label; S2 adds the spelling of the word, and S3
+the words on both sides and their spelling. All learners get the same features, as dicts. Among
+several settings, the one with the fewest errors on the validation sentences (``esp.testa``) is
+chosen; the objectives of `LinearCRF` share the penalty that is best for the first objective. The
+models are tested on ``esp.testb``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from treecrf import (
 from treecrf.datasets import fetch_conll2002
 from treecrf.metrics import span_f1_score, token_accuracy_score
 
-# Features that fewer training positions have are left out.
+# Features that occur at fewer training positions are dropped.
 FEWEST = 2
-# Of affixes.
+# Lengths of affixes.
 SIZES = (2, 3, 4)
 L2 = (0.03, 0.3, 1.0)
 OBJECTIVES = ("log", "exponential", "hamming_log", "hamming_exponential")
@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
-    parser.add_argument("--share", type=float, default=1.0, help="of the training sentences")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of training data")
     parser.add_argument("--jobs", type=int, default=2, help="threads")
     arguments = parser.parse_args()
     rows = []
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def settings_of(learner: str, penalties: tuple[float, ...]) -> list:
-    """The settings of a learner that validation chooses among."""
+    """Candidate models of a learner, one per setting."""
     linear = {"min_count": FEWEST, "max_iter": 200, "tol": 1e-4}
     cut = {"piece_length": 5, "line_search": True, "max_step": 3.0}
     grown = {"second_order": True, "learning_rate": 0.5, "max_leaf_nodes": 64}
@@ -77,14 +77,14 @@ def settings_of(learner: str, penalties: tuple[float, ...]) -> list:
 
 
 def best(models: list, name: str, parts: dict[str, tuple], n_jobs: int) -> tuple:
-    """The model with the fewest errors on the validation sentences, and CPU seconds to train it."""
+    """The model with the fewest errors on the validation sentences, and its training time."""
     tried = [trained(model, name, parts, n_jobs) for model in models]
     _, model, seconds = max(tried, key=lambda one: one[0])
     return model, seconds
 
 
 def row(model, seconds: float, X: list, y: list) -> Iterator[str]:
-    """How a model does on test data."""
+    """Cells with the results of a model on test data."""
     predicted = model.predict(X)
     yield ", ".join(f"{name}={value}" for name, value in setting(model).items())
     yield f"{100 * (1 - token_accuracy_score(y, predicted)):.2f}"
@@ -93,12 +93,12 @@ def row(model, seconds: float, X: list, y: list) -> Iterator[str]:
 
 
 def trained(model, name: str, parts: dict[str, tuple], n_jobs: int) -> tuple:
-    """Accuracy on the validation sentences, the model, and CPU seconds of its training."""
+    """Accuracy on the validation sentences, the model, and its training time in CPU seconds."""
     window = 1 if name == "S3" else 0
     model = clone(model).set_params(window=window, n_jobs=n_jobs)
     held_out = parts["validation"] if getattr(model, "early_stopping", False) else ()
     start = time.process_time()
-    with warnings.catch_warnings():  # `max_iter` is meant
+    with warnings.catch_warnings():  # stopping at `max_iter` is intended
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(*parts["train"], *held_out)
     seconds = time.process_time() - start
@@ -107,13 +107,13 @@ def trained(model, name: str, parts: dict[str, tuple], n_jobs: int) -> tuple:
 
 
 def setting(model) -> dict:
-    """What validation has chosen."""
+    """The setting chosen by validation."""
     chosen = {"l2_regularization", "C"} & set(model.get_params())
     return {name: getattr(model, name) for name in chosen} or {"max_iter": model.max_iter}
 
 
 def data(name: str, share: float) -> dict[str, tuple]:
-    """Sentences as lists of dicts with the features of a set."""
+    """Sentences as lists of dicts with the features of a feature set."""
     parts = {}
     for subset in ("train", "validation", "test"):
         X, y = fetch_conll2002(subset=subset, return_X_y=True)
@@ -123,7 +123,7 @@ def data(name: str, share: float) -> dict[str, tuple]:
 
 
 def features(word: str, name: str) -> dict[str, str]:
-    """The features of one word: itself, and in S2 and S3 how it is written."""
+    """The features of one word: the word itself and, in S2 and S3, its spelling."""
     if name == "S1":
         return {"word": word}
     affixes = {f"first {n}": word[:n] for n in SIZES} | {f"last {n}": word[-n:] for n in SIZES}
@@ -131,7 +131,7 @@ def features(word: str, name: str) -> dict[str, str]:
 
 
 def spelling(word: str) -> dict[str, bool]:
-    """Yes or no questions about the letters of a word."""
+    """Boolean features of the letters of a word."""
     return {
         "capitalized": word[:1].isupper(),
         "all capitals": word.isupper(),

@@ -1,9 +1,10 @@
-"""LightGBM as the tree learner of TREECRF, on the table of examples x previous labels.
+"""LightGBM as the tree learner of TREECRF, on the table of positions x previous labels.
 
-This is how functional gradients are fitted with a library for rows: one row for each position and
-previous label, indicators of both as features, residuals as targets. The trees are those of a real
-TREECRF run, since a custom objective answers LightGBM's scores with their residuals; its own time
-is taken off. `force_row_wise` is the faster of LightGBM's two ways on these tables.
+This is how to fit functional gradients with a library for tabular data: one row for each position
+and previous label, indicators of both as features, and residuals as targets. The trees are those of
+a real TREECRF run, because a custom objective returns the residuals for LightGBM's scores; the time
+of this objective is subtracted. `force_row_wise` is the faster of LightGBM's two modes on these
+tables.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PARAMETERS = {
 
 
 class ExpandedTrees:
-    """K regression trees an iteration for the residuals of a first-order CRF."""
+    """K regression trees per iteration for the residuals of a first-order CRF."""
 
     name = "LightGBM trees, expanded table"
 
@@ -37,7 +38,7 @@ class ExpandedTrees:
         self.positions, self.contexts = self._examples()
 
     def build(self) -> None:
-        """Make the table and hand it to LightGBM."""
+        """Build the table and pass it to LightGBM."""
         symbols = indicators(self.contexts[:, None], self.n_labels + 1)
         table = sparse.hstack([self.windows[self.positions], symbols]).tocsr()
         parameters = {**PARAMETERS, "num_class": self.n_labels}
@@ -45,7 +46,7 @@ class ExpandedTrees:
         self.booster = lightgbm.Booster(parameters, data)
 
     def iterate(self) -> float:
-        """Grow K trees; returns LightGBM's seconds."""
+        """Grow K trees; return LightGBM's seconds."""
         in_objective = 0.0
 
         def objective(scores: np.ndarray, _: lightgbm.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +61,7 @@ class ExpandedTrees:
         return process_time() - start - in_objective
 
     def _examples(self) -> tuple[np.ndarray, np.ndarray]:
-        """Position and previous label of every row; a first position has the start symbol only."""
+        """Position and previous label of every row; first positions have only the start symbol."""
         start = self.n_labels
         first = np.zeros(self.labels.size, dtype=bool)
         first[self.offsets[:-1]] = True
@@ -69,7 +70,7 @@ class ExpandedTrees:
         return positions, np.where(first[positions], start, nth)
 
     def _gradients(self, scores: np.ndarray) -> np.ndarray:
-        """Negative residuals that the scores of all examples call for, shape (n_examples, K)."""
+        """Negative residuals for the scores of all examples, shape (n_examples, K)."""
         slots = self.contexts % self.n_labels
         dense = np.zeros((self.n_labels, self.labels.size, self.n_labels))
         dense[:, self.positions, slots] = scores.T

@@ -1,8 +1,9 @@
-"""Orders of CRF and MEMM beside each other on the problems of Hao's dissertation (2009).
+"""CRF and MEMM of different orders on the problems of Hao's dissertation (2009).
 
-Table 5.5 is NETtalk with two labels, whether a letter has any stress, from the letter alone. Table
-5.4 is synthetic: labels that depend on a bag of future positions. Number of iterations and size of
-trees are chosen on held-out data by the accuracy of marginal decoding; test data judges them once.
+Table 5.5 is NETtalk with two labels, whether or not a letter is stressed, predicted from the letter
+alone. Table 5.4 is synthetic: labels that depend on a bag of future positions. The number of
+iterations and the size of trees are chosen on held-out data by the accuracy of marginal decoding;
+the test data is used only once.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ BAGS = ("xor", "or", "extra")
 PROBLEMS = ("stress", *BAGS)
 STRESSED = ("1", "2")
 N_TRAIN, N_VALIDATION = 400, 200
-# Ten times the dissertation's, so that chance matters less.
+# Ten times as many as in the dissertation, to reduce the effect of chance.
 N_TEST = 1000
-# Sequences go on beyond what is judged, so that what is in the bags is in sight.
+# Sequences extend beyond the evaluated positions, so that the models see all bag contents.
 N_JUDGED, BAG_SIZE = 30, 6
 
 GRID = {"max_leaf_nodes": [10, 30], "l2_regularization": [10.0, 40.0]}
 
-# Percent by problem and learner, from the lowest order to the highest; a window classifier (SW in
+# Percent by problem and learner, from the lowest to the highest order; a window classifier (SW in
 # the dissertation) is a MEMM of order 0.
 PUBLISHED = {
     ("stress", "TreeMEMM"): {0: 84.2, 1: 85.7, 2: 87.1, 3: 88.9, 4: 89.0},
@@ -48,7 +49,8 @@ PUBLISHED = {
 }
 
 DECODINGS = ("marginal", "viterbi")
-# Of what was published. That of MEMMs is not told; their numbers for stress agree with Viterbi.
+# Decoding of the published numbers. It is not specified for MEMMs; their numbers for stress agree
+# with Viterbi.
 DECODING = {"TreeMEMM": "viterbi", "TreeCRF": "marginal"}
 HEADER = ("learner", "order", "leaves", "lambda", "iterations", "held-out %", "marginal %",
           "Viterbi %", "published %", "difference")  # fmt: skip
@@ -58,9 +60,9 @@ Labeled = tuple[list, list]
 
 @dataclass(frozen=True)
 class Problem:
-    """Sequences with labels to train on, to test on, and pairs of such to choose settings by.
+    """Labeled training and test sequences, and folds (training, held out) to choose settings.
 
-    Only the first ``n_judged`` positions of a sequence count as right or wrong, or all.
+    Only the first ``n_judged`` positions of a sequence are evaluated, or all if it is None.
     """
 
     train: Labeled
@@ -69,7 +71,7 @@ class Problem:
     n_judged: int | None = None
 
     def judged(self, sequences: list[np.ndarray]) -> np.ndarray:
-        """Of something that each position has, what counts, in one array."""
+        """Concatenate the values of the positions that are evaluated."""
         return np.concatenate([values[: self.n_judged] for values in sequences])
 
 
@@ -88,15 +90,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--problem", nargs="+", choices=PROBLEMS, default=PROBLEMS)
     learners = ("TreeMEMM", "TreeCRF")
     parser.add_argument("--learner", nargs="+", choices=learners, default=learners)
-    parser.add_argument("--order", nargs="+", type=int, help="default: all that were published")
+    parser.add_argument("--order", nargs="+", type=int, help="default: all published orders")
     parser.add_argument("--max-iter", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=10, help="of synthetic data")
+    parser.add_argument("--seeds", type=int, default=10, help="number of draws of synthetic data")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     return parser.parse_args()
 
 
 def cases(name: str, arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Learners and orders of a problem's table."""
+    """Learners and orders in the table of a problem."""
     for learner in arguments.learner:
         for order in arguments.order or PUBLISHED[name, learner]:
             yield learner, order
@@ -122,14 +124,14 @@ def bags(kind: str, seed: int) -> Problem:
 
 
 def take(labeled: Labeled, indices: np.ndarray) -> Labeled:
-    """Choose sequences and their labels."""
+    """Select sequences and their labels."""
     return tuple([items[i] for i in indices] for items in labeled)
 
 
 def row(
     name: str, problems: list[Problem], learner: str, order: int, arguments: argparse.Namespace
 ) -> list[str]:
-    """Range of the settings, means of the shares."""
+    """Ranges of the settings and means of the accuracies."""
     judged = [judge(problem, learner, order, arguments) for problem in problems]
     settings, shares = zip(*judged, strict=True)
     percents = dict(zip(("held-out", *DECODINGS), 100 * np.mean(shares, axis=0), strict=True))
@@ -140,7 +142,7 @@ def row(
         *(span([chosen[key] for chosen in settings]) for key in settings[0]),
         *(f"{percent:.1f}" for percent in percents.values()),
         str(published),
-        # Not -0.0.
+        # Avoid -0.0.
         f"{round(percents[DECODING[learner]] - published, 1) + 0.0:+.1f}",
     ]
 
@@ -153,7 +155,7 @@ def span(values: list[float]) -> str:
 def judge(
     problem: Problem, learner: str, order: int, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], list[float]]:
-    """The settings, and what is right of the held-out data and by each decoding of the test's."""
+    """Settings, held-out accuracy, and test accuracy with each decoding."""
     settings, held_out = choose(problem, learner, order, arguments)
     model = make(learner, order, settings).fit(*problem.train)
     X, y = problem.test
@@ -165,7 +167,7 @@ def judge(
 def choose(
     problem: Problem, learner: str, order: int, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], float]:
-    """Find the settings that label most of the held-out positions right, and their share."""
+    """Find the settings with the highest held-out accuracy; return both."""
     grid = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
     grid = [settings | {"max_iter": arguments.max_iter} for settings in grid]
     work = [delayed(right_after_each)(problem, learner, order, settings, fold)
@@ -182,7 +184,7 @@ def choose(
 def right_after_each(
     problem: Problem, learner: str, order: int, settings: dict[str, Any], fold: int
 ) -> list[int]:
-    """Count the held-out labels that are right after each iteration."""
+    """Count the correct held-out labels after each iteration."""
     training, (X, y) = problem.folds[fold]
     model = make(learner, order, settings).fit(*training)
     truth = problem.judged(y)

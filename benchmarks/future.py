@@ -1,10 +1,10 @@
-"""Future features beside models without: tables 5.3 to 5.5 of Hao's dissertation.
+"""Models with and without future features: tables 5.3 to 5.5 of Hao's dissertation.
 
-``bags`` are the synthetic problems: 400 sequences to train on, 200 to follow, 100 to test. The
-pattern of the bags is known there, so that instances and bags are judged, too. ``nettalk`` are the
-stresses of words, two or five, of which the learners see the letter itself alone; beside each model
-stands the control, an ordinary window that reaches as far to the right. ``scaling`` is the time of
-one discovery over numbers of positions and sizes of bags.
+``bags`` are the synthetic problems, with 400 training, 200 validation and 100 test sequences. Their
+true pattern is known, so the instances and bags are evaluated as well. ``nettalk`` are the stress
+marks of words, with two or five labels, predicted from the letter itself; the control of each model
+is an ordinary window that extends as far to the right. ``scaling`` is the time of one discovery for
+different numbers of positions and bag sizes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["xor", "or", "extra"])
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument(
-        "--others", action="store_true", help="learners without discoveries beside it"
+        "--others", action="store_true", help="include learners that do not discover features"
     )
     parser.add_argument("--labels", type=int, choices=(2, 5), default=2)
     parser.add_argument("--orders", nargs="+", type=int, default=list(ORDERS))
@@ -50,18 +50,18 @@ def main() -> None:
         header = (*header, "control: marginal %", "viterbi %", "greedy %", "plain: marginal %")
         print(markdown(header, list(stresses(arguments.labels, arguments.orders))))
     if "scaling" in arguments.data:
-        print(markdown(("positions", "bag", "s", "ns a position"), list(discovery_times())))
+        print(markdown(("positions", "bag", "s", "ns per position"), list(discovery_times())))
 
 
 def bags(kind: str, seed: int) -> tuple[tuple, tuple]:
-    """Sequences and labels to train on and to follow, and those to test."""
+    """Training and validation sequences with their labels, and those of the test data."""
     X, y = make_future_bags(kind, n_sequences=N_TRAIN + N_VALIDATION + N_TEST, random_state=seed)
     first, last = N_TRAIN, N_TRAIN + N_VALIDATION
     return (X[:first], y[:first], X[first:last], y[first:last]), (X[last:], y[last:])
 
 
 def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
-    """Rows of the table: accuracies of labels, and of what was discovered."""
+    """Rows of the table: accuracies of the labels and of the discovered features."""
     for seed in range(n_seeds):
         training, (X, y) = bags(kind, seed)
         start = time.process_time()
@@ -77,7 +77,7 @@ def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
 
 
 def judged(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
-    """Share of the instances, and of the bags, that any feature tells rightly."""
+    """Fraction of the instances, and of the bags, that the features classify correctly."""
     encoder, encoded = model._encoder, model._encoder.base.encode(model._read(X)[0])
     positive = np.concatenate(X)[:, :6].sum(axis=1) <= 1
     in_bags = Bags(encoded.offsets, 6).sum_of(positive.astype(float)) > 0
@@ -90,7 +90,7 @@ def judged(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
 
 
 def others() -> dict:
-    """Learners by the names of table 5.4."""
+    """Learners under the names of table 5.4."""
     return {
         "FF-MEMM": FutureFeatureMEMM(order=0, random_state=0),
         "SW": SlidingWindowClassifier(**STOPPING),
@@ -100,13 +100,13 @@ def others() -> dict:
 
 
 def without(kind: str) -> list[str]:
-    """A row of their accuracies, for the first seed."""
+    """Row with their accuracies, for the first seed."""
     training, test = bags(kind, 0)
     return [kind, *(percent(model.fit(*training).score(*test)) for model in others().values())]
 
 
 def discovery_times() -> Iterator[list[str]]:
-    """Rows of the time to discover one feature."""
+    """Rows with the time to discover one feature."""
     X, y = make_future_bags("xor", n_sequences=N_SEQUENCES[-1], random_state=0)
     middle = N_SEQUENCES[len(N_SEQUENCES) // 2]
     for n, size in [(n, 6) for n in N_SEQUENCES] + [(middle, size) for size in BAG_SIZES]:
@@ -116,7 +116,7 @@ def discovery_times() -> Iterator[list[str]]:
 
 
 def discovery_time(X: list, y: list, size: int | str) -> float:
-    """Seconds that a fit with one round of discovery takes longer than one without."""
+    """Additional seconds of a fit with one round of discovery over a fit without."""
     fixed = {"order": 0, "bag_size": size, "max_iter": 1, "early_stopping": False, "n_jobs": 1}
     seconds = []
     for n_rounds in (0, 1):
@@ -128,7 +128,7 @@ def discovery_time(X: list, y: list, size: int | str) -> float:
 
 
 def stresses(n_labels: int, orders: list[int]) -> Iterator[list[str]]:
-    """Rows of accuracies on the letters of NETtalk."""
+    """Rows with the accuracies on the letters of NETtalk."""
     training, test = (words(part, n_labels) for part in ("train", "test"))
     for order in orders:
         plain = TreeMEMM(order=order, random_state=0, **STOPPING).fit(*training)
@@ -145,7 +145,7 @@ def stresses(n_labels: int, orders: list[int]) -> Iterator[list[str]]:
 
 
 def words(part: str, n_labels: int) -> tuple[list[str], list[str]]:
-    """Words and their stresses; of two kinds those on a vowel with stress, and the rest."""
+    """Words and their stress marks; with two labels, stressed vowels against the rest."""
     lines = (folder() / "nettalk" / f"stress.{part}.txt").read_text().split()
     X, y = lines[::2], lines[1::2]
     if n_labels == 2:
@@ -154,7 +154,7 @@ def words(part: str, n_labels: int) -> tuple[list[str], list[str]]:
 
 
 def by_decoding(model: TreeMEMM | FutureFeatureMEMM, test: tuple) -> list[str]:
-    """Accuracies of a model by the ways to decode."""
+    """Accuracy of a model with each decoding."""
     decodings = ("marginal", "viterbi", "greedy")
     return [percent(model.set_params(decoding=way).score(*test)) for way in decodings]
 

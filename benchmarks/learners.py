@@ -1,8 +1,8 @@
-"""Linear learners beside each other: likelihood, mistakes, margin, boosting.
+"""Comparison of linear learners: likelihood, perceptron, margin, boosting.
 
-Every learner sees the same windows. Its setting is the one of a few with which a third of the
-training data, held out, is labeled best; then it is trained on all of them. CRFsuite's averaged
-perceptron has the same attributes; its time is that of the training alone.
+All learners use the same windows. The setting of each is the one of a few with the highest accuracy
+on a held-out third of the training data; the final model is trained on all training data. The
+averaged perceptron of CRFsuite uses the same attributes; its time covers the training only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from treecrf import LinearCRF, SequenceBoostingClassifier, StructuredPerceptron, StructuredSVM
 
 N_FOLDS = 3
-# Room for the kernel of all windows of the proteins.
+# Megabytes, enough for the kernel of all windows of the proteins.
 CACHE = 4000
 EPOCHS = (5, 10, 20, 50)
 HEADER = ("learner", "setting", "viterbi %", "marginal %", "weights", "iterations", "fit s")
@@ -155,7 +155,7 @@ def learners() -> list[Learner]:
 
 
 def row(learner: Learner, task: Task, repeats: int) -> list[str]:
-    """Choose a setting, train, and say how it went."""
+    """Choose a setting, train with it, and report the results."""
     kept, out = next(KFold(N_FOLDS, shuffle=True, random_state=0).split(task.train.labels))
     part = Task(task.name, task.train.take(kept), task.train.take(out))
     settings = list(learner.settings)
@@ -172,7 +172,7 @@ def row(learner: Learner, task: Task, repeats: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
-    parser.add_argument("--only", help="learners whose name holds this")
+    parser.add_argument("--only", help="run only learners whose name contains this")
     parser.add_argument("--repeats", type=int, default=1)
     arguments = parser.parse_args()
     print(environment())

@@ -1,11 +1,11 @@
-"""The linear CRF beside CRFsuite, and the linear rows of the TREECRF papers.
+"""The linear CRF compared with CRFsuite, and the results for linear CRFs in the TREECRF papers.
 
-``crfsuite``: the same attributes, labels and penalties, so that both minimize the same loss. Both
-take turns within each repeat, in one thread. CRFsuite is timed from when it has all items in its
-memory, LinearCRF from the strings that it is given.
+``crfsuite``: the same attributes, labels and penalties, so that both minimize the same loss. They
+take turns within each repeat, in one thread. The time of CRFsuite starts when all items are in its
+memory; that of LinearCRF includes encoding the strings.
 
-``papers``: accuracy on the test data, with the penalty that makes held-out thirds of the training
-data most likely.
+``papers``: accuracy on the test data, with the penalty that gives held-out thirds of the training
+data the highest likelihood.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from threadpoolctl import threadpool_limits
 
 from treecrf import LinearCRF
 
-# When training ends: as CRFsuite does by default, and near the optimum.
+# Stopping criteria: the default of CRFsuite, and near the optimum.
 ENDS = {"default": 1e-5, "near the optimum": 1e-8}
 PENALTIES = ((0.0, 1.0), (0.0, 0.1), (1.0, 0.0))  # c1 and c2
 GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MAX_ITERATIONS = 1000
 N_FOLDS = 3
 
-CRFSUITE_HEADER = ("data", "c1", "c2", "ends", "CRFsuite: iterations", "loss", "above best", "s",
+CRFSUITE_HEADER = ("data", "c1", "c2", "stop at", "CRFsuite: iterations", "loss", "above best", "s",
                    "LinearCRF: iterations", "loss", "above best", "s", "ratio of s")  # fmt: skip
 PAPERS_HEADER = ("data", "transition features", "l2", "held-out log-likelihood", "marginal %",
                  "viterbi %", "test log-likelihood", "iterations", "fit s")  # fmt: skip
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["crfsuite", "papers"])
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--splits", type=int, default=2, help="ways to part into thirds")
+    parser.add_argument("--splits", type=int, default=2, help="number of splits into thirds")
     arguments = parser.parse_args()
     print(environment())
     with threadpool_limits(1):
@@ -60,11 +60,11 @@ def main() -> None:
             print(f"\n{markdown(PAPERS_HEADER, rows)}", flush=True)
 
 
-# Beside CRFsuite
+# Comparison with CRFsuite
 
 
 def races(task: Task, repeats: int) -> Iterator[list[str]]:
-    """Rows of the table for a data set."""
+    """Rows of the table for a dataset."""
     for c1, c2 in PENALTIES:
         losses, found = [], {}
         for ends, tol in ENDS.items():
@@ -106,7 +106,7 @@ def race(task: Task, c1: float, c2: float, tol: float) -> tuple[tuple, tuple]:
 
 
 def items_of(word: str, window: tuple[int, int]) -> list[list[str]]:
-    """Attributes of the letters of a word, those that LinearCRF makes by itself."""
+    """Attributes of the letters of a word, the same that LinearCRF builds internally."""
     left, right = window
     padded = "|" * left + word + "|" * right
     items = [
@@ -137,7 +137,7 @@ def paper_row(task: Task, pairs: bool, n_splits: int) -> list[str]:
 
 
 def held_out_likelihood(task: Task, pairs: bool, l2: float, n_splits: int) -> float:
-    """Mean log-likelihood of a held-out label, over all thirds of some ways to part."""
+    """Mean log-likelihood per held-out label, over all thirds of several splits."""
     total = n = 0
     for split in range(n_splits):
         folds = KFold(N_FOLDS, shuffle=True, random_state=split).split(task.train.labels)

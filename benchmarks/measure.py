@@ -1,4 +1,4 @@
-"""Seconds, peak memory, spreads of repeated measurements, and Markdown tables."""
+"""Time, peak memory, spread of repeated measurements, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Spread:
         return median(self.values)
 
     def show(self, scale: float = 1.0, digits: int = 2) -> str:
-        """``median (min-max)`` in other units."""
+        """``median (min-max)``, multiplied by ``scale``."""
         low, middle, high = (scale * f(self.values) for f in (min, median, max))
         if len(self.values) == 1:
             return f"{middle:.{digits}f}"
@@ -39,7 +39,7 @@ class Spread:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Measure CPU seconds of all threads of this process: robust to what else the machine does."""
+    """Measure CPU seconds of all threads of this process, which other load hardly affects."""
     gc.collect()
     start = time.process_time()
     call()
@@ -47,17 +47,17 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def seconds_repeated(call: Callable[[], Any], at_least: float = 0.2) -> float:
-    """Seconds of one call, averaged over enough calls to last ``at_least`` seconds."""
+    """Seconds per call, averaged over enough calls to take ``at_least`` seconds."""
     once = max(seconds(call), 1e-6)
     n_calls = max(1, math.ceil(at_least / once))
     return seconds(lambda: [call() for _ in range(n_calls)]) / n_calls
 
 
 def peak_growth(prepare: Callable[..., Any], run: Callable[[Any], Any], *arguments: Any) -> float:
-    """Bytes that memory grows at most while ``run(prepare(*arguments))`` runs after ``prepare``.
+    """Peak growth of memory, in bytes, while ``run(prepare(*arguments))`` runs after ``prepare``.
 
-    It happens in a new process, since a process that has worked before hides growth in the
-    memory it was given earlier. Both functions must be importable by name.
+    This is measured in a new process, because a process that has already done some work can hide
+    growth in memory allocated earlier. Both functions must be importable by name.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
@@ -73,7 +73,7 @@ def _growth(prepare: Callable[..., Any], run: Callable[[Any], Any], arguments: t
 
 
 def reset_peak_memory() -> float:
-    """Make this process forget its peak; returns the bytes resident now (NaN outside Linux)."""
+    """Reset the peak of this process; return the bytes resident now (NaN outside Linux)."""
     forget = Path("/proc/self/clear_refs")
     if not forget.exists():
         return math.nan
@@ -82,7 +82,7 @@ def reset_peak_memory() -> float:
 
 
 def peak_memory() -> float:
-    """Most bytes resident since the last reset (NaN outside Linux)."""
+    """Peak resident bytes since the last reset (NaN outside Linux)."""
     return _status_bytes("VmHWM")
 
 

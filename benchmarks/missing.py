@@ -1,12 +1,12 @@
-"""Ways to handle missing values beside each other: experiment 4.4 of Hao's dissertation (2009).
+"""Comparison of methods for missing values: experiment 4.4 of Hao's dissertation (2009).
 
-Whole residues or letters are taken away from training and test data, at four rates, in five
-versions of each. Every way is trained on each damaged training set, and judged on each damaged test
-set, by marginal decoding. As in the dissertation, a logistic regression of what is right, on the
-ways and on the training sets, tells whether a way differs from weighting.
+Entire residues or letters are removed from training and test data, at four rates, in five versions
+of each. Every method is trained on each damaged training set and evaluated on each damaged test
+set, with marginal decoding. As in the dissertation, a logistic regression of the correct labels on
+the methods and the training sets shows whether a method differs from weighting.
 
-The number of iterations is chosen anew for each damaged training set and way, by the likelihood
-of the third of it that is held out; the other settings are those of ``settings.json``.
+The number of iterations is chosen for each damaged training set and method, by the likelihood of a
+held-out third. The other settings are those of ``settings.json``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def main() -> None:
     parser.add_argument("--rate", nargs="+", type=float, default=RATES)
     parser.add_argument("--learner", choices=("first", "second"), default="first")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--show", action="store_true", help="only show the results of before")
-    parser.add_argument("--cost", action="store_true", help="only measure what an iteration takes")
+    parser.add_argument("--show", action="store_true", help="only show earlier results")
+    parser.add_argument("--cost", action="store_true", help="only measure the time of an iteration")
     arguments = parser.parse_args()
     if arguments.cost:
         rows = [cost(name, arguments.learner) for name in arguments.data]
-        print(markdown(("20 % missing, over none", *METHODS), rows))
+        print(markdown(("20 % missing / none missing", *METHODS), rows))
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if not arguments.show:
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def run(name: str, rate: float, learner: str, n_jobs: int) -> dict[str, list[list[int]]]:
-    """Count what is right, by way, training set and test set; and all that could be."""
+    """Count the correct labels by method, training set and test set; add the total number."""
     task, settings = load(name), chosen(name, learner)
     work = [delayed(right_of_each)(task, settings, rate, method, version)
             for method, version in product(METHODS, range(N_VERSIONS))]  # fmt: skip
@@ -72,7 +72,7 @@ def run(name: str, rate: float, learner: str, n_jobs: int) -> dict[str, list[lis
 def right_of_each(
     task: Task, settings: dict[str, Any], rate: float, method: str, version: int
 ) -> list[int]:
-    """Count right labels in each damaged test set, by the model of one damaged training set."""
+    """Train on one damaged training set and count the correct labels in each damaged test set."""
     X, y, X_test, _ = task.arrays()
     X = damaged(X, rate, ("train", version))
     model = TreeCRF(window=task.window, missing=method, random_state=0, **settings)
@@ -83,7 +83,7 @@ def right_of_each(
 
 
 def damaged(X: list[str], rate: float, which: tuple[str, int]) -> list[list[str | None]]:
-    """Take single letters away, by chance."""
+    """Remove single letters at random."""
     rng = np.random.default_rng([which[0] == "test", which[1], round(1000 * rate)])
     gone = [rng.random(len(x)) < rate for x in X]
     return [[None if off else letter for letter, off in zip(*pair, strict=True)]
@@ -91,7 +91,7 @@ def damaged(X: list[str], rate: float, which: tuple[str, int]) -> list[list[str 
 
 
 def best_iteration(model: TreeCRF, X: list, y: list) -> int:
-    """Find the iteration with the best likelihood of a third that is held out."""
+    """Find the iteration with the best likelihood on a held-out third."""
     in_third = np.random.default_rng(0).permutation(len(X)) % 3 == 0
     parts = [([X[i] for i in where], [y[i] for i in where])
              for where in (np.flatnonzero(~in_third), np.flatnonzero(in_third))]  # fmt: skip
@@ -100,7 +100,7 @@ def best_iteration(model: TreeCRF, X: list, y: list) -> int:
 
 
 def table(name: str, results: dict) -> str:
-    """Accuracy of every way, and by how much its log odds differ from those of weighting."""
+    """Accuracy of every method, and the difference of its log odds from those of weighting."""
     rows = []
     for rate in RATES:
         counts = results.get(f"{name} {rate}")
@@ -112,7 +112,7 @@ def table(name: str, results: dict) -> str:
 
 
 def cost(name: str, learner: str) -> list[str]:
-    """CPU time of an iteration with 20 % missing over that of one without missing values."""
+    """CPU time of an iteration with 20 % missing, relative to one without missing values."""
     task, settings = load(name), chosen(name, learner)
     X, y, _, _ = task.arrays()
     with_gaps = damaged(X, 0.2, ("train", 0))
@@ -136,7 +136,7 @@ def percent(counts: dict, method: str) -> float:
 
 
 def differences(counts: dict) -> Iterator[str]:
-    """Log odds of the other ways relative to weighting, with a star where p < 0.05."""
+    """Log odds of the other methods relative to weighting, with a star if p < 0.05."""
     right = np.array([np.sum(counts[method], axis=1) for method in METHODS]).ravel()
     wrong = N_VERSIONS * counts["of"] - right
     of_method, of_training = np.divmod(np.arange(len(right)), N_VERSIONS)
@@ -148,7 +148,7 @@ def differences(counts: dict) -> Iterator[str]:
 
 
 def draw(results: dict) -> None:
-    """The figure 4.1 of the dissertation: accuracy over the share of missing values."""
+    """Draw figure 4.1 of the dissertation: accuracy by fraction of missing values."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(NAMES), figsize=(10, 3.2), layout="constrained")

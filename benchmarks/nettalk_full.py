@@ -1,9 +1,10 @@
-"""NETtalk with phoneme and stress together: 126 labels, exactly, with beams, by local models.
+"""NETtalk with phoneme and stress combined: 126 labels, exactly, with beams, and by local models.
 
-The words are those of the stress data, the labels come from ``nettalk.data``; one training word is
-not in it. A test word with a label that no training word has cannot be wholly right, and counts as
-wrong. Every variant is trained in a process of its own. With ``--held-out`` every fourth training
-word takes the place of the test words: that is how the settings were chosen.
+The words are those of the stress data, and the labels come from ``nettalk.data``, which lacks one
+of the training words. A test word with a label that does not occur in training counts as wrong,
+because it cannot be labeled without error. Every variant is trained in a separate process. With
+``--held-out``, every fourth training word replaces the test words; this is how the settings were
+chosen.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SETTINGS = {
     "random_state": 0,
 }
 FROM_THE_RIGHT = {"learner": "RecurrentSlidingWindowClassifier", "direction": "right-to-left"}
-# Exact probabilities bear longer steps than those of beams.
+# Exact probabilities tolerate longer steps than those of beams.
 VARIANTS: dict[str, dict[str, Any]] = {
     "order 1, exact": {"order": 1, "learning_rate": 1.0},
     **{
@@ -46,11 +47,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "MEMM": {"learner": "TreeMEMM"},
     "sliding window": {"learner": "SlidingWindowClassifier"},
     "recurrent window, right to left": FROM_THE_RIGHT,
-    # Both decodings are then the same.
+    # The columns for both decodings are then the same.
     "recurrent window, right to left, greedy": {**FROM_THE_RIGHT, "decoding": "greedy"},
 }
 HEADER = ("variant", "Viterbi: letters %", "words %", "marginal: letters %", "words %",
-          "seconds an iteration", "seconds to decode", "GB at most")  # fmt: skip
+          "seconds per iteration", "decoding seconds", "peak GB")  # fmt: skip
 
 Words = tuple[list[str], list[list[str]]]
 
@@ -59,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--jobs", type=int, default=2, help="threads")
-    parser.add_argument("--held-out", action="store_true", help="judge training words, not test")
+    parser.add_argument("--held-out", action="store_true", help="test on held-out training words")
     arguments = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     rows = []
@@ -71,7 +72,7 @@ def main() -> None:
 
 
 def judge(variant: str, n_jobs: int, held_out: bool) -> list[str]:
-    """Train on the training words; the cells of the table after the first."""
+    """Train on the training words; return all cells of the table row but the first."""
     X, y = fetch_nettalk(task="full", return_X_y=True)
     X_test, y_test = fetch_nettalk(task="full", subset="test", return_X_y=True)
     if held_out:
@@ -102,7 +103,7 @@ def without_fourths(X: list[str], y: list[list[str]]) -> Words:
 
 
 def shares_right(predicted: list[np.ndarray], labels: list[list[str]]) -> tuple[float, float]:
-    """Share of the letters, and of the whole words."""
+    """Fraction of letters and of whole words that are correct."""
     right = [found == np.array(own) for found, own in zip(predicted, labels, strict=True)]
     return np.concatenate(right).mean(), np.mean([word.all() for word in right])
 

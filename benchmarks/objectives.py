@@ -1,8 +1,8 @@
 """The four objectives of TREECRF on the data of the papers.
 
-Shrinkage and the number of iterations are chosen for each objective by the share of right labels in
-held-out thirds of the training data, averaged over neighboring iterations. The test data is read
-once, with what was chosen.
+Shrinkage and the number of iterations are chosen for each objective by the accuracy on held-out
+thirds of the training data, averaged over neighboring iterations. The test data is used only once,
+with the chosen settings.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from treecrf import TreeCRF
 from treecrf.chains.objectives import OBJECTIVES
 
 HEADER = ("data, objective", "l2, iterations", "labels %, marginal", "labels %, Viterbi",
-          "sequences %, marginal", "sequences %, Viterbi", "log P a label", "log q a label",
-          "falls in training", "CPU ms an iteration", "over log")  # fmt: skip
+          "sequences %, marginal", "sequences %, Viterbi", "log P per label", "log q per label",
+          "decreases in training", "CPU ms per iteration", "relative to log")  # fmt: skip
 N_TIMED = 30
 
 
@@ -51,7 +51,7 @@ def learner(task: Task, objective: str, **setting: Any) -> TreeCRF:
 
 
 def choose(train: Split, name: str, objective: str, arguments: argparse.Namespace) -> dict:
-    """Find the setting that labels most of the held-out thirds right."""
+    """Find the setting with the highest accuracy on the held-out thirds."""
     best: tuple[float, dict] = (-np.inf, {})
     folds = list(KFold(N_FOLDS, shuffle=True, random_state=0).split(train.labels))
     for l2 in arguments.l2:
@@ -92,7 +92,7 @@ def row(task: Task, objective: str, setting: dict, spent: dict[str, Spread]) -> 
 
 
 def times(task: Task, repeats: int) -> dict[str, Spread]:
-    """Seconds of an iteration of each objective, which take turns."""
+    """Seconds per iteration of each objective; the objectives take turns."""
     X, y, _, _ = task.arrays()
     rounds = [
         [seconds(lambda o=o: learner(task, o, max_iter=N_TIMED).fit(X, y)) / N_TIMED

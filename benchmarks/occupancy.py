@@ -1,7 +1,7 @@
-"""Occupancy of a room, minute by minute: TreeCRF beside LightGBM on a sliding window.
+"""Occupancy of a room, minute by minute: TreeCRF and LightGBM with a sliding window.
 
-Both see the five measured columns of the training sequence. Windows, sizes of trees and numbers of
-iterations are those that label most minutes right when each of the seven days is held out in turn.
+Both use the five measured columns of the training sequence. The window, tree size and number of
+iterations are those with the highest accuracy when each of the seven days is held out in turn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NewtonCRF(CRF):
 
 
 class LightGBM:
-    """LightGBM on the window of each minute; beyond the ends, values are missing."""
+    """LightGBM on the window of each minute; values beyond the ends are missing."""
 
     windows = (0, 2, 5, 10)
 
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def row(name: str, leaves: list[int], train: Any, test: Any) -> list[str]:
-    """Choose the settings of a model, and judge it on the test sequences."""
+    """Choose the settings of a model and evaluate it on the test sequences."""
     make = MODELS[name]
     curves = {setting: right_on_held_out_days(make, setting, train)
               for setting in product(make.windows, leaves)}  # fmt: skip
@@ -102,7 +102,7 @@ def row(name: str, leaves: list[int], train: Any, test: Any) -> list[str]:
 
 
 def right_on_held_out_days(make: type, setting: tuple[int, int], train: Any) -> np.ndarray:
-    """Share of the minutes that are labeled right after each iteration, each day held out once."""
+    """Accuracy after each iteration, with each day held out once."""
     (x,), (y,), (dates,) = train.data, train.target, train.dates
     days = dates.astype("datetime64[D]")
     right = np.zeros(MAX_ITER)

@@ -1,14 +1,14 @@
-"""The three data sets of the TREECRF papers, as symbol sequences and as windowed indicators.
+"""The three datasets of the TREECRF papers, as symbol sequences and as windowed indicators.
 
-The folder that holds them is named by the environment variable ``TREECRF_DATA``. Running this
-file checks that the letters read back give exactly the windows of the published files.
+The environment variable ``TREECRF_DATA`` gives the folder that contains them. Running this file
+verifies that the recovered letters reproduce the windows of the published files exactly.
 
 The published files number each indicator ``offset * n_symbols + symbol``; the last symbol of
 each block means "beyond the end". Hyphenation is special: its rows are the gaps between two
-letters, so that the last letter of a word is seen in windows but has no row of its own. A model
-that reads whole words is told that no hyphen follows the last letter, and is judged on the rows
-alone. ``hyphen-rows`` is the same data as rows of indicators, without a window and without that
-letter.
+letters, so the last letter of a word appears in windows but has no row of its own. A model
+that reads whole words is trained with the label that no hyphen follows the last letter, and is
+evaluated on the rows only. ``hyphen-rows`` is the same data as rows of indicators, without a window
+and without that letter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHOICES = (*NAMES, "hyphen-rows")
 
 @dataclass
 class Split:
-    """The sequences of one file: ``letters`` may run past the rows, which have ``labels``."""
+    """The sequences of one file; ``labels`` are those of the rows, ``letters`` may be longer."""
 
     letters: list[str]
     labels: list[str]
@@ -53,26 +53,26 @@ class Split:
         return np.array([len(labels) for labels in self.labels])
 
     def inputs(self) -> list:
-        """Give what a sequence model reads: strings, or rows of indicators."""
+        """Return the input of a sequence model: strings, or rows of indicators."""
         if not self.as_rows:
             return self.letters
         rows = self.windowed.astype(bool)
         return [rows[rows_of_one] for rows_of_one in row_slices(self.lengths)]
 
     def targets(self) -> list[str]:
-        """Give what a sequence model learns: a letter without a row is labeled 0."""
+        """Return the targets of a sequence model; a letter without a row is labeled 0."""
         if self.as_rows:
             return self.labels
         pairs = zip(self.letters, self.labels, strict=True)
         return [labels.ljust(len(letters), "0") for letters, labels in pairs]
 
     def rows_of(self, outputs: list[np.ndarray]) -> np.ndarray:
-        """Join what a sequence model says of each sequence, leaving out letters without a row."""
+        """Concatenate the outputs of a sequence model, leaving out letters without a row."""
         pairs = zip(outputs, self.lengths, strict=True)
         return np.concatenate([output[:length] for output, length in pairs])
 
     def take(self, indices: np.ndarray) -> Split:
-        """Choose sequences."""
+        """Select sequences."""
         letters, labels = ([items[i] for i in indices] for items in (self.letters, self.labels))
         return replace(self, letters=letters, labels=labels)
 
@@ -86,7 +86,7 @@ class Split:
 
 @dataclass
 class Task:
-    """A data set with its split into training and test sequences."""
+    """A dataset with its split into training and test sequences."""
 
     name: str
     train: Split
@@ -99,11 +99,11 @@ class Task:
 
     @property
     def window(self) -> tuple[int, int]:
-        """The window over what a sequence model reads."""
+        """The window that a sequence model uses over its input."""
         return (0, 0) if self.train.as_rows else self.train.window
 
     def arrays(self) -> tuple[list, list, list, list]:
-        """``X_train, y_train, X_test, y_test`` as a sequence model reads them."""
+        """``X_train, y_train, X_test, y_test`` for a sequence model."""
         return self.train.inputs(), self.train.targets(), self.test.inputs(), self.test.targets()
 
     def codes(self, split: Split) -> np.ndarray:
@@ -137,10 +137,10 @@ def row_slices(lengths: np.ndarray) -> list[slice]:
 
 
 def folder() -> Path:
-    """Find the data folder, or end the program with an explanation."""
+    """Return the data folder, or exit with an explanation."""
     path = os.environ.get("TREECRF_DATA")
     if not path:
-        sys.exit("TREECRF_DATA is not set: it names the folder of protein/, nettalk/ and hyphen/")
+        sys.exit("TREECRF_DATA is not set; expected the folder of protein/, nettalk/ and hyphen/")
     return Path(path)
 
 
@@ -163,7 +163,7 @@ def _from_windows(path: Path, window: tuple[int, int], alphabet: str) -> Split:
 
 
 def check_against_files() -> None:
-    """Compare the windows rebuilt from the letters with the published ones."""
+    """Compare the windows built from the recovered letters with the published ones."""
     files = {"protein": "protein/sparse.protein.11", "hyphen": "hyphen/sparse.hyphen.6"}
     for name, stem in files.items():
         task = load(name)

@@ -1,9 +1,9 @@
-"""Speed of prediction: ways to score positions with the same trees, beside python-crfsuite.
+"""Speed of prediction: methods to score positions with the same trees, and python-crfsuite.
 
-TreeCRF has 150 iterations of K trees of 100 leaves. Every way scores the test set, and short
-sequences; all give the same scores. python-crfsuite is a linear model on the indicators of the same
-windows, which tags by Viterbi; its items are built once, so that only tagging is timed. CPU seconds
-of one thread: median (min-max).
+TreeCRF has 150 iterations of K trees with 100 leaves. Every method scores the test set and short
+sequences, and all give the same scores. python-crfsuite is a linear model on the indicators of the
+same windows, which tags with Viterbi; its items are built once, so that only tagging is timed.
+Times are CPU seconds of one thread: median (min-max).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from treecrf import FlatModel, TreeCRF, flatten
 from treecrf.trees.scoring import scorer
 from treecrf.utils.threads import Threads
 
-# What makes all positions go one way.
+# Thresholds of `scorer` that make it use one method for all positions.
 WAYS = {
     "walking the trees": {"FEW": 10**9},
     "sets of positions": {"FEW_TREES": 10**9},
     "lookup by leaf": {"FEW": 0},
 }
-HEADER = ("what", "µs a position", "over walking", "over python-crfsuite")
+HEADER = ("method", "µs per position", "relative to walking", "relative to python-crfsuite")
 SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predict, µs")
 
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def report(task: Task, repeats: int) -> None:
-    """Tables of a data set."""
+    """Print the tables of a dataset."""
     X, y, X_test, _ = task.arrays()
     crf = TreeCRF(window=task.window, max_iter=150, max_leaf_nodes=100, l2_regularization=40.0)
     flat = flatten(crf.fit(X, y))
@@ -58,7 +58,7 @@ def report(task: Task, repeats: int) -> None:
 
 
 def rows_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list, repeats: int) -> list[list[str]]:
-    """A row for each way, measured turn by turn."""
+    """A row for each method; the methods take turns."""
     calls = calls_of(crf, flat, tag, X)
     rounds = [[seconds_repeated(call) for call in calls.values()] for _ in range(repeats)]
     n = sum(map(len, X))
@@ -74,7 +74,7 @@ def rows_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list, repeats: int)
 
 
 def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str, Callable]:
-    """What is timed, by name; all ways are seen to give the same scores first."""
+    """Timed functions by name, after checking that all methods give the same scores."""
     threads, encoder, forest = Threads(1), crf._encoder, crf._forest
     encoded = encoder.encode(crf._read(X)[0])
     conjunctions = flat._model._forest
@@ -99,7 +99,7 @@ def calls_of(crf: TreeCRF, flat: FlatModel, tag: Callable, X: list) -> dict[str,
 
 @contextmanager
 def only(way: str) -> Iterator[None]:
-    """Let all positions go one way."""
+    """Use one method for all positions."""
     before = {name: getattr(scorer, name) for name in WAYS[way]}
     vars(scorer).update(WAYS[way])
     try:
@@ -109,7 +109,7 @@ def only(way: str) -> Iterator[None]:
 
 
 def tagger(linear: CRFsuite) -> Callable[[list], list]:
-    """What tags the first sequences, of which the items have been built."""
+    """Function that tags the first sequences, whose items are built in advance."""
     model = pycrfsuite.Tagger()
     model.open_inmemory(linear.model)
     items = [pycrfsuite.ItemSequence(x) for x in linear.X_test]
@@ -117,7 +117,7 @@ def tagger(linear: CRFsuite) -> Callable[[list], list]:
 
 
 def short_rows(crf: TreeCRF, X: list, repeats: int) -> list[list[str]]:
-    """Single sequences, from scores to labels."""
+    """Rows for single short sequences: scores by two methods, and `predict`."""
     rows = []
     for n in (1, 4, 8, 16, 32, 64):
         x = ["".join(X)[:n]]

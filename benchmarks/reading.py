@@ -1,8 +1,9 @@
-"""Memory and time of reading tables: from a file to encoded positions and labels, in one thread.
+"""Memory and time for reading tables: from a file to encoded positions and labels, in one thread.
 
-A row of the table is a measurement in a process of its own. Growth is the most that the process
-grows by after its imports; encoded is what the trees need of the table, labels what ``fit`` needs
-beside it. "pandas" reads the same CSV file by ``pandas.read_csv`` and hands the frame on.
+Each row of the output is measured in a separate process. Growth is the peak growth of the process
+after its imports. Encoded is the memory that the trees need for the table, and labels the memory
+that ``fit`` needs in addition. "pandas" reads the same CSV file with ``pandas.read_csv`` and passes
+the data frame.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from treecrf.inputs.sequences import Sequences
 LENGTH = 50
 ROWS_AT_ONCE = 10_000
 MB = 1e6
-HEADER = ("way", "file MB", "growth MB", "encoded MB", "labels MB", "reading s", "encoding s")
+HEADER = ("method", "file MB", "growth MB", "encoded MB", "labels MB", "reading s", "encoding s")
 
 
 def main() -> None:
@@ -46,7 +47,7 @@ def main() -> None:
 
 
 def write_csv(path: Path, n_rows: int) -> None:
-    """Six floats, an integer, a word, a boolean, and a column that is text at its very end only."""
+    """Six floats, an integer, a word, a boolean, and a column with text only at the very end."""
     rng = np.random.default_rng(0)
     names = ["id", "y", *(f"float{j}" for j in range(6)), "integer", "word", "boolean", "late"]
     with path.open("w") as file:
@@ -76,13 +77,13 @@ def write_parquet(csv: Path, path: Path) -> None:
 
 
 def by_reader(path: Path) -> tuple[Sequences, list[np.ndarray]]:
-    """Read as the command line does."""
+    """Read in chunks, as the command line does."""
     data = read_file(str(path), Reading(label="y", group="id"))
     return data.sequences, data.labels
 
 
 def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
-    """Read at once."""
+    """Read the whole file with pandas."""
     import pandas as pd
 
     from treecrf.inputs.segmentation import Segmentation
@@ -94,7 +95,7 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
 
 
 def measured(path: Path, read: Callable) -> list[str]:
-    """The cells of a row of the table after the first."""
+    """All cells of a row of the table but the first."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
         cells = pool.submit(measure, path, read).result()

@@ -1,8 +1,8 @@
-"""Boosted trees, flattened, whose weights are fitted again all together.
+"""Flattened boosted trees whose weights are jointly refitted.
 
-The trees have the settings of ``settings.json`` (first order), some with fewer iterations. The
-penalty of the second fit has the best likelihood of a held-out third of the training sequences, on
-which trees of the other two thirds are judged.
+The trees use the settings of ``settings.json`` (first order), but fewer iterations. The penalty of
+the refit is the one with the best likelihood on a held-out third of the training sequences, with
+trees trained on the other two thirds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from treecrf import LinearCRF, TreeCRF, flatten
 
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 HEADER = ("data, iterations", "weights", "trees: labels %", "log-likelihood", "l2",
-          "again: labels %", "log-likelihood", "s")  # fmt: skip
+          "refit: labels %", "log-likelihood", "s")  # fmt: skip
 
 
 def main() -> None:
@@ -54,12 +54,12 @@ def row(name: str, n_iter: int) -> list[str]:
 
 
 def again(flat, penalty: float) -> LinearCRF:
-    """The second fit, from the weights of the trees on."""
+    """Model for the refit, which starts from the weights of the trees."""
     return LinearCRF(attributes=flat, transition_features=True, l2_regularization=penalty, tol=1e-4)
 
 
 def shown(model, task: Task, X: list, y: list) -> list[str]:
-    """Share of the test labels that are right, and their mean log-likelihood."""
+    """Test accuracy and mean log-likelihood of the test labels."""
     truth = np.array(list("".join(task.test.labels)))
     share = np.mean(task.test.rows_of(model.predict(X)) == truth)
     log_likelihood = model.predict_log_likelihood(X, y).sum() / truth.size

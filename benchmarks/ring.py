@@ -1,7 +1,7 @@
-"""Full inference beside beams on the ring of Ashenfelter's thesis (2003, section 3.2, table 5).
+"""Exact inference and beams on the ring of Ashenfelter's thesis (2003, section 3.2, table 5).
 
-A hidden Markov model of ten states in a ring; judged is what Viterbi decoding gets right, averaged
-over 50 iterations, as there, and over seeds.
+The data come from a hidden Markov model of ten states in a ring. The accuracy of Viterbi decoding
+is averaged over 50 iterations, as in the thesis, and over seeds.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def main() -> None:
     for name, inference in INFERENCE.items():
         shares = np.array([judge(seed, inference) for seed in range(arguments.seeds)])
         rows.append([name, *map(spread, shares.mean(axis=1).T), f"{PUBLISHED[name]}"])
-    header = ("inference", "labels right %", "sequences right %", "sequences right, published %")
+    header = ("inference", "label accuracy %", "sequence accuracy %", "published sequences %")
     print(markdown(header, rows))
 
 
 def judge(seed: int, inference: dict) -> list[tuple[float, float]]:
-    """Shares of test labels and of whole sequences that are right, after some iterations."""
+    """Accuracy of test labels and of whole sequences after some of the iterations."""
     X, y = make_ring_hmm(n_sequences=500, random_state=2 * seed)
     X_test, y_test = make_ring_hmm(n_sequences=2000, random_state=2 * seed + 1)
     model = TreeCRF(**PARAMETERS, **inference, warm_start=True)
@@ -51,7 +51,7 @@ def judge(seed: int, inference: dict) -> list[tuple[float, float]]:
 
 
 def spread(shares: np.ndarray) -> str:
-    """Mean of some seeds and its standard error, in percent."""
+    """Mean over the seeds and its standard error, in percent."""
     error = shares.std(ddof=1) / np.sqrt(len(shares))
     return f"{100 * shares.mean():.1f} ± {100 * error:.1f}"
 

@@ -1,6 +1,6 @@
-"""How an iteration's time and the memory of `fit` grow, on synthetic sequences in one thread.
+"""Growth of iteration time and of the memory of `fit`, on synthetic sequences in one thread.
 
-Seconds are CPU seconds: median (min-max) of the repeats.
+Times are CPU seconds: median (min-max) of the repeats.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from suite.synthetic import sequences
 from treecrf import TreeCRF
 
 MB = 1e6
-# Iterations that the time of one is taken from; the first ones are left out with the preparations.
+# Range of iterations that are timed; the first ones are excluded along with the preparation.
 FROM_ITERATION, TO_ITERATION = 5, 25
-# Fits end at these iterations; the differences belong to the iterations between them.
+# Fits end at these iterations; the differences give the time of the iterations in between.
 STAGES = (1, 20, 40, 60, 80, 100, 120, 140)
 LENGTH = 100
 MEMORY_CASES = (
@@ -39,7 +39,7 @@ MEMORY_CASES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="one repeat of small cases")
+    parser.add_argument("--quick", action="store_true", help="one repeat, small cases only")
     arguments = parser.parse_args()
     repeats, parts = (1, 3) if arguments.quick else (arguments.repeats, None)
     for table in (over_positions, over_windows, over_training):
@@ -54,7 +54,7 @@ def over_positions(repeats: int, parts: int | None) -> str:
         n_positions = sum(map(len, X))
         time = iteration_time(X, y, 5, repeats)
         rows.append([str(n_positions), time.show(1e3), f"{1e9 * time.median / n_positions:.0f}"])
-    return titled("Positions", ("positions", "iteration ms", "ns a position"), rows)
+    return titled("Positions", ("positions", "iteration ms", "ns per position"), rows)
 
 
 def over_windows(repeats: int, parts: int | None) -> str:
@@ -69,7 +69,7 @@ def over_windows(repeats: int, parts: int | None) -> str:
         [str(2 * half_window + 1), time.show(1e3), step]
         for half_window, time, step in zip(half_windows, times, steps, strict=True)
     ]
-    return titled("Window size", ("window", "iteration ms", "ms for one offset more"), rows)
+    return titled("Window size", ("window", "iteration ms", "ms per additional offset"), rows)
 
 
 def over_training(repeats: int, parts: int | None) -> str:
@@ -92,8 +92,8 @@ def over_memory(parts: int | None) -> str:
         allowed = 4 * n_positions * n_labels**2 * 8 + 100 * MB
         rows.append([kind, str(n_positions), str(n_labels), f"{grown / MB:.0f}",
                      f"{allowed / MB:.0f}", f"{grown / allowed:.2f}"])  # fmt: skip
-    header = ("features", "positions", "labels", "MB grown in fit", "MB allowed", "share")
-    return titled("Peak memory, beyond the features as given", header, rows)
+    header = ("features", "positions", "labels", "MB grown in fit", "MB allowed", "fraction")
+    return titled("Peak memory beyond the input features", header, rows)
 
 
 def iteration_time(X: list, y: list, window: Any, repeats: int) -> Spread:
@@ -102,7 +102,7 @@ def iteration_time(X: list, y: list, window: Any, repeats: int) -> Spread:
 
 
 def stage_times(X: list, y: list, window: Any, stages: Sequence[int], repeats: int) -> list[Spread]:
-    """Measure one iteration between each stage and the next, from fits that end at the stages."""
+    """Time per iteration between each stage and the next, from fits that end at the stages."""
     totals = np.array([[fit_time(X, y, window, n) for n in stages] for _ in range(repeats)])
     return [Spread(tuple(times)) for times in (np.diff(totals) / np.diff(stages)).T]
 
@@ -113,7 +113,7 @@ def fit_time(X: list, y: list, window: Any, n_iterations: int) -> float:
 
 
 def training_cases() -> dict[str, tuple]:
-    """Collect training data and windows: synthetic, and the papers' where they are present."""
+    """Training data and windows: synthetic, and those of the papers if available."""
     cases = {"synthetic": (*sequences(200), 5)}
     if os.environ.get("TREECRF_DATA"):
         for task in map(load, NAMES):

@@ -1,4 +1,4 @@
-"""The settings that `tune.py` chose, kept in ``settings.json`` beside this file."""
+"""Settings chosen by `tune.py`, stored in ``settings.json`` next to this file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEARNERS = ("first", "second")
 
 
 def chosen(data: str, learner: str) -> dict[str, Any]:
-    """Parameters of `TreeCRF` for a data set and a learner, "first" or "second" order."""
+    """Parameters of `TreeCRF` for a dataset and a learner, "first" or "second" order."""
     try:
         return _read()[data][learner]["parameters"]
     except KeyError:
@@ -20,7 +20,7 @@ def chosen(data: str, learner: str) -> dict[str, Any]:
 
 
 def write(data: str, learner: str, found: dict[str, Any]) -> None:
-    """Put what was found for a data set and a learner in place of what stood there."""
+    """Store the result for a dataset and a learner, replacing the previous one."""
     everything = _read()
     everything.setdefault(data, {})[learner] = found
     PATH.write_text(json.dumps(everything, indent=2, sort_keys=True) + "\n")

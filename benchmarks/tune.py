@@ -1,9 +1,9 @@
 """Choose settings of TREECRF on held-out thirds of the training data; the test data is not read.
 
-Every setting is trained on two thirds of the training sequences and judged on the other third after
-each iteration, three times over, for several ways to part the sequences. The setting that reaches
-the best held-out likelihood, which is smooth, goes to settings.json, with the number of iterations
-at which it labels best.
+Every setting is trained on two thirds of the training sequences and evaluated on the remaining
+third after each iteration. This is done for all three thirds of several random splits. The setting
+with the best held-out likelihood, which is a smooth criterion, is written to settings.json together
+with the number of iterations at which it is most accurate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 
 from treecrf import TreeCRF
 
-# The papers fix the number of leaves and leave shrinkage to the held-out data.
+# The papers fix the number of leaves and choose shrinkage on held-out data.
 GRIDS = {
     "first": {"max_leaf_nodes": [100], "l2_regularization": [5.0, 10.0, 20.0, 40.0, 80.0]},
     "second": {
@@ -33,19 +33,19 @@ GRIDS = {
     },
 }
 N_FOLDS = 3
-# The accuracy of neighboring iterations differs by chance; their mean does less so.
+# The accuracies of neighboring iterations differ by chance; their mean varies less.
 SMOOTHED_OVER = 9
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Held-out accuracy and log-likelihood a label after each iteration."""
+    """Held-out accuracy and log-likelihood per label after each iteration."""
 
     accuracy: np.ndarray
     log_likelihood: np.ndarray
 
     def most_accurate(self) -> int:
-        """Find the iteration that labels best, counted from 0."""
+        """Find the most accurate iteration, counted from 0."""
         return int(np.argmax(smooth(self.accuracy)))
 
     def best_log_likelihood(self) -> float:
@@ -66,13 +66,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
     parser.add_argument("--learner", nargs="+", choices=LEARNERS, default=LEARNERS)
     parser.add_argument("--max-iter", type=int, default=250)
-    parser.add_argument("--splits", type=int, default=2, help="ways to part into thirds")
+    parser.add_argument("--splits", type=int, default=2, help="number of splits into thirds")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     return parser.parse_args()
 
 
 def judge(name: str, settings: list[dict], arguments: argparse.Namespace) -> list[Curves]:
-    """Curves of each setting, over all held-out thirds together."""
+    """Curves of each setting, over all held-out thirds combined."""
     n_fits = arguments.splits * N_FOLDS
     work = [
         delayed(held_out)(name, setting, fit, arguments.max_iter)
@@ -84,7 +84,7 @@ def judge(name: str, settings: list[dict], arguments: argparse.Namespace) -> lis
 
 
 def held_out(name: str, setting: dict[str, Any], fit: int, max_iter: int) -> np.ndarray:
-    """Sum right labels and log-likelihood of a held-out third, shape (2, max_iter)."""
+    """Correct labels and log-likelihood of a held-out third, summed; shape (2, max_iter)."""
     whole = load(name).train
     split, fold = divmod(fit, N_FOLDS)
     folds = KFold(N_FOLDS, shuffle=True, random_state=split).split(whole.labels)
@@ -99,13 +99,13 @@ def held_out(name: str, setting: dict[str, Any], fit: int, max_iter: int) -> np.
 
 
 def smooth(curve: np.ndarray) -> np.ndarray:
-    """Average over neighbors, fewer of them at the ends."""
+    """Average over neighbors, with fewer neighbors at the ends."""
     kernel = np.ones(min(SMOOTHED_OVER, len(curve)))
     return np.convolve(curve, kernel, "same") / np.convolve(np.ones_like(curve), kernel, "same")
 
 
 def report(name: str, learner: str, settings: list[dict], curves: list[Curves]) -> None:
-    """Print every setting, and write down the best of them."""
+    """Print every setting and save the best one."""
     best = int(np.argmax([curve.best_log_likelihood() for curve in curves]))
     print(f"\n## {name}, {learner} order\n")
     header = (*settings[0], "best held-out log-likelihood", "iterations", "held-out accuracy %",
@@ -127,7 +127,7 @@ def report(name: str, learner: str, settings: list[dict], curves: list[Curves]) 
 
 
 def judgment(curve: Curves) -> list[str]:
-    """Cells of a row: the best likelihood, and all at the most accurate iteration."""
+    """Cells of a row: the best likelihood, then the values at the most accurate iteration."""
     i = curve.most_accurate()
     return [f"{curve.best_log_likelihood():.4f}", str(i + 1), f"{100 * curve.accuracy[i]:.2f}",
             f"{curve.log_likelihood[i]:.4f}"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Inference and tree growth alone: one pass, and one tree of the papers' settings."""
+"""Inference and tree growth in isolation: one pass, and one tree with the papers' settings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class InferenceOverLabels(_Inference):
 
 
 class _Growth:
-    """One tree for the residuals of equal scores; subclasses call `draw`."""
+    """One tree for the residuals when all scores are equal; subclasses call `draw`."""
 
     def draw(self, length: int = 100, half_window: int = 1, n_labels: int = 3) -> None:
         X, y = sequences(length=length, n_labels=n_labels)
@@ -114,7 +114,7 @@ class GrowthOverLabels(_Growth):
 
 
 def residuals_of_equal_scores(labels: np.ndarray, offsets: np.ndarray, n_labels: int) -> np.ndarray:
-    """Compute the first targets of the tree of label 0, shape (n_positions, n_labels)."""
+    """Compute the initial targets of the tree for label 0, shape (n_positions, n_labels)."""
     n_sequences = len(offsets) - 1
     scores = np.zeros((n_labels, labels.size, n_labels))
     residuals = np.empty_like(scores)

@@ -1,4 +1,4 @@
-"""Fit and predict: ten iterations of the papers' settings on synthetic sequences."""
+"""Fit and predict: ten iterations with the papers' settings on synthetic sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def model(half_window: int) -> TreeCRF:
 
 
 class _Fitting:
-    """Subclasses draw ``self.X`` and ``self.y`` and may set a window."""
+    """Time and peak memory of `fit`; subclasses draw ``X`` and ``y`` and may set a window."""
 
     half_window = 1
 
@@ -27,7 +27,7 @@ class _Fitting:
 
 
 class _Predicting(_Fitting):
-    """The same, and prediction of the training sequences."""
+    """The same, plus prediction on the training sequences."""
 
     def fit(self) -> None:
         self.fitted = model(self.half_window).fit(self.X, self.y)
