@@ -64,7 +64,7 @@ class Learner(ABC):
 
 @dataclass
 class Result:
-    """Accuracies, and what they cost."""
+    """Accuracies, number of weights, iterations and training time."""
 
     viterbi: float
     marginal: float
@@ -103,7 +103,7 @@ class Ours(Learner):
 
 
 class AveragedPerceptron(Learner):
-    """The averaged perceptron of CRFsuite."""
+    """CRFsuite's averaged perceptron."""
 
     def result(self, task: Task, setting: dict[str, Any]) -> Result:
         """Train and label."""
