@@ -1,19 +1,30 @@
-# Each target makes its own environment in .venv, installs the package and runs.
+# All targets share the environment in .venv. The package is installed there in place: a change of
+# Python code needs no new installation, and of the compiled modules only those that have changed
+# are compiled again.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-SOURCES = $(wildcard treecrf/*.pyx treecrf/*.h) setup.py pyproject.toml
+INSTALL = $(BIN)/python -m pip install --quiet
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: demo test docs lint clean
+# The build requirements of pyproject.toml.
+REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
+
+.PHONY: demo test test-all docs lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
 
-test: $(VENV)/.test
-	$(BIN)/python -m pytest
+# All tests but those that take long.
+test: $(VENV)/.installed $(VENV)/.test
+	$(PYTEST) -m "not exhaustive"
 
-docs: $(VENV)/.docs
+test-all: $(VENV)/.installed $(VENV)/.test
+	$(PYTEST)
+
+docs: $(VENV)/.installed $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 lint: $(VENV)/.lint
@@ -23,31 +34,25 @@ lint: $(VENV)/.lint
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(INSTALL) --upgrade pip
 
-# Editable, so that a change of Python code needs no new installation; compiled modules are rebuilt
-# when their sources are newer.
-$(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[plot,progress]"
+$(VENV)/.requires: $(BIN)/python pyproject.toml
+	$(INSTALL) $$($(BIN)/python -c '$(REQUIRES)')
 	touch $@
 
-# For docs and tests in one go: each installation compiles the modules again.
-$(VENV)/.all: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[plot,progress,test,docs]"
-	touch $(VENV)/.installed $(VENV)/.test $(VENV)/.docs $@
-
-$(VENV)/.test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+$(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
+	$(INSTALL) --no-build-isolation --editable ".[plot,progress]"
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+# The libraries of the extras. What is compiled already stays.
+$(VENV)/.test $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(VENV)/.installed
+	$(INSTALL) --no-build-isolation --editable ".[$*]"
 	touch $@
 
 $(VENV)/.lint: $(BIN)/python
-	$(BIN)/python -m pip install --quiet "ruff>=0.9" "cython-lint>=0.16"
+	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16"
 	touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info docs/_build docs/gallery docs/generated
-	rm -f treecrf/*.c treecrf/*.so
+	find treecrf '(' -name '*.c' -o -name '*.so' -o -name '*.pyd' ')' -delete

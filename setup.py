@@ -1,17 +1,28 @@
 """The compiled modules and their compiler flags; everything else is in pyproject.toml."""
 
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# TREECRF_CHECKS=1 compiles the bounds checks in, for a test run that hunts memory errors.
+# TREECRF_CHECKS=1 compiles bounds checks into the modules, to find memory errors in a test run.
 CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
 
-# Neither flag set lets the compiler reorder sums or fuse multiply and add: trees must be the same
-# on every machine. OpenMP stands for its vector loops alone, not for threads.
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": CHECKS,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": CHECKS,
+    "freethreading_compatible": True,
+}
+
+# Neither set of flags lets the compiler reorder sums or fuse multiply and add: trees must be the
+# same on every machine. OpenMP is used for its vector loops only, not for threads. Interpreters are
+# often built with -g, which would double the time that compilation takes.
 FLAGS = {
     "unix": [
         "-O3",
@@ -23,49 +34,62 @@ FLAGS = {
     ],
     "msvc": ["/O2", "/fp:precise"],
 }
+LINK_FLAGS = ["-Wl,--strip-all"] if sys.platform == "linux" else []
 
+PACKAGE = Path("treecrf")
+HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
 
-SOURCES = sorted(Path("treecrf").rglob("*.pyx"))
-HEADERS = sorted(str(path) for path in Path("treecrf").rglob("*.h"))
-# What all modules need of Cython's own code is compiled once, in a module that they share.
+# Memoryviews and the like, which Cython would otherwise copy into every module.
 SHARED = "treecrf._cyutility"
 
 
+def extensions() -> list[Extension]:
+    """List a module for each Cython file, and the one that all of them share."""
+    sources = sorted(PACKAGE.rglob("*.pyx"))
+    modules = [extension(".".join(path.with_suffix("").parts), path) for path in sources]
+    return [*modules, extension(SHARED, PACKAGE / "_cyutility.c")]
+
+
+def extension(name: str, source: Path) -> Extension:
+    """Describe a module. Any header may include any other, so that it depends on all of them."""
+    return Extension(
+        name,
+        [source.as_posix()],
+        include_dirs=[PACKAGE.as_posix()],
+        depends=HEADERS,
+        extra_link_args=LINK_FLAGS,
+    )
+
+
 class BuildExt(build_ext):
-    """Choose the flags once the compiler is known."""
+    """Translate the Cython files and choose the flags, at the time of compilation."""
+
+    def finalize_options(self):
+        """Keep the results of in-place builds, so that the next one compiles changes only."""
+        super().finalize_options()
+        if self.inplace:
+            self.build_lib = self.build_temp = "build/inplace"
 
     def build_extensions(self):
-        """Build all modules with the flags of the compiler at hand."""
+        """Translate all Cython files at once, then compile."""
+        n_processors = os.cpu_count() or 1
+        translated = cythonize(
+            self.extensions,
+            nthreads=n_processors,
+            force=self.force,
+            build_dir="build/cython",
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+        )
+        sources = {module.name: module.sources for module in translated}
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
-        for extension in self.extensions:
-            extension.extra_compile_args = FLAGS[kind]
-        self.parallel = self.parallel or os.cpu_count()
+        for module in self.extensions:
+            module.sources = sources[module.name]
+            module.extra_compile_args = FLAGS[kind]
+        self.parallel = self.parallel or n_processors
         super().build_extensions()
 
 
-extensions = [
-    Extension(
-        ".".join(path.with_suffix("").parts),
-        [str(path)],
-        include_dirs=["treecrf"],
-        depends=HEADERS,
-    )
-    for path in SOURCES
-]
-
-setup(
-    ext_modules=cythonize(
-        [*extensions, Extension(SHARED, ["treecrf/_cyutility.c"])],
-        nthreads=os.cpu_count() or 1,
-        shared_utility_qualified_name=SHARED,
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": CHECKS,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": CHECKS,
-            "freethreading_compatible": True,
-        },
-    ),
-    cmdclass={"build_ext": BuildExt},
-)
+# Processes that translate may import this file again.
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
