@@ -21,8 +21,9 @@ import treecrf
 from treecrf import ModelFileError, TreeCRF
 from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import OBJECTIVES, make_objective, unit_of
+from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.datasets import fetch_nettalk, fetch_protein
+from treecrf.utils.exact import unit_of
 from treecrf.utils.threads import Threads
 
 OTHERS = [name for name in OBJECTIVES if name != "log"]

@@ -102,6 +102,21 @@ class Constraints:
         transitions = transitions.reversed() if backward else transitions
         return cls(classes, transitions.follows, _leading_on(transitions, offsets, allowed))
 
+    @classmethod
+    def of_parameters(
+        cls,
+        transitions: Any,
+        order: int,
+        classes: np.ndarray,
+        offsets: np.ndarray,
+        allowed: np.ndarray | None = None,
+        backward: bool = False,
+    ) -> Constraints:
+        """The same from ``transitions`` as a parameter of an estimator, with its ``order``."""
+        return cls.of(
+            as_transitions(transitions, classes, order), classes, offsets, allowed, backward
+        )
+
     @property
     def is_free(self) -> bool:
         """Whether all is possible."""
@@ -295,6 +310,28 @@ def check_allowed(
         p = int(np.argmax(broken))
         label = classes[codes[p]].item()
         raise ValueError(f"{place_of(p, offsets)}: {label!r} is forbidden by allowed")
+
+
+def check_labels(
+    transitions: Any,
+    order: int,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    allowed: np.ndarray | None = None,
+) -> None:
+    """Check label sequences against ``transitions`` as a parameter of an estimator, and masks.
+
+    Raises
+    ------
+    ValueError
+        If the parameter is invalid, or naming the first label that is not allowed.
+    """
+    rules = as_transitions(transitions, classes, order)
+    if rules is not None:
+        rules.check(codes, offsets, classes)
+    if allowed is not None:
+        check_allowed(allowed, codes, classes, offsets)
 
 
 def _mask(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:

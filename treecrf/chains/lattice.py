@@ -17,11 +17,6 @@ def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
     return offsets if order else np.arange(offsets[-1] + 1)
 
 
-def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    """One array per sequence, views of ``values``."""
-    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
-
-
 @dataclass(frozen=True)
 class Lattice:
     """Scores of some sequences.

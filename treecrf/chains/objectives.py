@@ -18,21 +18,48 @@ weighted by the softmax of -log P, which has no such limit.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _local, _objectives
 from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
+from treecrf.utils.exact import UNIT_LOG2, unit_of
 from treecrf.utils.threads import Threads
 
-# Sums of so many units are exact. The smallest unit is that of all residuals.
-MAX_UNITS_LOG2 = 52
-UNIT_LOG2 = -32
+
+class Objective(Protocol):
+    """Function of the scores that a learner maximizes, a sum over sequences.
+
+    Scores are those of all contexts or, if the objective has ``given`` (uint8 array
+    (order, n_positions), the label at each lag before each position), those of that context alone.
+
+    An objective whose residuals are not limited to [-1, 1] has ``counts`` (float64 array
+    (n_positions,) of multiples of 2**-32): the number of examples that a position stands for in
+    tree fitting, after the latest call of `examples`. None means one example per position. Whether
+    ``counts`` is None never changes.
+    """
+
+    given: np.ndarray | None
+    counts: np.ndarray | None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Set the scores of forbidden labels to minus infinity, in place."""
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Functional gradient, curvature (or None) and value at the scores.
+
+        The arrays have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
+        """
+
+    def value(self, scores: np.ndarray) -> float:
+        """Value at the scores, per position."""
 
 
 class ChainObjective(ABC):
@@ -270,6 +297,74 @@ class HammingExponentialLoss(HammingLogLikelihood):
         self._count(np.maximum(0.5 * sizes, self._weights))
 
 
+class LocalObjective:
+    """Log-likelihood of each label given the true labels before it, and its functional gradient.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    n_labels, order : int
+    second_order : bool
+        Whether to compute the curvature in addition to the gradient.
+    constraints : Constraints
+    threads : Threads
+    """
+
+    counts = None
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        order: int,
+        second_order: bool,
+        constraints: Constraints,
+        threads: Threads,
+    ):
+        self.given = previous_labels(codes, offsets, n_labels, order)
+        self.codes = codes
+        self.constraints = constraints
+        self.threads = threads
+        self.offsets = offsets
+        self.parts = threads.parts(offsets)
+        self.likelihoods = np.zeros(len(offsets) - 1)
+        self._residuals = np.zeros((n_labels, len(codes), 1))
+        self._curvature = np.zeros_like(self._residuals) if second_order else None
+
+    def constrain(self, scores: np.ndarray) -> None:
+        """Set the scores of forbidden labels to minus infinity, in place."""
+        self.constraints.forbid_given(scores, self.given)
+
+    def examples(
+        self, scores: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Residuals, curvature and mean log-likelihood at the scores."""
+        return self._residuals, self._curvature, self.value(scores)
+
+    def value(self, scores: np.ndarray) -> float:
+        """Mean log-likelihood of a position; also computes the residuals."""
+        columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
+        curvature = None if self._curvature is None else self._curvature[:, :, 0]
+        self.threads.map(
+            lambda part: _local.local_residuals(
+                columns, self.offsets, self.codes, *part, residuals, curvature, self.likelihoods
+            ),
+            self.parts,
+        )
+        return float(self.likelihoods.sum() / len(self.codes))
+
+
+def normalize(scores: np.ndarray, threads: Threads) -> None:
+    """Turn scores (n_labels, n_positions, n_contexts) into log-probabilities of the labels.
+
+    Works in place.
+    """
+    every = np.arange(scores.shape[1] + 1)
+    threads.map(lambda part: _local.normalize(scores, every, *part), threads.parts(every))
+
+
 OBJECTIVES: dict[str, type[ChainObjective]] = {
     "log": LogLikelihood,
     "exponential": ExponentialLoss,
@@ -290,9 +385,3 @@ def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
     """
     value = -_objectives.inverse_weights(logs, weights)
     return value if np.isfinite(logs).all() else float(logs.min())
-
-
-def unit_of(total: float) -> float:
-    """The power of 2 to whose multiples numbers of this sum are rounded so that sums are exact."""
-    exponent = math.frexp(total)[1] if math.isfinite(total) else 0
-    return 2.0 ** max(UNIT_LOG2, exponent - MAX_UNITS_LOG2)

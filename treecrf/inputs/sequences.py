@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -391,6 +392,11 @@ def offsets_of(lengths: Any) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+    """One array per sequence, views of ``values``."""
+    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
 
 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.chains.lattice import split
-from treecrf.inputs.sequences import Sequences, offsets_of, reversed_places
+from treecrf.inputs.sequences import Sequences, offsets_of, reversed_places, split
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
-from treecrf.chains.lattice import Lattice, split
+from treecrf.chains.constraints import Constraints, as_allowed
+from treecrf.chains.lattice import Lattice
 from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained, reversed_places
+from treecrf.inputs.sequences import Sequences, Trained, reversed_places, split
 from treecrf.learners.costs import cost_table
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
@@ -439,8 +439,14 @@ class SequenceClassifier(BaseEstimator):
 
     def _constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
         """What is possible by the parameters, and by masks if given."""
-        transitions = as_transitions(self.transitions, self.classes_, self._trained_order)
-        return Constraints.of(transitions, self.classes_, offsets, masks, self._trained_backward)
+        return Constraints.of_parameters(
+            self.transitions,
+            self._trained_order,
+            self.classes_,
+            offsets,
+            masks,
+            self._trained_backward,
+        )
 
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import as_transitions
+from treecrf.chains.constraints import check_labels
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.labels import RawData, encode_labels, find_classes
@@ -167,9 +167,7 @@ class HMMClassifier(SequenceClassifier):
         check_order(len(classes), self.order)
         codes = encode_labels(labels, classes)
         cost_table(self.cost_matrix, classes)
-        allowed = as_transitions(self.transitions, classes, self.order)
-        if allowed is not None:
-            allowed.check(codes, sequences.offsets, classes)
+        check_labels(self.transitions, self.order, classes, codes, sequences.offsets)
         alphabet = Vocabulary.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
         symbols = _symbol_codes(alphabet, sequences)

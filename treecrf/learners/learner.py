@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from treecrf.chains.constraints import as_transitions, check_allowed
+from treecrf.chains.constraints import check_labels
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -128,11 +128,7 @@ class SequenceLearner(SequenceClassifier):
         """Training data in the direction of the chain, if parameters and labels go together."""
         offsets, codes = sequences.offsets, encode_labels(labels, classes)
         cost_table(self.cost_matrix, classes)
-        transitions = as_transitions(self.transitions, classes, self.order)
-        if transitions is not None:
-            transitions.check(codes, offsets, classes)
-        if masks is not None:
-            check_allowed(masks, codes, classes, offsets)
+        check_labels(self.transitions, self.order, classes, codes, offsets, masks)
         labeled = Labeled(sequences, codes, masks)
         return labeled.reversed() if self._is_backward() else labeled
 

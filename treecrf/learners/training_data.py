@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.chains.lattice import split
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.sequences import Sequences, Trained, joined, reversed_places
+from treecrf.inputs.sequences import Sequences, Trained, joined, reversed_places, split
 
 
 @dataclass(frozen=True)

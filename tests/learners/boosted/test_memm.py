@@ -13,8 +13,8 @@ from test_tree import Positions, Setting
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
+from treecrf.chains.objectives import LocalObjective
 from treecrf.inputs.sequences import offsets_of
-from treecrf.learners.boosted.memm import LocalObjective
 from treecrf.utils.threads import Threads
 
 

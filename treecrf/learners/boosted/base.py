@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
+from treecrf.chains.constraints import Constraints, as_allowed
 from treecrf.chains.contexts import check_order
-from treecrf.chains.lattice import Lattice, require_memory, split
+from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import Sequences, Trained, split
 from treecrf.learners.boosted.loop import (
     Booster,
     Growth,
     History,
-    Objective,
     Stopping,
     Validation,
     boost,
@@ -173,9 +173,8 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _objective_of(self, data: Labeled, classes: np.ndarray, threads: Threads) -> Objective:
         offsets = data.sequences.offsets
-        transitions = as_transitions(self.transitions, classes, self.order)
-        constraints = Constraints.of(
-            transitions, classes, offsets, data.allowed, self._is_backward()
+        constraints = Constraints.of_parameters(
+            self.transitions, self.order, classes, offsets, data.allowed, self._is_backward()
         )
         return self._objective(offsets, data.codes, len(classes), constraints, threads)
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from treecrf._tree import TreeGrower
+from treecrf.chains.objectives import Objective
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
 from treecrf.trees.forest import Forest
@@ -20,35 +21,6 @@ from treecrf.utils.threads import Threads
 ROUND = 2.0**32
 # Bits that sums of parts of rows may have: those of a double less those of a part and one to spare.
 MAX_BITS = 53 - 16 - 1
-
-
-class Objective(Protocol):
-    """What a learner maximizes: a sum over sequences, as a function of the scores.
-
-    Scores are those of all contexts, or where ``given`` says the label at each lag before each
-    position (uint8 array (order, n_positions)), those of this context alone.
-
-    Where residuals are not between -1 and 1, ``counts`` says as how many examples trees shall take
-    each position (float64 array (n_positions,) of multiples of 2**-32; None: as one). They are
-    those of the latest `examples`; that there are any is known from the start.
-    """
-
-    given: np.ndarray | None
-    counts: np.ndarray | None
-
-    def constrain(self, scores: np.ndarray) -> None:
-        """Set the scores of impossible labels to minus infinity, in place."""
-
-    def examples(
-        self, scores: np.ndarray, iteration: int
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Functional gradient, curvature (or None) and value at the scores.
-
-        Arrays are (n_labels, n_positions, n_contexts) of multiples of 2**-32.
-        """
-
-    def value(self, scores: np.ndarray) -> float:
-        """Value at the scores, for a position."""
 
 
 @dataclass(frozen=True)

@@ -9,74 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from treecrf.chains import _local
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
-from treecrf.chains.lattice import Lattice, split
-from treecrf.inputs.sequences import Sequences
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.objectives import LocalObjective, normalize
+from treecrf.inputs.sequences import Sequences, split
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
-
-
-class LocalObjective:
-    """Log-likelihood of each label after the true ones before it, and its functional gradient.
-
-    Parameters
-    ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    n_labels, order : int
-    second_order : bool
-        Whether curvature is wanted beside the gradient.
-    constraints : Constraints
-    threads : Threads
-    """
-
-    counts = None
-
-    def __init__(
-        self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        second_order: bool,
-        constraints: Constraints,
-        threads: Threads,
-    ):
-        self.given = previous_labels(codes, offsets, n_labels, order)
-        self.codes = codes
-        self.constraints = constraints
-        self.threads = threads
-        self.offsets = offsets
-        self.parts = threads.parts(offsets)
-        self.likelihoods = np.zeros(len(offsets) - 1)
-        self._residuals = np.zeros((n_labels, len(codes), 1))
-        self._curvature = np.zeros_like(self._residuals) if second_order else None
-
-    def constrain(self, scores: np.ndarray) -> None:
-        """Forbid labels where they cannot be, in place."""
-        self.constraints.forbid_given(scores, self.given)
-
-    def examples(
-        self, scores: np.ndarray, iteration: int
-    ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood at the scores."""
-        return self._residuals, self._curvature, self.value(scores)
-
-    def value(self, scores: np.ndarray) -> float:
-        """Mean log-likelihood of a position; the residuals come with it."""
-        columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
-        curvature = None if self._curvature is None else self._curvature[:, :, 0]
-        self.threads.map(
-            lambda part: _local.local_residuals(
-                columns, self.offsets, self.codes, *part, residuals, curvature, self.likelihoods
-            ),
-            self.parts,
-        )
-        return float(self.likelihoods.sum() / len(self.codes))
 
 
 class LocalClassifier(BoostedSequenceClassifier):
@@ -118,7 +59,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         changes what is thought of those before it.
         """
         self._constraints(offsets).forbid(scores, offsets)
-        _normalize(scores, threads)
+        normalize(scores, threads)
         return super()._constrained(scores, offsets, constraints, threads)
 
     def _log_likelihoods(
@@ -139,7 +80,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         def log_p(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
             scores = scorer(positions, given)
             constraints.forbid_given(scores, given, positions)
-            _normalize(scores, threads)
+            normalize(scores, threads)
             return scores[:, :, 0]
 
         return log_p
@@ -192,12 +133,6 @@ class LocalClassifier(BoostedSequenceClassifier):
             return self._forest.scores(self._encoder, some, threads, given=given)
 
         return scores
-
-
-def _normalize(scores: np.ndarray, threads: Threads) -> None:
-    """Turn scores of labels into logarithms of probabilities, in place."""
-    every = np.arange(scores.shape[1] + 1)
-    threads.map(lambda part: _local.normalize(scores, every, *part), threads.parts(every))
 
 
 class TreeMEMM(LocalClassifier):

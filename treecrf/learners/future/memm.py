@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from treecrf.chains.lattice import split
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import split
 from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.loop import Booster, History, Validation
 from treecrf.learners.boosted.memm import LocalClassifier

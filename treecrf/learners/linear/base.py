@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed, as_transitions
+from treecrf.chains.constraints import Constraints, as_allowed
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
@@ -217,14 +217,10 @@ class LinearSequenceClassifier(SequenceLearner):
         of_positions = label_weights(self.class_weight, classes, data.codes)[data.codes]
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         scores = LinearScores(table, len(classes), self.transition_features, threads)
-        constraints = self._constraints_of(classes, table.offsets, data.allowed)
+        constraints = Constraints.of_parameters(
+            self.transitions, self.order, classes, table.offsets, data.allowed
+        )
         return TrainingData(scores, data.codes, classes, constraints, weights)
-
-    def _constraints_of(
-        self, classes: np.ndarray, offsets: np.ndarray, allowed: np.ndarray | None
-    ) -> Constraints:
-        transitions = as_transitions(self.transitions, classes, self.order)
-        return Constraints.of(transitions, classes, offsets, allowed)
 
     def _start(
         self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict

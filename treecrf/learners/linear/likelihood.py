@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from treecrf.learners.boosted.loop import Objective
+from treecrf.chains.objectives import Objective
 from treecrf.learners.linear import _linear_chain
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
