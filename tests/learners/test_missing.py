@@ -15,10 +15,11 @@ from treecrf.chains import _beam
 from treecrf.chains._context_scores import ArrayScores
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
-from treecrf.learners.boosted.loop import Booster, Growth, leave_room
+from treecrf.learners.boosted.loop import Booster, Growth
 from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.utils import model_file
+from treecrf.utils.exact import leave_room
 from treecrf.utils.threads import Threads
 
 METHODS = ["weighting", "surrogate"]

@@ -28,7 +28,7 @@ from treecrf.chains import _local, _objectives
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
-from treecrf.utils.exact import UNIT_LOG2, unit_of
+from treecrf.utils.exact import UNIT, unit_of
 from treecrf.utils.threads import Threads
 
 
@@ -271,7 +271,7 @@ class HammingLogLikelihood(ChainObjective):
     def _balance(self) -> None:
         """Bring the residuals of all sequences to one scale, and count the positions."""
         unit = unit_of(self._sizes.sum())
-        if unit > 2.0**UNIT_LOG2:
+        if unit > UNIT:
             self._weigh(np.ones(len(self.codes)), unit)
         self._count(np.maximum(0.5 * self._sizes, 1.0))
 

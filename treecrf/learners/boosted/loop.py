@@ -16,11 +16,8 @@ from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.window_tests import TestTable, number_tests
+from treecrf.utils.exact import leave_room, rounded
 from treecrf.utils.threads import Threads
-
-ROUND = 2.0**32
-# Bits that sums of parts of rows may have: those of a double less those of a part and one to spare.
-MAX_BITS = 53 - 16 - 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Booster:
         plan, self.encoded = bundle(encoder, encoded)
         self.objective = objective
         self.growth = growth
-        self.position_weights = np.rint(position_weights * ROUND) / ROUND
+        self.position_weights = rounded(position_weights)
         self.threads = threads
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
@@ -138,8 +135,9 @@ class Booster:
         residuals, curvature, value = self._examples(iteration)
         weights = self._weights_of(iteration)
         if weights is not None:
-            residuals = _weigh(residuals, weights)
-            curvature = None if curvature is None else _weigh(curvature, weights)
+            of_positions = weights[None, :, None]
+            residuals = rounded(residuals * of_positions)
+            curvature = None if curvature is None else rounded(curvature * of_positions)
         weights = self._counts_of(weights)
         if self.in_parts:
             self._round(residuals)
@@ -177,7 +175,7 @@ class Booster:
         counts = self.objective.counts
         if counts is None:
             return weights
-        counts = counts.copy() if weights is None else np.ceil(counts * weights * ROUND) / ROUND
+        counts = counts.copy() if weights is None else rounded(counts * weights, np.ceil)
         if self.in_parts:
             leave_room(counts, self._n_contexts() + 1, np.ceil)
         return counts
@@ -237,19 +235,6 @@ def _n_chosen(table: TestTable, max_features: float) -> int:
 def _seed(seed: int, iteration: int, k: int) -> int:
     """A different number for every tree; the kernel scrambles it."""
     return ((seed << 32) + (iteration << 12) + k) % 2**64
-
-
-def _weigh(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted values, rounded again so that their sums are exact."""
-    return np.rint(values * (weights * ROUND)[None, :, None]) / ROUND
-
-
-def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
-    """Round values in place, so that so many times their sum has room for parts of them."""
-    _, exponent = math.frexp(times * np.abs(values).sum())
-    unit = 2.0 ** -min(32, MAX_BITS - exponent)
-    rounding(values / unit, out=values)
-    values *= unit
 
 
 @dataclass(frozen=True)

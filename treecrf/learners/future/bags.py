@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-DIRECTIONS = ("future", "past", "both")
+from treecrf.utils.exact import UNIT
 
-# Sums are taken in whole numbers of this unit: then they do not depend on what lies before, and a
-# cumulative sum that wraps around gives exact differences all the same.
-UNIT = 2.0**-32
+DIRECTIONS = ("future", "past", "both")
 
 
 class Bags:
@@ -51,6 +49,7 @@ class Bags:
 
 def _sums(values: np.ndarray, ranges: tuple) -> np.ndarray:
     """Sums over ranges of positions."""
+    # Cumulative sums of integers that wrap around still have exact differences.
     until = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.rint(values / UNIT).astype(np.int64), out=until[1:])
     return sum(until[last] - until[first] for first, last in ranges) * UNIT

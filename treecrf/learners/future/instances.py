@@ -10,10 +10,9 @@ import numpy as np
 from treecrf._tree import TreeGrower
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import EncodedSequences, Encoder
-from treecrf.learners.boosted.loop import leave_room
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.window_tests import number_tests
-from treecrf.utils.exact import rounded_leaves
+from treecrf.utils.exact import leave_room, rounded_leaves
 
 
 @dataclass(frozen=True)
