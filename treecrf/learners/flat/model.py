@@ -543,9 +543,9 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         >>> import io, scipy
         >>> from treecrf import TreeCRF, flatten
         >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> file = model_file.BytesIO()
+        >>> file = io.BytesIO()
         >>> flat.to_npz(file, ["ab", "bba"])
-        >>> scipy.sparse.load_npz(model_file.BytesIO(file.getvalue())).shape
+        >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
         sequences = self._sequences(X, Segmentation(lengths, groups))
