@@ -150,8 +150,8 @@ class Encoder:
     names: tuple[str, ...] | None
     filling: Imputation | None
 
-    # Number of last columns that training has made; they have tests at the position itself alone.
-    n_made = 0
+    # Number of trailing columns derived in training; their tests read the current position only.
+    n_derived = 0
 
     def __init__(self, window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
         self.window = window

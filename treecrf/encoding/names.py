@@ -47,9 +47,9 @@ def name_of_test(
     at = place(-offset if backward else offset) if offset else "[0]" * any(encoder.window)
     if column == BOUNDARY:
         return f"outside{at}"
-    learned, made = encoder.columns[column], column - len(encoder.columns) + encoder.n_made
-    if made >= 0:
-        return f"future{made}{at} > {learned.values[value]:.6g}"
+    learned, derived = encoder.columns[column], column - len(encoder.columns) + encoder.n_derived
+    if derived >= 0:
+        return f"future{derived}{at} > {learned.values[value]:.6g}"
     source = column if encoder.filling is None else int(encoder.filling.sources[column])
     name = feature_name(encoder, source)
     told = "" if column == source or column < encoder.n_features else " is missing"

@@ -69,7 +69,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     grown = FittedTrees.of(model)
     forest, encoder, offsets = grown.forest, grown.encoder, grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
-    n_own = len(encoder.columns) - encoder.n_made
+    n_own = len(encoder.columns) - encoder.n_derived
     importances = np.stack(
         [_by_feature(grown, gains[:, :n_own, j]) for j in range(len(offsets))], axis=2
     )
@@ -124,5 +124,5 @@ def _by_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
 
 def _by_made_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
     """What discovered features have gained, given to the features that tell their instances."""
-    zeros = np.zeros(len(grown.encoder.columns) - grown.encoder.n_made)
+    zeros = np.zeros(len(grown.encoder.columns) - grown.encoder.n_derived)
     return np.stack([grown.encoder.by_feature(np.append(zeros, row)) for row in gains])

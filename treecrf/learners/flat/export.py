@@ -149,9 +149,10 @@ class FlatTables:
         return plain | {how: learned.values[value].item()}
 
     def _plain_column(self, column: int) -> dict[str, Any]:
-        encoder, made = self.encoder, column - len(self.encoder.columns) + self.encoder.n_made
-        if made >= 0:
-            return {"future": made}
+        encoder = self.encoder
+        derived = column - len(encoder.columns) + encoder.n_derived
+        if derived >= 0:
+            return {"future": derived}
         source = column if encoder.filling is None else int(encoder.filling.sources[column])
         feature = source if encoder.names is None else encoder.names[source]
         return {"feature": feature} | ({} if column < encoder.n_features else {"missing": True})

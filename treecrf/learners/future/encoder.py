@@ -10,7 +10,7 @@ from treecrf.encoding.encoder import EncodedSequences, Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import shown
-from treecrf.learners.future.made_columns import bins_of, with_made, with_values
+from treecrf.learners.future.made_columns import bins_of, with_derived_columns, with_values
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -72,12 +72,12 @@ class FutureEncoder(Encoder):
 
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):
         super().__init__(base.window, base.max_bins, base.missing)
-        columns, plan = with_made(base.columns, base.plan, len(features), n_bins)
+        columns, plan = with_derived_columns(base.columns, base.plan, len(features), n_bins)
         self.restore(base.form, base.names, columns, plan, base.filling)
         self.base = base
         self.features = features
         self.n_bins = n_bins
-        self.n_made = len(features)
+        self.n_derived = len(features)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""

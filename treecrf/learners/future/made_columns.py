@@ -1,8 +1,9 @@
-"""Columns that training makes beside those of the input, and trees that say what they are worth.
+"""Derived columns, which training adds to those of the input, and trees that split on them.
 
-A made column holds numbers from 0 to 1 in even bins. Its values look beyond the window anyway, so
-that it has tests at the position itself alone (``Encoder.n_made``); they are stored like any other
-number's, one byte a position, and all that reads encoded positions knows them already.
+A derived column holds numbers from 0 to 1 in bins of equal width. Its values depend on positions
+outside the window anyway, so its tests read the current position only (``Encoder.n_derived``).
+The bins are stored like those of any other number, one byte per position, so code that reads
+encoded positions needs no special case.
 """
 
 from __future__ import annotations
@@ -26,23 +27,25 @@ def bins_of(values: np.ndarray, n_bins: int) -> np.ndarray:
     return np.searchsorted(thresholds_of(n_bins), values, side="left").astype(np.uint8)
 
 
-def with_made(columns: Columns, plan: Plan, n_made: int, n_bins: int) -> tuple[Columns, Plan]:
+def with_derived_columns(
+    columns: Columns, plan: Plan, n_derived: int, n_bins: int
+) -> tuple[Columns, Plan]:
     """Columns and plan with made columns behind those of the input."""
-    more = np.full(n_made, NUMBER, dtype=np.uint8)
+    more = np.full(n_derived, NUMBER, dtype=np.uint8)
     extended = Columns(
         np.append(columns.kinds, more),
-        np.append(columns.sizes, np.full(n_made, n_bins - 1)),
-        np.append(columns.thresholds, np.tile(thresholds_of(n_bins), n_made)),
+        np.append(columns.sizes, np.full(n_derived, n_bins - 1)),
+        np.append(columns.thresholds, np.tile(thresholds_of(n_bins), n_derived)),
         columns.categories,
     )
 
     def longer(array: np.ndarray, values: np.ndarray | int) -> np.ndarray:
-        return np.append(array, np.full(n_made, values)).astype(array.dtype)
+        return np.append(array, np.full(n_derived, values)).astype(array.dtype)
 
     return extended, replace(
         plan,
         storage=longer(plan.storage, CODES),
-        slots=longer(plan.slots, len(plan.n_codes) + np.arange(n_made)),
+        slots=longer(plan.slots, len(plan.n_codes) + np.arange(n_derived)),
         first_codes=longer(plan.first_codes, 0),
         zeros=longer(plan.zeros, 0),
         has_missing=longer(plan.has_missing, 0),

@@ -20,7 +20,7 @@ MAX_JOINT_BINS = 8192
 class TestTable:
     """The window tests, numbered by the bin of the histogram that judges them.
 
-    The bins of all code columns at all offsets come first (offsets outermost; made columns have
+    The bins of all code columns at all offsets come first (offsets outermost; derived columns have
     bins at offset 0 alone), then those of the bits, then those of the lists. ``columns``,
     ``offsets`` and ``values`` say what a test means; ``kinds``, ``slots``, ``lows`` and ``highs``
     where to look, and ``missing`` which code, or listed id where they do not look at codes, says
@@ -210,10 +210,10 @@ class _TableBuilder:
     def _add_codes(self, offset: int) -> np.ndarray:
         columns = self._stored(CODES)
         n_codes = self.plan.n_codes.copy()
-        if offset != 0 and self.encoder.n_made:
-            is_made = columns >= len(self.encoder.columns) - self.encoder.n_made
-            n_codes[self.plan.slots[columns[is_made]]] = 0
-            columns = columns[~is_made]
+        if offset != 0 and self.encoder.n_derived:
+            is_derived = columns >= len(self.encoder.columns) - self.encoder.n_derived
+            n_codes[self.plan.slots[columns[is_derived]]] = 0
+            columns = columns[~is_derived]
         starts = self.n_bins + np.cumsum(n_codes) - n_codes
         if offset != 0:
             self.tests.append(np.array([[starts[0]], [BOUNDARY], [offset], [0]]))
