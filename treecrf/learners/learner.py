@@ -14,6 +14,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.costs import cost_table
+from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import Labeled
 from treecrf.utils.validation import Interval, StrOptions
 
@@ -135,6 +136,10 @@ class SequenceLearner(SequenceClassifier):
     def _is_backward(self) -> bool:
         """Whether training begins at the end of the sequences."""
         return False
+
+    def _stopping(self) -> Stopping | None:
+        """The rule of early stopping, if it is wanted."""
+        return Stopping(self.n_iter_no_change) if self.early_stopping else None
 
     def _window(self) -> tuple[int, int]:
         window = self.window

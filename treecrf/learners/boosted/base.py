@@ -21,12 +21,11 @@ from treecrf.inputs.sequences import Sequences, Trained, split
 from treecrf.learners.boosted.loop import (
     Booster,
     Growth,
-    History,
-    Stopping,
     Validation,
     boost,
 )
 from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import Labeled, hold_out, read_validation
 from treecrf.learners.weights import label_weights
 from treecrf.trees.forest import Forest, check_forest
@@ -201,9 +200,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         seed: int,
     ) -> dict:
         """Fitted attributes, after an early stop those of the best iteration."""
-        n_new = len(history.train) - 1
-        if self.early_stopping and history.validation:
-            n_new = int(np.argmax(history.validation))
+        n_new = history.kept(self._stopping())
         n_iter = forest.n_iter - (len(history.train) - 1) + n_new
         forest = forest.copy(n_iter)
         before = earlier.get("train_score_", np.zeros(1))[:-1]
@@ -377,9 +374,6 @@ def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int
     """What `boost` calls to show the latest values of the objective, under its name."""
 
     def report(n_iter: int, history: History) -> None:
-        values = {name: history.train[-1]}
-        if history.validation:
-            values["validation"] = history.validation[-1]
-        progress.update(n_iter, values)
+        progress.update(n_iter, history.latest(name))
 
     return report

@@ -14,6 +14,7 @@ from treecrf._tree import TreeGrower
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.utils.exact import leave_room, rounded
@@ -237,21 +238,6 @@ def _seed(seed: int, iteration: int, k: int) -> int:
     return ((seed << 32) + (iteration << 12) + k) % 2**64
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """When to stop before the last iteration, judged by the validation scores."""
-
-    n_iter_no_change: int
-    tol: float
-
-    def says_stop(self, values: list[float]) -> bool:
-        """Whether the latest scores are no better than the best one before them."""
-        if len(values) <= self.n_iter_no_change:
-            return False
-        recent, before = values[-self.n_iter_no_change :], values[: -self.n_iter_no_change]
-        return max(recent) < max(before) + self.tol
-
-
 @dataclass
 class Validation:
     """Held-out sequences, whose scores follow the training."""
@@ -274,14 +260,6 @@ class Validation:
         return self.objective.value(self.scores)
 
 
-@dataclass
-class History:
-    """Values of the objective; the first entry is from before any iteration."""
-
-    train: list[float]
-    validation: list[float]
-
-
 def boost(
     booster: Booster,
     max_iter: int,
@@ -298,7 +276,7 @@ def boost(
         which the latest training value is the one from before the iteration.
     """
     forest, threads = booster.forest, booster.threads
-    history = History([], [])
+    history = History()
     if validation is not None:
         history.validation.append(validation.value(forest, threads))
     while forest.n_iter < max_iter:
@@ -306,7 +284,7 @@ def boost(
         if validation is not None:
             history.validation.append(validation.value(forest, threads))
         report(forest.n_iter, history)
-        if stopping is not None and stopping.says_stop(history.validation):
+        if stopping is not None and stopping.is_reached(history.validation):
             break
     history.train.append(booster.value())
     return history

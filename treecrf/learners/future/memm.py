@@ -14,7 +14,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import split
 from treecrf.learners.boosted.base import report_to
-from treecrf.learners.boosted.loop import Booster, History, Validation
+from treecrf.learners.boosted.loop import Booster, Validation
 from treecrf.learners.boosted.memm import LocalClassifier
 from treecrf.learners.future import state
 from treecrf.learners.future.bags import DIRECTIONS
@@ -23,6 +23,7 @@ from treecrf.learners.future.encoder import FutureEncoder
 from treecrf.learners.future.features import FutureFeature, readable
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining, Phase, Start
+from treecrf.learners.stopping import History
 from treecrf.learners.training_data import Labeled
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.loop import Booster, History, Stopping, Validation, boost
+from treecrf.learners.boosted.loop import Booster, Validation, boost
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.learners.future.made_columns import bins_of, constant_tree, tree_of_bins
 from treecrf.learners.future.search import FeatureSearch, SearchSettings
+from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 
 Start = Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]]
@@ -119,13 +120,8 @@ class AlternatingTraining:
         booster, validation = self.start(state.encoder, forest)
         most = forest.n_iter + phase.max_iter
         grown = boost(booster, most, validation, phase.stopping, self.report)
-        n_new = len(grown.train) - 1
-        if phase.stopping is not None:
-            n_new = int(np.argmax(grown.validation))
-        history = History(
-            state.history.train[:-1] + grown.train[: n_new + 1],
-            state.history.validation[:-1] + grown.validation[: n_new + 1],
-        )
+        n_new = grown.kept(phase.stopping)
+        history = state.history.continued_by(grown.until(n_new))
         forest = forest.copy(state.forest.n_iter + n_new)
         *earlier, latest = state.phases
         return State(state.encoder, forest, history, (*earlier, (*latest, n_new)))

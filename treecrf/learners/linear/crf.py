@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.objectives import OBJECTIVES, make_objective
-from treecrf.learners.boosted.loop import Stopping
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
@@ -236,11 +235,10 @@ class LinearCRF(LinearSequenceClassifier):
     ) -> tuple[Weights, dict]:
         loss = Loss(self._likelihood(training), self.l2_regularization)
         watched = None if held_out is None else self._likelihood(held_out)
-        stopping = Stopping(self.n_iter_no_change, 0.0) if self.early_stopping else None
         scale = scale_of(training, self.l2_regularization)
         penalties = self.l1_regularization * scale
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            watch = TrainingMonitor(loss, watched, self.tol, stopping, progress, scale)
+            watch = TrainingMonitor(loss, watched, self.tol, self._stopping(), progress, scale)
             watch.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
             arguments = start.vector / scale, self.max_iter, watch
             if self.l1_regularization:

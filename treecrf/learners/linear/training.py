@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from treecrf.learners.boosted.loop import Stopping
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.likelihood import Likelihood
+from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
 
 # Training ends by what so many iterations have gained together, as one alone may gain little.
@@ -54,8 +54,7 @@ class TrainingMonitor:
     progress: Progress
     scale: np.ndarray
     values: list[float] = field(default_factory=list)
-    train: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
+    history: History = field(default_factory=History)
     best: np.ndarray | None = None
 
     def scaled(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -72,7 +71,7 @@ class TrainingMonitor:
         """Note an iteration; whether it is the last."""
         self._note(vector * self.scale, value)
         self._report()
-        if self.stopping is not None and self.stopping.says_stop(self.validation):
+        if self.stopping is not None and self.stopping.is_reached(self.history.validation):
             return True
         if len(self.values) <= PERIOD:
             return False
@@ -80,30 +79,22 @@ class TrainingMonitor:
 
     def _note(self, weights: np.ndarray, value: float) -> None:
         self.values.append(value)
-        self.train.append(self.loss.mean)
+        self.history.train.append(self.loss.mean)
         if self.held_out is not None:
             layout = self.held_out.data.layout
-            self.validation.append(self.held_out.mean(layout.weights(weights)))
-        if self.stopping is None or self.validation[-1] >= max(self.validation):
+            self.history.validation.append(self.held_out.mean(layout.weights(weights)))
+        if self.stopping is None or self.history.is_at_best():
             self.best = weights
 
     def _report(self) -> None:
-        shown = {"loss": self.values[-1], "log-likelihood": self.train[-1]}
-        if self.validation:
-            shown["validation"] = self.validation[-1]
+        shown = {"loss": self.values[-1]} | self.history.latest("log-likelihood")
         self.progress.update(len(self.values) - 1, shown)
 
     def results(self) -> dict:
         """Fitted attributes, after an early stop those of the best iteration."""
-        n_iter = len(self.values) - 1
-        if self.stopping is not None:
-            n_iter = len(self.validation) - 1 - int(np.argmax(self.validation[::-1]))
-        return {
-            "n_iter_": n_iter,
-            "loss_": self.values[n_iter],
-            "train_score_": np.array(self.train[: n_iter + 1]),
-            "validation_score_": np.array(self.validation[: n_iter + 1]),
-        }
+        n_iter = self.history.kept(self.stopping)
+        results = {"n_iter_": n_iter, "loss_": self.values[n_iter]}
+        return results | self.history.until(n_iter).scores()
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:

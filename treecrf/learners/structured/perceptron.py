@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from treecrf.chains.lattice import Lattice
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.weights import Weights
+from treecrf.learners.stopping import History
 from treecrf.learners.structured import _perceptron
 from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
@@ -197,17 +197,27 @@ class StructuredPerceptron(LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         epochs = Epochs(training, start)
-        record = TrainingRecord([], [], start)
+        history, stopping, kept = History(), self._stopping(), start
         n_sequences = len(training.offsets) - 1
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             for n_iter in range(1, self.max_iter + 1):
                 order = rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
-                score = epochs.run(order)
-                record.add(score, self._model(epochs), held_out, self.early_stopping)
-                progress.update(n_iter, record.latest())
-                if score == 1 or self._has_stopped(record):
+                history.train.append(epochs.run(order))
+                model = self._model(epochs)
+                if held_out is not None:
+                    history.validation.append(accuracy(held_out, model))
+                if stopping is None or history.is_at_best():
+                    kept = model
+                progress.update(n_iter, history.latest("accuracy"))
+                stops = stopping is not None and stopping.is_reached(history.validation)
+                if history.train[-1] == 1 or stops:
                     break
-        return record.kept, record.results(self.early_stopping)
+        n_iter = history.kept(stopping) + 1
+        return kept, {
+            "n_iter_": n_iter,
+            "train_accuracy_": np.array(history.train[:n_iter]),
+            "validation_accuracy_": np.array(history.validation[:n_iter]),
+        }
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
         """Take over the state of a saved model, if its parts fit together."""
@@ -220,15 +230,6 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
     def _model(self, epochs: Epochs) -> Weights:
         return epochs.mean() if self.average else epochs.weights.copy()
-
-    def _has_stopped(self, record: TrainingRecord) -> bool:
-        """Whether the held-out sequences have not been labeled better for long enough."""
-        scores = record.validation
-        return (
-            self.early_stopping
-            and bool(scores)
-            and len(scores) - 1 - int(np.argmax(scores)) >= self.n_iter_no_change
-        )
 
 
 class Epochs:
@@ -267,50 +268,6 @@ class Epochs:
         """The mean of the weights after each sequence."""
         vector = self.weights.vector - self._late.vector / self._n_seen
         return self._data.layout.weights(vector)
-
-
-@dataclass
-class TrainingRecord:
-    """Scores of the epochs, and the model to keep.
-
-    Attributes
-    ----------
-    train, validation : list of float
-    kept : Weights
-    """
-
-    train: list[float]
-    validation: list[float]
-    kept: Weights
-
-    def add(
-        self, score: float, model: Weights, held_out: TrainingData | None, keep_best: bool
-    ) -> None:
-        """Take down an epoch."""
-        self.train.append(score)
-        if held_out is not None:
-            self.validation.append(accuracy(held_out, model))
-        if not keep_best or not self.validation or self._is_best():
-            self.kept = model
-
-    def _is_best(self) -> bool:
-        return int(np.argmax(self.validation)) == len(self.validation) - 1
-
-    def latest(self) -> dict[str, float]:
-        """The latest scores by name."""
-        values = {"accuracy": self.train[-1]}
-        return values | ({"validation": self.validation[-1]} if self.validation else {})
-
-    def results(self, keep_best: bool) -> dict:
-        """Fitted attributes."""
-        n = len(self.train)
-        if keep_best and self.validation:
-            n = int(np.argmax(self.validation)) + 1
-        return {
-            "n_iter_": n,
-            "train_accuracy_": np.array(self.train[:n]),
-            "validation_accuracy_": np.array(self.validation[:n]),
-        }
 
 
 def accuracy(data: TrainingData, weights: Weights) -> float:

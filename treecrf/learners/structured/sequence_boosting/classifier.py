@@ -241,14 +241,14 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     ) -> tuple[Weights, dict]:
         rounds = Rounds(training, start, self._bound(), self.max_step, self.piece_length)
         watched = None if held_out is None else SequenceLosses(held_out, start)
-        record = Record(rounds.loss, watched)
+        stopping, record = self._stopping(), Record(rounds.loss, watched)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             for choice in rounds.run(self.max_iter, self.tol, self.line_search):
                 record.add(choice)
                 progress.update(len(record.choices), record.latest())
-                if self.early_stopping and record.has_stopped(self.n_iter_no_change):
+                if stopping is not None and stopping.is_reached(record.history.validation):
                     break
-        n_kept = record.best() if self.early_stopping else len(record.choices)
+        n_kept = record.history.kept(stopping)
         for choice in record.choices[:n_kept]:
             start.vector[choice.feature] += choice.step
         return start, record.results(n_kept)

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
+from treecrf.learners.stopping import History
 from treecrf.learners.structured.sequence_boosting.bounds import Choice, Chooser
 from treecrf.learners.structured.sequence_boosting.loss import (
     ExponentialLoss,
@@ -123,8 +124,7 @@ class Record:
     watched: SequenceLosses | None
     choices: list[Choice] = field(default_factory=list)
     log_losses: list[float] = field(default_factory=list)
-    train: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
+    history: History = field(default_factory=History)
 
     def __post_init__(self):
         self._note()
@@ -140,22 +140,13 @@ class Record:
 
     def _note(self) -> None:
         self.log_losses.append(self.loss.log_value)
-        self.train.append(self.loss.mean_log_likelihood)
+        self.history.train.append(self.loss.mean_log_likelihood)
         if self.watched is not None:
-            self.validation.append(self.watched.mean_log_likelihood)
-
-    def best(self) -> int:
-        """The number of rounds after which the held-out sequences are most probable."""
-        return int(np.argmax(self.validation))
-
-    def has_stopped(self, patience: int) -> bool:
-        """Whether they have not become more probable for long enough."""
-        return len(self.choices) - self.best() >= patience
+            self.history.validation.append(self.watched.mean_log_likelihood)
 
     def latest(self) -> dict[str, float]:
         """The latest scores by name."""
-        values = {"log loss": self.log_losses[-1], "log-likelihood": self.train[-1]}
-        return values | ({"validation": self.validation[-1]} if self.validation else {})
+        return {"log loss": self.log_losses[-1]} | self.history.latest("log-likelihood")
 
     def results(self, n: int) -> dict:
         """Fitted attributes, those of the first n rounds."""
@@ -166,6 +157,4 @@ class Record:
             "steps_": np.array([choice.step for choice in choices], dtype=np.float64),
             "bounds_": np.array([choice.bound for choice in choices], dtype=np.float64),
             "loss_": np.array(self.log_losses[: n + 1]),
-            "train_score_": np.array(self.train[: n + 1]),
-            "validation_score_": np.array(self.validation[: n + 1]),
-        }
+        } | self.history.until(n).scores()
