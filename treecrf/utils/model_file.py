@@ -106,6 +106,21 @@ def _shares_by_weight(arrays: dict[str, np.ndarray]) -> np.ndarray:
     return shares
 
 
+def section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """The arrays of one section of a model file, by their names within it."""
+    prefix = f"{name}."
+    return {
+        full.removeprefix(prefix): array
+        for full, array in arrays.items()
+        if full.startswith(prefix)
+    }
+
+
+def as_section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """The inverse of `section`: arrays by their names in the model file."""
+    return {f"{name}.{inner}": array for inner, array in arrays.items()}
+
+
 @contextlib.contextmanager
 def as_model_file_error(path: str | PathLike) -> Iterator[None]:
     """Turn the errors of content that is no model into a `ModelFileError`."""

@@ -333,7 +333,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "validation_score": self.validation_score_,
             "feature_importances": self.feature_importances_,
         }
-        forest = {f"forest.{name}": array for name, array in self._forest.pack().items()}
+        forest = model_file.as_section(self._forest.pack(), "forest")
         return values, arrays | encoder_arrays | forest
 
     def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -348,11 +348,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         """Take over the state of a saved model, if its parts fit together."""
         self._validate_params()
-        packed = {
-            name.removeprefix("forest."): array
-            for name, array in arrays.items()
-            if name.startswith("forest.")
-        }
+        packed = model_file.section(arrays, "forest")
         self.classes_ = arrays["classes"]
         self._encoder = self._restored_encoder(values["encoder"], arrays)
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))

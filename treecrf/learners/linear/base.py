@@ -28,7 +28,7 @@ from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Layout, Weights
 from treecrf.learners.training_data import Labeled, hold_out, read_validation
 from treecrf.learners.weights import label_weights
-from treecrf.utils import checks
+from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
@@ -332,7 +332,7 @@ class LinearSequenceClassifier(SequenceLearner):
             "transition_features": self._weights.layout.transition_features,
             "results": {n: v for n, v in results.items() if not isinstance(v, np.ndarray)},
         }
-        arrays = {f"attributes.{name}": array for name, array in arrays.items()}
+        arrays = model_file.as_section(arrays, "attributes")
         arrays |= {f"results.{n}": v for n, v in results.items() if isinstance(v, np.ndarray)}
         return values, arrays | {"weights": self._weights.vector}
 
@@ -346,12 +346,7 @@ class LinearSequenceClassifier(SequenceLearner):
         source = values["attributes"]
         checks.require(source["kind"] in SOURCES, "attributes")
         self._attributes = SOURCES[source["kind"]].from_state(
-            source,
-            {
-                name.removeprefix("attributes."): array
-                for name, array in arrays.items()
-                if name.startswith("attributes.")
-            },
+            source, model_file.section(arrays, "attributes")
         )
         self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
         for name in self._results:

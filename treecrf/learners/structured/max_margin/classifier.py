@@ -30,7 +30,7 @@ from treecrf.learners.structured.max_margin.kernels import (
     Support,
     gamma_of,
 )
-from treecrf.utils import checks
+from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
@@ -334,19 +334,14 @@ class StructuredSVM(LinearSequenceClassifier):
         if self._support is None:
             return values, arrays
         kernel, support = self._support.state()
-        support = {f"support.{name}": array for name, array in support.items()}
-        return values | {"kernel": kernel}, arrays | support
+        return values | {"kernel": kernel}, arrays | model_file.as_section(support, "support")
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredSVM:
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         for number in (self.objective_, self.dual_gap_):
             checks.require(isinstance(number, float), "results")
-        support = {
-            name.removeprefix("support."): array
-            for name, array in arrays.items()
-            if name.startswith("support.")
-        }
+        support = model_file.section(arrays, "support")
         self._support = None
         if support or "kernel" in values:
             layout = self._weights.layout
