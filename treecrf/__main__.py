@@ -1,4 +1,4 @@
-"""``python -m treecrf``: see `treecrf.cli`."""
+"""Runs the command line of `treecrf.cli` with ``python -m treecrf``."""
 
 import sys
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import treecrf
 from treecrf.cli import main
-from treecrf.cli.parameters import LEARNERS, parameters_of, parse_value
+from treecrf.cli.parameters import parameters_of, parse_value
 from treecrf.inspection import strongest_rules
+from treecrf.learners.registry import LEARNERS
 
 COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
 

@@ -8,32 +8,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from treecrf import (
-    FutureFeatureMEMM,
-    HMMClassifier,
-    LinearCRF,
-    RecurrentSlidingWindowClassifier,
-    SequenceBoostingClassifier,
-    SlidingWindowClassifier,
-    StructuredPerceptron,
-    StructuredSVM,
-    TreeCRF,
-    TreeMEMM,
-)
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.registry import LEARNERS
 
-LEARNERS: dict[str, type[SequenceClassifier]] = {
-    "crf": TreeCRF,
-    "memm": TreeMEMM,
-    "window": SlidingWindowClassifier,
-    "recurrent": RecurrentSlidingWindowClassifier,
-    "future": FutureFeatureMEMM,
-    "hmm": HMMClassifier,
-    "linear": LinearCRF,
-    "perceptron": StructuredPerceptron,
-    "svm": StructuredSVM,
-    "boosting": SequenceBoostingClassifier,
-}
 # These have options of their own, or no meaning here.
 OTHERS = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
 CONSTANTS = {"true": True, "false": False, "none": None}

@@ -12,8 +12,9 @@ import numpy as np
 
 from treecrf.cli.files import TABLES, FileData, ModelInput, Reading, format_of, read_file
 from treecrf.cli.options import add_jobs, add_reading, reading_of, with_settings
-from treecrf.cli.parameters import LEARNERS, make_learner, parse_setting
+from treecrf.cli.parameters import make_learner, parse_setting
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.registry import LEARNERS
 
 DESCRIPTION = (
     "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) need "

@@ -1,4 +1,4 @@
-"""The estimators by name, so that a saved model finds its class."""
+"""All estimators by name, and `load`, which finds the class of a saved model."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ from treecrf.learners.structured.perceptron import StructuredPerceptron
 from treecrf.learners.structured.sequence_boosting.classifier import SequenceBoostingClassifier
 from treecrf.utils import model_file
 
-CLASSES: dict[str, type[SequenceClassifier]] = {
-    kind.__name__: kind
-    for kind in (
-        FlatModel,
-        FutureFeatureMEMM,
-        HMMClassifier,
-        LinearCRF,
-        RecurrentSlidingWindowClassifier,
-        SequenceBoostingClassifier,
-        SlidingWindowClassifier,
-        StructuredPerceptron,
-        StructuredSVM,
-        TreeCRF,
-        TreeMEMM,
-    )
+# The estimators that can be trained, by their names on the command line.
+LEARNERS: dict[str, type[SequenceClassifier]] = {
+    "crf": TreeCRF,
+    "memm": TreeMEMM,
+    "window": SlidingWindowClassifier,
+    "recurrent": RecurrentSlidingWindowClassifier,
+    "future": FutureFeatureMEMM,
+    "hmm": HMMClassifier,
+    "linear": LinearCRF,
+    "perceptron": StructuredPerceptron,
+    "svm": StructuredSVM,
+    "boosting": SequenceBoostingClassifier,
 }
+# The classes of saved models.
+CLASSES = {kind.__name__: kind for kind in (*LEARNERS.values(), FlatModel)}
 
 
 def load(path: str | PathLike) -> SequenceClassifier:
-    """Read a model that its ``save`` method has written.
+    """Load a model that its ``save`` method has written.
 
     Parameters
     ----------
     path : path-like
+        File to read.
 
     Returns
     -------
     estimator
-        Of the class that was saved, with its parameters; predicts the same to the last bit.
+        An estimator of the class that was saved, with the same parameters. Its predictions are
+        identical to those of the saved model, to the last bit.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ModelFileError
-        If the file is not a saved model, is damaged or incomplete, or is of a newer version. Such
-        a file is never executed.
+        If the file is not a saved model, is damaged or incomplete, or has a newer format version.
+        Nothing in a file is ever executed.
 
     Examples
     --------
@@ -71,6 +72,6 @@ def load(path: str | PathLike) -> SequenceClassifier:
     with model_file.as_model_file_error(path):
         name = values["class"]
         if name not in CLASSES:
-            raise model_file.ModelFileError(f"{path}: a model of the unknown class {name!r}")
+            raise model_file.ModelFileError(f"{path}: unknown model class {name!r}")
         estimator = CLASSES[name](**model_file.restored_parameters(values["parameters"]))
         return estimator._restore(values, arrays)

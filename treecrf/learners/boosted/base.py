@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -68,6 +69,18 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # What fit sets beside the attributes that end with an underscore.
     _fitted: ClassVar[tuple[str, ...]] = ("_encoder", "_forest", "_seed")
+
+    @classmethod
+    def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
+        """The estimator of this package that has boosted trees and a given name."""
+        for kind in cls.__subclasses__():
+            # Base classes have no constructor of their own.
+            is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
+            if kind.__name__ == name and is_estimator:
+                return kind
+            with contextlib.suppress(KeyError):
+                return kind._class_named(name)
+        raise KeyError(name)
 
     # Training
 

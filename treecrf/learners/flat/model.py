@@ -18,33 +18,16 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained, reversed_places
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
-from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.window import (
-    RecurrentSlidingWindowClassifier,
-    SlidingWindowClassifier,
-)
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning
 from treecrf.learners.flat.export import FlatTables, frame_of
 from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
-from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
-LEARNERS: dict[str, type[BoostedSequenceClassifier]] = {
-    kind.__name__: kind
-    for kind in (
-        FutureFeatureMEMM,
-        RecurrentSlidingWindowClassifier,
-        SlidingWindowClassifier,
-        TreeCRF,
-        TreeMEMM,
-    )
-}
 # What can be set after training.
 CHOICES = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
@@ -580,7 +563,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
         """Take over the state of a saved model; what is flat about it follows from the trees."""
         self._validate_params()
-        kind = LEARNERS[values["model"]]
+        kind = BoostedSequenceClassifier._class_named(values["model"])
         model = kind(**model_file.restored_parameters(values["model_parameters"]))
         model._restore(values, arrays)
         pruned = Pruned(**values["pruned"])

@@ -1,0 +1,62 @@
+"""The package's namespace."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import treecrf
+
+SUB_PACKAGES = ["datasets", "inspection", "metrics", "plotting"]
+# Optional, or slow to import.
+NOT_IMPORTED = [
+    "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "seqeval", "tqdm", "pooch",
+    *(f"treecrf.{name}" for name in SUB_PACKAGES),
+]  # fmt: skip
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_dir_shows_the_public_names_alone():
+    assert dir(treecrf) == sorted(treecrf.__all__)
+    assert set(SUB_PACKAGES) < set(dir(treecrf))
+    assert all(name == "__version__" or not name.startswith("_") for name in dir(treecrf))
+
+
+@pytest.mark.parametrize("name", treecrf.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(treecrf, name) is not None
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="module 'treecrf' has no attribute 'TreeSVM'"):
+        treecrf.TreeSVM  # noqa: B018
+
+
+def test_a_plain_import_is_quick_and_sub_packages_come_when_used():
+    code = f"""
+import sys
+import sklearn.base, sklearn.utils.validation  # which may import some of them
+before = set(sys.modules)
+import treecrf
+for name in {NOT_IMPORTED}:
+    assert name in before or name not in sys.modules, name
+for name in {SUB_PACKAGES}:
+    assert getattr(treecrf, name) is sys.modules["treecrf." + name]
+assert "matplotlib" not in sys.modules
+"""
+    run(code)
+
+
+def test_sub_packages_can_be_imported_as_names():
+    run("from treecrf import metrics; from treecrf import *; metrics.SCORERS; plotting.plot_tree")
+
+
+def test_internal_packages_are_no_public_names():
+    importlib.import_module("treecrf.learners")
+    assert "learners" not in dir(treecrf)
