@@ -14,8 +14,14 @@ from support.family import FAMILY, FLAT
 from treecrf import TreeCRF, flatten
 
 # The same examples in every run, and no clock: a slow machine must not fail a test.
-settings.register_profile("treecrf", deadline=None, derandomize=True)
-settings.load_profile("treecrf")
+settings.register_profile("exhaustive", deadline=None, derandomize=True)
+settings.register_profile("fast", settings.get_profile("exhaustive"), max_examples=20)
+
+
+def pytest_configure(config):
+    """Draw few examples if the exhaustive tests are left out."""
+    fast = config.option.markexpr == "not exhaustive"
+    settings.load_profile("fast" if fast else "exhaustive")
 
 
 @pytest.fixture(scope="session")

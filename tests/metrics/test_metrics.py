@@ -253,9 +253,9 @@ def test_empty_sequence_counts_as_right():
             np.array(["a", "b"]),
             ["ab"],
             TypeError,
-            r"^y_true is a 1-D array of labels, as of a lo",
+            r"^y_true is a 1-D array of labels; expected",
         ),
-        ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred is a 1-D array of labels, as of a lo"),
+        ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred is a 1-D array of labels; expected"),
         (["ab"], 1, TypeError, r"^y_pred is of type int; expected a list of label"),
     ],
 )
@@ -375,8 +375,8 @@ class TestSpans:
         [
             ({"mode": "lenient"}, r"^mode: expected None or 'strict', got 'lenient'$"),
             ({"scheme": "IOE1", "mode": "strict"}, r"^scheme: expected None or one of .*'IOE1'$"),
-            ({"scheme": "IOB2"}, r"^got scheme='IOB2' with mode=None: "),
-            ({"mode": "strict"}, r"^got scheme=None with mode='strict': "),
+            ({"scheme": "IOB2"}, r"^scheme='IOB2' with mode=None;"),
+            ({"mode": "strict"}, r"^scheme=None with mode='strict';"),
             ({"zero_division": math.nan}, r"^zero_division: expected 0 or 1, got nan$"),
         ],
     )
@@ -397,7 +397,7 @@ class TestSpans:
             ("S-X", {"scheme": "IOB2", "mode": "strict"}),
         ],
     )
-    def test_labels_that_are_no_span_labels(self, label, options):
+    def test_labels_that_are_not_span_labels(self, label, options):
         message = rf"^sequence 1 of y_pred, position 2: label '{label}'; expected 'O', or one of B,"
         with pytest.raises(ValueError, match=message):
             metrics.span_f1_score([["O"], ["O"] * 3], [["O"], ["O", "O", label]], **options)
@@ -426,7 +426,7 @@ def encode(spans, scheme):
     return labels
 
 
-def test_missing_seqeval_teaches_the_extra(monkeypatch):
+def test_missing_seqeval_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "seqeval", None)
     for function in (metrics.span_f1_score, metrics.span_classification_report):
         with pytest.raises(ImportError, match=r'pip install "treecrf\[spans\]"'):
@@ -524,6 +524,7 @@ def test_scorers_of_classifiers_and_others(estimator):
     assert metrics.token_accuracy(estimator.fit(X, Y), X, Y) == pytest.approx(8 / 17)
 
 
+@pytest.mark.exhaustive
 def test_scorers_in_grid_search_over_processes():
     search = GridSearchCV(
         Lookup(),

@@ -1,15 +1,15 @@
 """Metrics and scorers for lists of label sequences.
 
-Token metrics treat all positions of all sequences as one long classification task and leave the
-arithmetic to scikit-learn. Span metrics compare whole spans (``B-PER I-PER``) and leave it to
-seqeval, an optional dependency: ``pip install "treecrf[spans]"``.
+Token metrics treat all positions of all sequences as one classification task and are computed by
+scikit-learn. Span metrics compare whole spans (``B-PER I-PER``) and are computed by seqeval, an
+optional dependency: ``pip install "treecrf[spans]"``.
 
-Everywhere, `y_true` and `y_pred` are lists with one item per sequence; an item is a 1-D array or
-list of labels, or a string (one label a character). Labels are all str, or all int or bool;
-whole numbers of type float count as int.
+In all functions, `y_true` and `y_pred` are lists with one item per sequence: a 1-D array or list of
+labels, or a string with one label per character. Labels are either all str, or all int or bool;
+floats that are whole numbers count as int.
 
-Each metric comes as a function of ``(y_true, y_pred)`` and, ready for ``scoring=`` in
-scikit-learn's model selection, as a scorer: see `SCORERS` and `get_scorer`.
+Each metric is available as a function of ``(y_true, y_pred)`` and as a scorer for the ``scoring=``
+parameter of scikit-learn's model selection; see `SCORERS` and `get_scorer`.
 """
 
 from treecrf.metrics.scorers import (

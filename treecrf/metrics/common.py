@@ -1,4 +1,4 @@
-"""What token and span metrics share: pairs of label sequences, checked, and averages."""
+"""Helpers shared by token and span metrics: checked pairs of label sequences, and averages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ AVERAGES = (None, "macro", "micro", "weighted")
 
 
 def label_arrays(sequences: LabelSequences, name: str) -> list[np.ndarray]:
-    """The labels of each sequence as a 1-D array of str, int or bool."""
+    """Return the labels of each sequence as a 1-D array of str, int or bool."""
     if (
         isinstance(sequences, np.ndarray)
         and sequences.ndim == 1
         and sequences.dtype.kind in "biufU"
     ):
         raise TypeError(
-            f"{name} is a 1-D array of labels, as of a long table; expected a list of label "
-            f"sequences: [{name}] where it does not matter which are neighbors, or else "
-            f"np.split({name}, np.cumsum(lengths)[:-1])"
+            f"{name} is a 1-D array of labels; expected a list of label sequences. Pass "
+            f"np.split({name}, np.cumsum(lengths)[:-1]), or [{name}] if sequence boundaries do "
+            "not matter"
         )
     items = listed(sequences, name)
     return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
@@ -35,7 +35,7 @@ def label_arrays(sequences: LabelSequences, name: str) -> list[np.ndarray]:
 def paired(
     y_true: LabelSequences, y_pred: LabelSequences
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Check both lists of sequences against each other and return them as lists of arrays."""
+    """Check that both lists of sequences match, and return them as lists of arrays."""
     true, pred = label_arrays(y_true, "y_true"), label_arrays(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences, y_pred has {len(pred)}")
@@ -51,7 +51,7 @@ def paired(
 
 
 def _check_one_kind(y_true: list[np.ndarray], y_pred: list[np.ndarray]) -> None:
-    """Raise unless the labels of all sequences are str, or those of all are int or bool."""
+    """Raise unless the labels are either all str, or all int or bool."""
     first_of_kind: dict[str, str] = {}
     for name, arrays in (("y_true", y_true), ("y_pred", y_pred)):
         for i, labels in enumerate(arrays):
@@ -63,11 +63,11 @@ def _check_one_kind(y_true: list[np.ndarray], y_pred: list[np.ndarray]) -> None:
 
 
 def check_average(average: str | None) -> None:
-    """Raise if scikit-learn's averages for other tasks, or anything else, are asked for."""
+    """Raise if the average is unknown, or one of scikit-learn's for other tasks."""
     if average not in AVERAGES:
         raise ValueError(f"average: expected one of {AVERAGES}, got {average!r}")
 
 
 def scalar_or_array(score: Any) -> float | np.ndarray:
-    """An average as a plain float; an array of one score per label as it is."""
+    """Convert a single score to float; return an array of scores per label unchanged."""
     return score if isinstance(score, np.ndarray) else float(score)

@@ -1,4 +1,4 @@
-"""Scorers: metrics as functions of an estimator, its input and the true labels."""
+"""Scorers: metrics as functions of an estimator, its input, and the true labels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from treecrf.metrics.tokens import (
 def log_likelihood(estimator: Any, X: Sequence, y: LabelSequences) -> float:
     """Scorer: mean log P(y | X) per position.
 
-    The sum of the sequences' log-likelihoods over the number of their positions. At most 0;
+    The sum of the log-likelihoods of all sequences, divided by the number of positions. At most 0;
     greater is better.
 
     Parameters
     ----------
     estimator : object
-        A fitted estimator with a method ``predict_log_likelihood(X, y)`` that gives an array of
-        shape (n_sequences,).
+        A fitted estimator whose method ``predict_log_likelihood(X, y)`` returns an array of shape
+        (n_sequences,).
     X : list
-        The sequences, in a form that `estimator` takes.
+        The sequences, in a form that `estimator` accepts.
     y : list of array-like of shape (n_positions,)
         True labels, one item per sequence.
 
@@ -46,7 +46,7 @@ def log_likelihood(estimator: Any, X: Sequence, y: LabelSequences) -> float:
     ValueError
         If there are no labels.
     TypeError
-        If the labels of a sequence are of mixed or other types.
+        If the labels of a sequence have mixed or unsupported types.
 
     Examples
     --------
@@ -90,7 +90,7 @@ SCORERS: dict[str, Callable[[Any, Sequence, LabelSequences], float]] = {
 
 
 def get_scorer(name: str) -> Callable[[Any, Sequence, LabelSequences], float]:
-    """Return the scorer of that name, for ``scoring=`` in scikit-learn's model selection.
+    """Return a scorer for the ``scoring=`` parameter of scikit-learn's model selection.
 
     Parameters
     ----------
@@ -100,13 +100,13 @@ def get_scorer(name: str) -> Callable[[Any, Sequence, LabelSequences], float]:
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)`` gives a float; greater is better. The scorer is a copy, so
-        requests for metadata set on it stay with it.
+        ``scorer(estimator, X, y)`` returns a float; greater is better. The scorer is a copy, so
+        metadata requests set on it do not affect other scorers.
 
     Raises
     ------
     ValueError
-        If there is no scorer of that name.
+        If there is no scorer with this name.
 
     Examples
     --------

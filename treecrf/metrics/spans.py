@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.inputs.labels import label_kind
 from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
 
-# IOE1 is left out: seqeval 1.2.2 misses one-label spans that another span of their type follows.
+# Without IOE1: seqeval 1.2.2 misses one-label spans followed by another span of the same type.
 SCHEMES = ("IOB1", "IOB2", "IOE2", "IOBES", "BILOU")
 
 
@@ -31,12 +31,12 @@ def _span_options(
         raise ValueError(f"mode: expected None or 'strict', got {mode!r}")
     if scheme not in (None, *SCHEMES):
         raise ValueError(f"scheme: expected None or one of {SCHEMES}, got {scheme!r}")
-    # seqeval would ignore one without the other, and its score and report would disagree.
+    # seqeval would ignore one without the other, and its scores and reports would disagree.
     if (scheme is None) != (mode is None):
         raise ValueError(
-            f"got scheme={scheme!r} with mode={mode!r}: mode='strict' and a scheme go together"
+            f"scheme={scheme!r} with mode={mode!r}; pass a scheme if and only if mode='strict'"
         )
-    # seqeval would read every other value (nan, say) as 1.
+    # seqeval would treat any other value, such as nan, as 1.
     if zero_division not in (0, 1):
         raise ValueError(f"zero_division: expected 0 or 1, got {zero_division!r}")
     metrics, schemes = _import_seqeval()
@@ -45,7 +45,7 @@ def _span_options(
 
 
 def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None) -> None:
-    """Raise at a label that seqeval would misread: as outside, or as a span of a wrong type."""
+    """Raise at a label that seqeval would misread as outside, or as a span of another type."""
     prefixes = sorted(set((scheme or "IOBES").rstrip("12")) - {"O"})
     label_pattern = re.compile(f"O|[{''.join(prefixes)}](-.+)?")
     for i, labels in enumerate(sequences):
@@ -61,7 +61,7 @@ def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None
 def _span_labels(
     y_true: LabelSequences, y_pred: LabelSequences, scheme: str | None
 ) -> list[list[list[str]]]:
-    """Return both arguments as the lists of lists of str that seqeval wants."""
+    """Return both arguments as lists of lists of str, as seqeval expects."""
     both = []
     for name, arrays in zip(("y_true", "y_pred"), paired(y_true, y_pred), strict=True):
         if any(labels.size and label_kind(labels) != "str" for labels in arrays):
@@ -86,7 +86,7 @@ def _span_score(
     metrics, options = _span_options(scheme, mode, zero_division)
     true, pred = _span_labels(y_true, y_pred, scheme)
     score = getattr(metrics, metric)
-    # Without spans seqeval's macro average is the mean of nothing, its other averages are not.
+    # Without any span, seqeval's macro average alone would be the mean of an empty array.
     if average == "macro" and not len(score(true, pred, average=None, **options)):
         return float(zero_division)
     return scalar_or_array(score(true, pred, average=average, **options))
@@ -101,14 +101,14 @@ def span_precision_score(
     mode: str | None = None,
     zero_division: float = 0.0,
 ) -> float | np.ndarray:
-    """Share of the predicted spans that are right: same type, first and last position.
+    """Fraction of the predicted spans that are correct: same type, first and last position.
 
     Parameters
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,)
         True and predicted labels (str), one item per sequence.
     average, scheme, mode, zero_division : optional
-        As in `span_f1_score`. `zero_division` is the precision where no span is predicted.
+        As in `span_f1_score`. `zero_division` is the precision if no span is predicted.
 
     Returns
     -------
@@ -148,14 +148,14 @@ def span_recall_score(
     mode: str | None = None,
     zero_division: float = 0.0,
 ) -> float | np.ndarray:
-    """Share of the true spans that are found: same type, first and last position.
+    """Fraction of the true spans that are predicted: same type, first and last position.
 
     Parameters
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,)
         True and predicted labels (str), one item per sequence.
     average, scheme, mode, zero_division : optional
-        As in `span_f1_score`. `zero_division` is the recall where `y_true` has no span.
+        As in `span_f1_score`. `zero_division` is the recall if `y_true` has no span.
 
     Returns
     -------
@@ -209,11 +209,11 @@ def span_f1_score(
         "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
         per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
     scheme : {None, "IOB1", "IOB2", "IOE2", "IOBES", "BILOU"}, default=None
-        How ``mode="strict"`` reads the prefixes; needed there, and of no use elsewhere.
+        Tagging scheme of the labels; required with ``mode="strict"`` and not allowed otherwise.
     mode : {None, "strict"}, default=None
-        None reads prefixes ``B, I, E, S`` with forgiveness, as the CoNLL evaluation script does:
-        any change of type begins a span, even at an ``I-``. "strict" counts only spans that
-        `scheme` allows.
+        None reads the prefixes ``B, I, E, S`` leniently, like the CoNLL evaluation script: any
+        change of type starts a span, even at an ``I-``. "strict" counts only spans that are valid
+        in `scheme`.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
 
@@ -227,7 +227,7 @@ def span_f1_score(
     ImportError
         If seqeval is not installed.
     ValueError
-        If the numbers of sequences or their lengths differ, there are no labels, a label is no
+        If the numbers of sequences or their lengths differ, there are no labels, a label is not a
         span label, an option is unknown, or only one of `scheme` and `mode` is given.
     TypeError
         If labels are not str.
@@ -267,7 +267,7 @@ def span_classification_report(
     output_dict: bool = False,
     zero_division: float = 0.0,
 ) -> str | dict:
-    """Table of precision, recall, F1 and support of each type of span and their averages.
+    """Build a table of precision, recall, F1, and support per type of span, and their averages.
 
     Parameters
     ----------
@@ -276,9 +276,9 @@ def span_classification_report(
     scheme, mode : optional
         As in `span_f1_score`.
     digits : int, default=2
-        Decimal places of the text.
+        Number of decimal places in the text.
     output_dict : bool, default=False
-        Return a dict in place of text.
+        Whether to return a dict instead of text.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
 

@@ -1,4 +1,4 @@
-"""Token metrics: all positions of all sequences as one long classification task."""
+"""Token metrics: all positions of all sequences as one classification task."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _flat(y_true: LabelSequences, y_pred: LabelSequences) -> tuple[np.ndarray, n
 
 
 def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
-    """Share of positions whose label is right.
+    """Fraction of positions with the correct label.
 
-    Long sequences weigh more than short ones: all positions count alike.
+    All positions count equally, so long sequences have more influence than short ones.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
     Raises
     ------
     ValueError
-        If the numbers of sequences or their lengths differ, there are no labels, or a number is
-        not whole.
+        If the numbers of sequences or their lengths differ, there are no labels, or a label is a
+        fractional number.
     TypeError
-        If labels are of mixed or other types.
+        If labels have mixed or unsupported types.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
 
 
 def sequence_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
-    """Share of sequences all of whose labels are right.
+    """Fraction of sequences whose labels are all correct.
 
-    Every sequence counts alike, whatever its length; one without positions counts as right.
+    All sequences count equally, whatever their length; an empty sequence counts as correct.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def token_precision_recall_fscore(
     average: str | None = None,
     zero_division: float | str = 0.0,
 ) -> tuple:
-    """Precision, recall, F1 and support of each label over all positions.
+    """Precision, recall, F1, and support of each label over all positions.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def token_precision_recall_fscore(
         The labels to report or average over, in this order. By default all labels in `y_true` or
         `y_pred`, sorted.
     average : {None, "macro", "micro", "weighted"}, default=None
-        None gives one value per label, "macro" their plain mean, "weighted" their mean weighted
-        by support, "micro" the value of the pooled counts.
+        None returns one value per label, "macro" their unweighted mean, "weighted" their mean
+        weighted by support, and "micro" the value of the pooled counts.
     zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
         Value of a precision or recall whose denominator is 0; see scikit-learn.
 
@@ -236,7 +236,7 @@ def token_f1_score(
         True and predicted labels, one item per sequence.
     labels, average, zero_division : optional
         As in `token_precision_recall_fscore`, with "macro" the default `average`; "micro" over all
-        labels is the accuracy. `zero_division` is the F1 of a label that is neither true nor
+        labels equals accuracy. `zero_division` is the F1 of a label that is neither true nor
         predicted anywhere.
 
     Returns
@@ -270,18 +270,18 @@ def token_classification_report(
     output_dict: bool = False,
     zero_division: float | str = 0.0,
 ) -> str | dict:
-    """Table of precision, recall, F1 and support of each label and their averages.
+    """Build a table of precision, recall, F1, and support per label, and their averages.
 
     Parameters
     ----------
     y_true, y_pred : list of array-like of shape (n_positions,)
         True and predicted labels, one item per sequence.
     labels : array-like of shape (n_labels,), default=None
-        The labels to report, in this order; by default all in `y_true` or `y_pred`, sorted.
+        The labels to report, in this order; by default all labels in `y_true` or `y_pred`, sorted.
     digits : int, default=2
-        Decimal places of the text.
+        Number of decimal places in the text.
     output_dict : bool, default=False
-        Return a dict in place of text.
+        Whether to return a dict instead of text.
     zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
         Value of a precision or recall whose denominator is 0.
 
@@ -332,14 +332,14 @@ def token_confusion_matrix(
     y_true, y_pred : list of array-like of shape (n_positions,)
         True and predicted labels, one item per sequence.
     labels : array-like of shape (n_labels,), default=None
-        The labels to count, in this order; by default all in `y_true` or `y_pred`, sorted.
+        The labels to count, in this order; by default all labels in `y_true` or `y_pred`, sorted.
     normalize : {None, "true", "pred", "all"}, default=None
-        Divide by the sums of the rows, of the columns, or of everything.
+        Whether to divide by the row sums, the column sums, or the total.
 
     Returns
     -------
     ndarray of shape (n_labels, n_labels)
-        Counts (int64), or shares (float64) if normalized.
+        Counts (int64), or fractions (float64) if normalized.
 
     Raises
     ------
