@@ -11,6 +11,7 @@ from hypothesis import settings
 from sklearn.base import clone
 from support.family import FAMILY, FLAT
 
+import treecrf.encoding.encoder
 from treecrf import TreeCRF, flatten
 
 # The same examples in every run, and no clock: a slow machine must not fail a test.
@@ -22,6 +23,12 @@ def pytest_configure(config):
     """Draw few examples if the exhaustive tests are left out."""
     fast = config.option.markexpr == "not exhaustive"
     settings.load_profile("fast" if fast else "exhaustive")
+
+
+@pytest.fixture
+def few_codes(monkeypatch):
+    """Store categories of more than four values in lists, as those of hundreds of words are."""
+    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ from libc.string cimport memcpy, memset
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._members cimport WHOLE, RowSet, RowSets, round_value, value_of_part
 from treecrf.trees.growing._surrogates cimport Ranking, Side, SurrogateSearch
+from treecrf.trees.growing._tests cimport EACH, LISTING_SLACK, PREFIX, SUFFIX
 
 cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
@@ -45,16 +46,6 @@ cdef extern from "utils/vector_math.h" nogil:
     void subtract_from(double *target, const double *source, Py_ssize_t n)
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
-
-# How the tests of a run of histogram bins follow from the bins.
-cdef enum RunKind:
-    EACH = 0      # test b: the value is in bin b
-    SUFFIX = 1    # test b: the value is in a bin above b
-    PREFIX = 2    # test b: the value is in bin b or below
-
-# `list_bits` may write this much beyond the last member.
-cdef enum:
-    LISTING_SLACK = 64
 
 # Sets of rows that miss the value of a test: all of them, and those that pass all the same.
 cdef enum:

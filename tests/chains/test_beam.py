@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.beam_oracle import naive_beam, paths_in
+from support.beams import (
+    FREE,
+    LIKE_PLAIN_GROWTH,
+    KnownScores,
+    context_numbers,
+    everything,
+    lattice_of,
+)
 from support.cases import STORAGES, random_sequences
-from test_scorer import PLAIN_GROWTH, Trained
+from support.forests import PLAIN_GROWTH, Trained
 
-import treecrf.encoding.encoder
 from treecrf import TreeCRF, _inference
 from treecrf.chains import _beam, _decode
-from treecrf.chains._context_scores import ArrayScores
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
 from treecrf.encoding.encoder import Encoder
@@ -64,7 +70,10 @@ class Beams:
 
     @property
     def source(self):
-        return ArrayScores(self.scores, self.order)
+        return self.known().source
+
+    def known(self):
+        return KnownScores(self.scores, self.offsets, self.order)
 
     def per_sequence(self, values):
         """Sum the values of the chains; with order 0 each position is one."""
@@ -90,11 +99,11 @@ class Beams:
 
     def residuals(self, forward_only=False, curved=True, part=None):
         """Residuals, curvature and log-likelihoods; NaN where there is no state."""
-        n = self.scores[0].size
-        out, curvature = np.full((2, self.n_labels, n), np.nan)
+        known = self.known()
+        out, curvature = np.full((2, self.n_labels, known.source.n_places), np.nan)
         log_likelihoods = np.full(self.whole[1], 7.0)
         _beam.residuals(
-            self.source,
+            known.source,
             self.chains,
             self.labels,
             *(part or self.whole),
@@ -104,8 +113,11 @@ class Beams:
             curvature if curved else None,
             log_likelihoods,
         )
-        shape = self.scores.shape
-        return out.reshape(shape), curvature.reshape(shape), log_likelihoods
+        exists = known.places >= 0
+        out, curvature = (
+            np.where(exists, array[:, known.places], np.nan) for array in (out, curvature)
+        )
+        return out, curvature, log_likelihoods
 
     def best_paths(self, n, part=None):
         codes = np.full((n, self.offsets[-1]), -1, dtype=np.int32)
@@ -327,33 +339,6 @@ def test_hundred_thousand_positions(kind, order):
 # Scores of contexts
 
 
-@pytest.fixture
-def few_codes(monkeypatch):
-    """Words, of which there are hundreds, go to lists; here a few values are enough for that."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
-
-
-def everything(source, offsets, width):
-    """What the kernels say about some sequences; equal scores give equal bits."""
-    n, n_positions = len(offsets) - 1, int(offsets[-1])
-    unary, log_z, best = np.zeros((n_positions, source.n_labels)), np.zeros(n), np.zeros((n, 2))
-    codes = np.zeros((2, n_positions), dtype=np.int32)
-    _beam.marginals(source, offsets, 0, n, width, False, unary, log_z)
-    _beam.best_paths(source, offsets, 0, n, width, codes, best, log_z)
-    return unary, log_z, best, codes
-
-
-FREE = Constraints(np.arange(3))
-
-
-def lattice_of(trained, sequences=None, width=3, n_threads=1, constraints=FREE):
-    encoded = trained.encoded
-    if sequences is not None:
-        encoded = trained.encoder.encode(as_sequences(sequences))
-    beam, threads = Beam(width), Threads(n_threads)
-    return BeamLattice(trained.forest, trained.encoder, encoded, beam, threads, constraints)
-
-
 @pytest.mark.parametrize("window", [(0, 0), (1, 1), (0, 3)])
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("kind", STORAGES)
@@ -361,20 +346,14 @@ def test_walked_trees_score_as_the_forest_does(kind, order, window, few_codes):
     trained = Trained(kind, order, order=order, window=window, n_labels=3, max_leaf_nodes=30)
     new = random_sequences(kind, np.random.default_rng(1), [7, 1, 20], new=True)
     for sequences in (None, new):
-        scores = ArrayScores(trained.scores(sequences), order)
+        scores = trained.scores(sequences)
         for width in (1, 4, 3**order):
             lattice = lattice_of(trained, sequences, width)
             walked = everything(lattice.scores, lattice.offsets, width)
-            for found, expected in zip(
-                walked, everything(scores, lattice.offsets, width), strict=True
-            ):
-                np.testing.assert_array_equal(found, expected)
-
-
-def context_numbers(labels, n_labels):
-    """Numbers of contexts given as a label at each lag, ``n_labels`` for none."""
-    lags = n_labels ** np.arange(len(labels))[:, None]
-    return (np.where(labels < n_labels, labels, 0) * lags).sum(axis=0)
+            known = KnownScores(scores, lattice.offsets, order)
+            expected = everything(known.source, lattice.offsets, width)
+            for found, other in zip(walked, expected, strict=True):
+                np.testing.assert_array_equal(found, other)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -472,10 +451,6 @@ class Task:
         booster = self.booster(beam, **options)
         history = boost(booster, n_iter, None, None, lambda *_: None)
         return booster.forest, history.train
-
-
-# `PLAIN_GROWTH` as an estimator has it.
-LIKE_PLAIN_GROWTH = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "learning_rate": 0.3}
 
 
 def assert_same_trees(one, two, but=frozenset()):
@@ -626,7 +601,7 @@ def test_constraints_hold_in_the_beam(order, width):
     lattice = lattice_of(trained, width=width, constraints=constraints)
     offsets, scores = lattice.offsets, trained.scores()
     constraints.forbid(scores, offsets)
-    expected = everything(ArrayScores(scores, order), offsets, width)
+    expected = everything(KnownScores(scores, offsets, order).source, offsets, width)
     for found, other in zip(everything(lattice.scores, offsets, width), expected, strict=True):
         np.testing.assert_array_equal(found, other)
     marginals = lattice.marginals()

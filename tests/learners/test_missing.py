@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.beams import (
+    LIKE_PLAIN_GROWTH,
+    KnownScores,
+    context_numbers,
+    everything,
+    lattice_of,
+)
 from support.cases import GAPPED_STORAGES, gapped_sequences, pack, random_sequences
-from test_beam import LIKE_PLAIN_GROWTH, context_numbers, everything, lattice_of
-from test_scorer import PLAIN_GROWTH, RandomObjective, Trained
-from test_tree import LENGTHS, WINDOWS, Planes, Positions, Setting
+from support.forests import PLAIN_GROWTH, RandomObjective, Trained
+from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
 
-import treecrf.encoding.encoder
 from treecrf import TreeCRF, load
 from treecrf.chains import _beam
-from treecrf.chains._context_scores import ArrayScores
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
 from treecrf.learners.boosted.loop import Booster, Growth
@@ -27,10 +31,7 @@ METHODS = ["weighting", "surrogate"]
 UNIT = 2.0**-20
 
 
-@pytest.fixture(autouse=True)
-def few_codes(monkeypatch):
-    """Categories of a few values are stored in lists already."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
+pytestmark = pytest.mark.usefixtures("few_codes")
 
 
 def gapped_positions(kind, rng, *, lengths=(9, 1, 14, 3), rate=0.2, **settings):
@@ -183,11 +184,12 @@ def test_contexts_one_by_one(method, kind, order):
     for sequences in (None, trained.new_sequences(0.4)):
         if sequences is not None:
             trained.encoded = trained.encoder.encode(sequences)
-        scores = ArrayScores(trained.scores(), order)
+        scores = trained.scores()
         for width in (1, 4, 3**order):
             lattice = lattice_of(trained, width=width)
             walked = everything(lattice.scores, lattice.offsets, width)
-            expected = everything(scores, lattice.offsets, width)
+            known = KnownScores(scores, lattice.offsets, order)
+            expected = everything(known.source, lattice.offsets, width)
             for one, other in zip(walked, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
 

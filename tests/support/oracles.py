@@ -735,3 +735,23 @@ def grow_naive_tree(
         largest = np.maximum(largest, parts)
         increments += round_value(grower.nodes[leaf].value * parts)
     return NaiveTree(grower.nodes, leaves, increments)
+
+
+# ---------------------------------------------------------------------------------------------
+# Sampled features
+# ---------------------------------------------------------------------------------------------
+
+
+def sampled_features(seed: int, node: int, n_features: int, n_chosen: int) -> np.ndarray:
+    """Return which features a node may split on: selection sampling (Knuth) by SplitMix64."""
+    mask = 2**64 - 1
+    state = (seed + node * 0xD1342543DE82EF95) & mask
+    chosen = np.zeros(n_features, dtype=bool)
+    for f in range(n_features):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        chosen[f] = (z >> 11) * 2.0**-53 * (n_features - f) < n_chosen
+        n_chosen -= int(chosen[f])
+    return chosen

@@ -1,20 +1,21 @@
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 
 cdef struct Segment:
-    # Some members of a request that stand at one node of a tree, whole or in part.
+    # Stale contexts of a request that have reached the same node of a tree.
     int32_t node
     Py_ssize_t first, last
-    uint32_t weight            # in units of 1 / WHOLE of ``_members``
+    uint32_t weight            # of the contexts at this node; see ``trees/_tree_scores``
 
 
 cdef struct Request:
-    # Contexts of one position whose scores are wanted.
+    # Contexts of one position whose scores are needed.
     Py_ssize_t position, depth, n
     const int64_t *contexts    # [s]
     double *rows               # [s, label]: receives the scores
-    Py_ssize_t *places         # [s]: receives where training keeps what belongs to them
-    # For walking trees: contexts whose rows miss some, those that walk first.
+    Py_ssize_t *places         # [s]: receives where the scores of each context are stored
+    # Working memory of scores that are summed on demand: the contexts whose rows lack iterations,
+    # those that take part in the current iteration first.
     Py_ssize_t n_stale, n_walking
     int32_t *stale             # [n_stale]
     int32_t *included          # [s]: number of iterations that a row includes
@@ -30,54 +31,3 @@ cdef class ContextScores:
     cdef void fetch(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
     cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
     cdef void _forbid(self, Request *request) noexcept nogil
-
-
-cdef struct Node:
-    # One of `treecrf.trees.context_scores.NODE`: its test, its children, or the value of a leaf.
-    int16_t kind
-    int16_t offset             # of the row, or the lag of a label less 1
-    int32_t slot
-    int32_t low
-    int32_t high
-    int32_t missing            # code, or listed id, of who misses the value; -1 for none
-    int32_t passed
-    int32_t failed
-    int32_t first_surrogate
-    int32_t n_surrogates
-    double value               # of a leaf; else the share of those that pass
-
-
-cdef class TreeScores(ContextScores):
-    cdef const Node[::1] nodes, surrogates
-    cdef bint follows_surrogates, has_gaps
-    cdef const int32_t[::1] roots
-    cdef Py_ssize_t n_iter
-    cdef const int32_t[::1] row_of_position
-    cdef const uint8_t[:, ::1] codes, bits
-    cdef const int64_t[::1] list_starts
-    cdef const int32_t[::1] list_ids
-
-    cdef void _recall(self, Request *request) noexcept nogil
-    cdef void _remember(self, const Request *request) noexcept nogil
-    cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
-    cdef void _walk(self, const Request *request, Py_ssize_t root, Py_ssize_t label) noexcept nogil
-    cdef bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil
-    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil
-    cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil
-    cdef bint _lists(self, Py_ssize_t row, int32_t low, int32_t high) noexcept nogil
-
-
-cdef class CachedScores(TreeScores):
-    cdef Py_ssize_t n_planes, n_rows
-    cdef int32_t clock
-    cdef double[:, ::1] values_
-    cdef int64_t[::1] contexts
-    cdef int32_t[::1] included, used, ranking, n_cached
-    cdef uint8_t[:, ::1] labels_
-
-    cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil
-    cdef void _seat(self, const Request *request, Py_ssize_t s) noexcept nogil
-    cdef Py_ssize_t _rank(self, Py_ssize_t row, int64_t context) noexcept nogil
-    cdef Py_ssize_t _row(self, const Request *request) noexcept nogil
-    cdef Py_ssize_t _place(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil
-    cdef int32_t _vacate(self, Py_ssize_t row) noexcept nogil

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf.chains._context_scores import CachedScores, TreeScores
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.trees._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 

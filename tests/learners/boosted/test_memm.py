@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from support.cases import random_sequences
+from support.growing import Positions, Setting
 from support.oracles import finite_difference_gradient, grow_naive_tree
-from test_tree import Positions, Setting
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.constraints import Constraints, Transitions

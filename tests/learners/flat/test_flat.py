@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from support.cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
 from support.family import FLAT, GROWN, assert_equal_arrays, every
+from support.forests import Trained, Walker
 from support.oracles import extended_contexts, meaning_of_tests, window_test_truth
 from test_family_fit import assert_predicts_the_same
-from test_scorer import Trained, Walker, few_codes  # noqa: F401
 
 import treecrf
 from treecrf import (
@@ -59,7 +59,7 @@ def flat_scores(trained: Trained, sequences, n_threads=1, **options) -> np.ndarr
 @pytest.mark.parametrize("window", [(0, 0), (2, 1), (0, 3)])
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("kind", STORAGES)
-def test_scores_are_those_of_the_trees(kind, order, window, few_codes):  # noqa: F811
+def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
     """New sequences hold unseen values, which are missing where they are categories."""
     trained = Trained(kind, order, order=order, window=window, n_labels=2 + order % 2)
     np.testing.assert_array_equal(flat_scores(trained, trained.sequences), trained.training_scores)
@@ -157,7 +157,7 @@ def naive_truth(trained: Trained, tests) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_conjunctions_without_implied_tests_hold_where_their_paths_do(kind, few_codes):  # noqa: F811
+def test_conjunctions_without_implied_tests_hold_where_their_paths_do(kind, few_codes):
     trained = Trained(kind, 0, window=(3, 2), max_leaf_nodes=40, n_iter=4)
     packed = trained.forest.pack()
     paths, n_leaves = paths_of(packed), len(leaves_of(packed))
@@ -235,7 +235,7 @@ def test_a_forest_without_trees():
 
 
 @pytest.mark.parametrize("kind", STORAGES)
-def test_rows_tell_which_conjunctions_hold(kind, few_codes):  # noqa: F811
+def test_rows_tell_which_conjunctions_hold(kind, few_codes):
     trained = Trained(kind, 3, n_labels=3, window=(1, 2))
     forest = FlatForest(trained.forest, trained.encoder)
     for n_threads in (1, 2):

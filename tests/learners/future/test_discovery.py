@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.future_oracle import NaiveDiscovery, naive_bags, naive_feature
+from support.growing import Positions, Setting
 from support.oracles import finite_difference_gradient
-from test_tree import Positions, Setting
 
 from treecrf.inputs.sequences import offsets_of
 from treecrf.learners.future.bags import Bags

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from treecrf.chains import _beam
-from treecrf.chains._context_scores import CachedScores, TreeScores
 from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
 from treecrf.learners.boosted.loop import Booster
+from treecrf.trees._tree_scores import CachedScores, TreeScores
 from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads

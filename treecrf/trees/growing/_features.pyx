@@ -11,6 +11,8 @@ from treecrf.trees.growing.window_tests import code_stretches, pair_codes
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
+
 cdef extern from "utils/vector_math.h" nogil:
     int lowest_bit(uint64_t word)
     void add_pair(double *target, double first, double second)
@@ -22,13 +24,6 @@ cdef extern from "utils/vector_math.h" nogil:
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
-
-# How a window test is judged at a row.
-cdef enum TestKind:
-    CODE_EQUAL = 0
-    CODE_ABOVE = 1
-    BIT = 2
-    LISTED = 3
 
 # Histograms of whole bytes pay off from this number of positions.
 cdef Py_ssize_t MANY_POSITIONS = 96

@@ -11,6 +11,8 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
+from treecrf.trees.growing._tests cimport LISTING_SLACK
+
 cdef extern from "utils/vector_math.h" nogil:
     Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
     int lowest_bit(uint64_t word)
@@ -18,10 +20,6 @@ cdef extern from "utils/vector_math.h" nogil:
     void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
                    void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
     Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
-
-# `list_bits` may write this much beyond the last row.
-cdef enum:
-    LISTING_SLACK = 64
 
 
 cdef class RowSets:

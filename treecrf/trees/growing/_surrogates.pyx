@@ -10,12 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._features cimport Features
-
-# How the tests of a run of bins follow from the bins; see `treecrf.trees.growing.window_tests`.
-cdef enum RunKind:
-    EACH = 0
-    SUFFIX = 1
-    PREFIX = 2
+from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 
 cdef class SurrogateSearch:

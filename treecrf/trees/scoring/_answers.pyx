@@ -8,6 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LISTED
+
 cdef extern from "utils/vector_math.h" nogil:
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
@@ -16,12 +18,6 @@ cdef extern from "utils/vector_math.h" nogil:
 # Words of a column while gaps are looked for.
 cdef enum:
     GAP_WORDS = 16
-
-cdef enum TestKind:
-    CODE_EQUAL = 0
-    CODE_ABOVE = 1
-    BIT = 2
-    LISTED = 3
 
 
 cdef class Positions:

@@ -1,0 +1,379 @@
+"""Scores of single contexts, summed by walking the trees of a forest.
+
+Leaf values are multiples of 2**-40 (see ``_tree``). Their sums are exact, so a row is the same
+whether it is summed at once or tree by tree as the forest grows.
+"""
+
+import numpy as np
+
+from libc.math cimport rint
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+from treecrf.trees.growing._members cimport WHOLE, part_of, value_of_part
+from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF
+
+
+cdef class TreeScores(ContextScores):
+    """Scores of encoded positions under the trees of a forest, summed anew each time.
+
+    Parameters
+    ----------
+    encoded : treecrf.encoding.encoder.EncodedSequences
+        Stored as the nodes say.
+    n_labels, order : int
+    """
+
+    def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order):
+        self.row_of_position = encoded.row_of_position
+        self.codes = encoded.codes
+        self.bits = encoded.bits
+        self.list_starts = encoded.list_starts
+        self.list_ids = encoded.list_ids
+        self.has_gaps = encoded.has_missing.any()
+        self.n_labels = n_labels
+        self.order = order
+
+    def plant(self, nodes, roots, surrogates, Py_ssize_t max_nodes):
+        """Say which trees there are.
+
+        Parameters
+        ----------
+        nodes : array of treecrf.trees.context_scores.NODE
+        roots : int32 array (n_iterations * n_labels,)
+            The root of each tree, all classes of an iteration side by side.
+        surrogates : array of treecrf.trees.context_scores.NODE or None
+            None where those that miss a value go to both sides in part.
+        max_nodes : int
+            Number of nodes of the largest tree.
+        """
+        self.nodes = nodes
+        self.surrogates = surrogates
+        self.follows_surrogates = surrogates is not None
+        # One for each level that is left on the way to a leaf.
+        self.max_segments = max_nodes // 2 + 1
+        self.roots = roots
+        self.n_iter = len(roots) // self.n_labels
+
+    cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
+        cdef Py_ssize_t r, n_behind = 0
+        for r in range(n_requests):
+            self._recall(&requests[r])
+            find_stale(&requests[r], self.n_iter)
+            if requests[r].n_stale:
+                requests[r], requests[n_behind] = requests[n_behind], requests[r]
+                n_behind += 1
+        for r in range(n_behind):
+            write_stale_symbols(&requests[r], self.n_labels, self.order)
+        self._catch_up(requests, n_behind)
+        for r in range(n_behind):
+            self._remember(&requests[r])
+
+    cdef void _recall(self, Request *request) noexcept nogil:
+        """Fill the rows as far as they are known."""
+        memset(request.rows, 0, request.n * self.n_labels * sizeof(double))
+        memset(request.included, 0, request.n * sizeof(int32_t))
+
+    cdef void _remember(self, const Request *request) noexcept nogil:
+        """Take note of the rows that were brought up to date."""
+
+    cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
+        """Walk the trees that rows miss; one tree at a time, so that its nodes stay in cache."""
+        cdef Py_ssize_t i, k, r, first = self.n_iter
+        for r in range(n_requests):
+            for k in range(requests[r].n_stale):
+                first = min(first, requests[r].included[requests[r].stale[k]])
+        for i in range(first, self.n_iter):
+            for r in range(n_requests):
+                join_walk(&requests[r], i)
+            for k in range(self.n_labels):
+                for r in range(n_requests):
+                    if requests[r].n_walking:
+                        self._walk(&requests[r], self.roots[i * self.n_labels + k], k)
+
+    cdef void _walk(self, const Request *request, Py_ssize_t root,
+                    Py_ssize_t label) noexcept nogil:
+        """Take the contexts of a position down a tree, together until a label parts them."""
+        cdef Py_ssize_t i, middle, n_open = 1, row = self.row_of_position[request.position]
+        cdef const Node *nodes = &self.nodes[0]
+        cdef const Node *node
+        cdef Segment here
+        cdef bint passed
+        cdef double value
+        request.segments[0] = Segment(<int32_t> root, 0, request.n_walking, WHOLE)
+        while n_open:
+            n_open -= 1
+            here = request.segments[n_open]
+            node = nodes + here.node
+            while node.kind != LEAF:
+                if node.kind == LABEL:
+                    middle = part_walkers(request, here.first, here.last, node, self.order)
+                    passed = middle > here.first
+                    if passed and middle < here.last:
+                        request.segments[n_open] = Segment(node.failed, middle, here.last,
+                                                           here.weight)
+                        n_open += 1
+                        here.last = middle
+                elif self.has_gaps and self._misses(node, row + node.offset):
+                    if self.follows_surrogates:
+                        passed = self._passes_surrogates(node, row)
+                    else:
+                        n_open += part_weight(&here, node, &request.segments[n_open])
+                        passed = here.node == node.passed
+                else:
+                    passed = self._passes(node, row + node.offset)
+                node = nodes + (node.passed if passed else node.failed)
+            value = value_of_part(node.value, here.weight)
+            for i in range(here.first, here.last):
+                request.rows[request.stale[i] * self.n_labels + label] += value
+
+    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a row misses the value that a test of the window asks for."""
+        if node.missing < 0:
+            return False
+        if node.kind <= CODE_ABOVE:
+            return self.codes[row, node.slot] == node.missing
+        return self._lists(row, node.missing, node.missing + 1)
+
+    cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a position passes by the first surrogate that it answers, or as most do."""
+        cdef Py_ssize_t i
+        cdef const Node *surrogate
+        for i in range(node.first_surrogate, node.first_surrogate + node.n_surrogates):
+            surrogate = &self.surrogates[i]
+            if not self._misses(surrogate, row + surrogate.offset):
+                if self._passes(surrogate, row + surrogate.offset):
+                    return surrogate.passed
+                return surrogate.failed
+        return node.value >= 0.5
+
+    cdef inline bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a row passes a test of the window."""
+        if node.kind == CODE_EQUAL:
+            return self.codes[row, node.slot] == node.low
+        if node.kind == CODE_ABOVE:
+            return self.codes[row, node.slot] > node.low
+        if node.kind == BIT:
+            return self.bits[row, node.slot] >> node.low & 1
+        return self._lists(row, node.low, node.high)
+
+    cdef bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
+        """Whether a row lists an id of [first, last)."""
+        cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
+        cdef int64_t end = high
+        while low < high:
+            middle = (low + high) // 2
+            if self.list_ids[middle] < first:
+                low = middle + 1
+            else:
+                high = middle
+        return low < end and self.list_ids[low] < last
+
+
+cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
+    """List the contexts whose rows miss iterations."""
+    cdef Py_ssize_t s
+    request.n_stale = request.n_walking = 0
+    for s in range(request.n):
+        if request.included[s] < n_iter:
+            request.stale[request.n_stale] = <int32_t> s
+            request.n_stale += 1
+
+
+cdef void write_stale_symbols(Request *request, Py_ssize_t n_labels,
+                              Py_ssize_t order) noexcept nogil:
+    cdef Py_ssize_t k, s
+    for k in range(request.n_stale):
+        s = request.stale[k]
+        write_symbols(request.contexts[s], request.depth, n_labels, order,
+                      request.symbols + s * order, 1)
+
+
+cdef void write_symbols(int64_t context, Py_ssize_t depth, Py_ssize_t n_labels, Py_ssize_t order,
+                        uint8_t *out, Py_ssize_t stride) noexcept nogil:
+    """The label at each lag of a context, ``n_labels`` for none."""
+    cdef Py_ssize_t lag
+    for lag in range(order):
+        out[lag * stride] = <uint8_t> (context % n_labels if lag < depth else n_labels)
+        context //= n_labels
+
+
+cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
+    """Let the contexts walk whose rows end before this iteration."""
+    cdef Py_ssize_t k
+    cdef int32_t s
+    for k in range(request.n_walking, request.n_stale):
+        s = request.stale[k]
+        if request.included[s] <= iteration:
+            request.stale[k] = request.stale[request.n_walking]
+            request.stale[request.n_walking] = s
+            request.n_walking += 1
+
+
+cdef bint part_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
+    """Let a part of the weight go on to those that pass; True if the rest stays behind."""
+    cdef uint32_t weight = part_of(here.weight, <uint32_t> rint(node.value * WHOLE))
+    rest[0] = Segment(node.failed, here.first, here.last, here.weight - weight)
+    here.node = node.passed if weight else node.failed
+    if weight:
+        here.weight = weight
+    return weight > 0 and rest.weight > 0
+
+
+cdef Py_ssize_t part_walkers(const Request *request, Py_ssize_t first, Py_ssize_t last,
+                             const Node *node, Py_ssize_t order) noexcept nogil:
+    """Put those that pass a test of a label in front; returns where the others begin."""
+    cdef int32_t s
+    while first < last:
+        s = request.stale[first]
+        if request.symbols[s * order + node.offset] == node.low:
+            first += 1
+        else:
+            last -= 1
+            request.stale[first] = request.stale[last]
+            request.stale[last] = s
+    return first
+
+
+cdef class CachedScores(TreeScores):
+    """Scores under a growing forest, which remember the contexts seen lately.
+
+    Each row of encoded positions has ``n_planes`` places. Context by context they hold the scores
+    of all labels, class-major, as examples in planes of ``treecrf._tree.TreeGrower``: example
+    ``plane * n_rows + row``. A context that was not seen for longest makes room for another.
+
+    Parameters
+    ----------
+    encoded, n_labels, order
+        As for `TreeScores`.
+    n_planes : int
+        At least the number of contexts that are asked for at once.
+    n_rows : int
+        Number of rows of a plane, counted from that of the first position.
+
+    Attributes
+    ----------
+    values : float64 array (n_labels, n_planes * n_rows, 1)
+    labels : uint8 array (order, n_planes * n_rows)
+        Label at each lag before each example.
+    """
+
+    def __init__(self, encoded, Py_ssize_t n_labels, Py_ssize_t order, Py_ssize_t n_planes,
+                 Py_ssize_t n_rows):
+        TreeScores.__init__(self, encoded, n_labels, order)
+        self.n_planes = n_planes
+        self.n_rows = n_rows
+        self.n_places = n_planes * n_rows
+        self.values_ = np.zeros((n_labels, self.n_places))
+        self.contexts = np.zeros(self.n_places, dtype=np.int64)
+        self.included, self.used, self.ranking = np.zeros((3, self.n_places), dtype=np.int32)
+        self.n_cached = np.zeros(n_rows, dtype=np.int32)
+        self.labels_ = np.zeros((order, self.n_places), dtype=np.uint8)
+        self.clock = 0
+
+    @property
+    def values(self):
+        return np.asarray(self.values_)[:, :, None]
+
+    @property
+    def labels(self):
+        return np.asarray(self.labels_)
+
+    def begin_pass(self):
+        """Announce that all positions are asked for once."""
+        self.clock += 1
+
+    def seen(self):
+        """Which examples were asked for in this pass; bool array (n_planes * n_rows,)."""
+        return np.asarray(self.used) == self.clock
+
+    def note_iteration(self):
+        """Note that the examples seen have received the values of one more iteration of trees."""
+        np.asarray(self.included)[self.seen()] = self.n_iter + 1
+
+    cdef void _recall(self, Request *request) noexcept nogil:
+        cdef Py_ssize_t s, v
+        for s in range(request.n):
+            request.places[s] = -1
+        # First those that are there, lest they make room for the others.
+        for s in range(request.n):
+            self._find(request, s)
+        for s in range(request.n):
+            if request.places[s] < 0:
+                self._seat(request, s)
+        for s in range(request.n):
+            request.included[s] = self.included[request.places[s]]
+            for v in range(self.n_labels):
+                request.rows[s * self.n_labels + v] = self.values_[v, request.places[s]]
+
+    cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil:
+        """Set the place of a context that is there."""
+        cdef Py_ssize_t row = self._row(request), place
+        cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
+        if rank < self.n_cached[row]:
+            place = self._place(rank, row)
+            if self.contexts[place] == request.contexts[s]:
+                self.used[place] = self.clock
+                request.places[s] = place
+
+    cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
+        return self.row_of_position[request.position] - self.row_of_position[0]
+
+    cdef inline Py_ssize_t _place(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
+        """Where the context of some rank at a row is kept."""
+        return self.ranking[rank * self.n_rows + row] * self.n_rows + row
+
+    cdef Py_ssize_t _rank(self, Py_ssize_t row, int64_t context) noexcept nogil:
+        """Number of contexts of a row that are below another."""
+        cdef Py_ssize_t low = 0, high = self.n_cached[row], middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.contexts[self._place(middle, row)] < context:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef void _seat(self, const Request *request, Py_ssize_t s) noexcept nogil:
+        """Make a place for a context that is not there."""
+        cdef Py_ssize_t i, v, place, row = self._row(request)
+        cdef int32_t plane = self._vacate(row)
+        cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
+        for i in range(self.n_cached[row], rank, -1):
+            self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
+        self.ranking[rank * self.n_rows + row] = plane
+        self.n_cached[row] += 1
+        place = plane * self.n_rows + row
+        self.contexts[place] = request.contexts[s]
+        self.included[place] = 0
+        self.used[place] = self.clock
+        for v in range(self.n_labels):
+            self.values_[v, place] = 0.0
+        if self.order:
+            write_symbols(request.contexts[s], request.depth, self.n_labels, self.order,
+                          &self.labels_[0, place], self.n_places)
+        request.places[s] = place
+
+    cdef int32_t _vacate(self, Py_ssize_t row) noexcept nogil:
+        """A plane that is free at a row, if need be that of the context not seen for longest."""
+        cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
+        cdef int32_t plane
+        if n < self.n_planes:
+            return <int32_t> n
+        for i in range(1, n):
+            if self.used[self._place(i, row)] < self.used[self._place(oldest, row)]:
+                oldest = i
+        plane = self.ranking[oldest * self.n_rows + row]
+        for i in range(oldest, n - 1):
+            self.ranking[i * self.n_rows + row] = self.ranking[(i + 1) * self.n_rows + row]
+        self.n_cached[row] -= 1
+        return plane
+
+    cdef void _remember(self, const Request *request) noexcept nogil:
+        cdef Py_ssize_t k, s, v
+        for k in range(request.n_stale):
+            s = request.stale[k]
+            self.included[request.places[s]] = <int32_t> self.n_iter
+            for v in range(self.n_labels):
+                self.values_[v, request.places[s]] = request.rows[s * self.n_labels + v]
