@@ -179,7 +179,7 @@ def test_crfsuite_escapes(field, name):
     [
         ("X\ta:one", "the value 'one' of 'a' is not a number"),
         ("X\ta:1_0", "the value '1_0' of 'a' is not a number"),
-        ("X\ta:b:1", "a colon too many in 'a:b:1'"),
+        ("X\ta:b:1", "too many colons in 'a:b:1'"),
         ("X:2\ta", "the label 'X:2' has a value"),
         ("\t", "no label"),
         ("@weight:2", "declarations such as '@weight:2' are not supported"),
@@ -212,16 +212,16 @@ def test_sparse_rows():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 0: expected the numbers of sequences, labels and features"),
-        ("1 2\n", "line 1: expected the numbers of sequences, labels and features"),
-        ("1 2 9999999999\n", "line 1: 9999999999 features; there can be 2147483647"),
+        ("", "line 0: expected the numbers of sequences, labels, and features"),
+        ("1 2\n", "line 1: expected the numbers of sequences, labels, and features"),
+        ("1 2 9999999999\n", "line 1: 9999999999 features; expected at most 2147483647"),
         ("1 2 4\n1 1 1 x 0\n", "line 2: '1 1 1 x 0' is not a line of whole numbers"),
         ("1 2 4\n1 1 1 -1 0\n", "line 2: '1 1 1 -1 0' is not a line of whole numbers"),
-        ("1 2 4\n1 1 2 1 0\n", "line 2: expected: sequence, position, number of features"),
-        ("1 2 4\n1 1\n", "line 2: expected: sequence, position, number of features"),
-        ("1 2 4\n1 1 1 4 0\n", "line 2: feature 4; the first line says 4 features"),
+        ("1 2 4\n1 1 2 1 0\n", "line 2: expected sequence, position, number of features"),
+        ("1 2 4\n1 1\n", "line 2: expected sequence, position, number of features"),
+        ("1 2 4\n1 1 1 4 0\n", "line 2: feature 4; the first line declares 4 features"),
         ("1 2 4\n1 1 2 3 3 0\n", "line 2: a feature occurs twice"),
-        ("1 2 4\n1 1 1 3 2\n", "line 2: label 2; the first line says 2 labels"),
+        ("1 2 4\n1 1 1 3 2\n", "line 2: label 2; the first line declares 2 labels"),
         ("1 2 4\n1 2 1 3 0\n", r"line 2: sequence and position are \[1, 2\], expected \[1, 1\]"),
         ("2 2 4\n1 1 0 0\n1 3 0 0\n", r"line 3: .* \[1, 3\], expected \[1, 2\] or \[2, 1\]"),
         ("2 2 4\n2 1 0 0\n", r"line 2: .* \[2, 1\], expected \[1, 1\]"),
@@ -244,11 +244,11 @@ def test_proteins_end_where_the_next_begins():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("G _\n", "line 1: 'G _' where a protein should start with <>"),
-        ("<>\nG _\nend\nV e\n", "line 4: 'V e' where a protein should start with <>"),
-        ("<>\nG x\n", "line 2: 'G x' is not a residue and its structure"),
-        ("<>\nGV _\n", "line 2: 'GV _' is not a residue and its structure"),
-        ("<>\nG _ h\n", "line 2: 'G _ h' is not a residue and its structure"),
+        ("G _\n", "line 1: 'G _'; expected <>, the start of a protein"),
+        ("<>\nG _\nend\nV e\n", "line 4: 'V e'; expected <>, the start of a protein"),
+        ("<>\nG x\n", "line 2: 'G x'; expected a residue and its structure"),
+        ("<>\nGV _\n", "line 2: 'GV _'; expected a residue and its structure"),
+        ("<>\nG _ h\n", "line 2: 'G _ h'; expected a residue and its structure"),
     ],
 )
 def test_damaged_protein_files_are_refused(text, message):
@@ -265,7 +265,7 @@ def test_nettalk_notice_and_incomplete_word_are_left_out():
 @pytest.mark.parametrize("line", ["to\ttx", "to\ttx\t>\t0", "\t\t\t0", "to tx >0"])
 def test_damaged_nettalk_files_are_refused(line):
     with pytest.raises(
-        ValueError, match=r"line 3: .* is not a word, its phonemes and its stresses"
+        ValueError, match=r"line 3: .*; expected a word, its phonemes, and its stresses"
     ):
         read("nettalk", f"{SMALL['nettalk']}{line}\n")
 

@@ -1,4 +1,4 @@
-"""Data to try sequence labelling on: real data of the literature, synthetic problems, readers."""
+"""Datasets for sequence labeling: published data, synthetic problems, and file readers."""
 
 from treecrf.datasets.conll import read_conll
 from treecrf.datasets.conll_tasks import fetch_conll2000, fetch_conll2002

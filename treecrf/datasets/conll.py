@@ -1,4 +1,4 @@
-"""CoNLL columns: a position a line, blank lines between the sequences."""
+"""CoNLL columns: one position per line, blank lines between sequences."""
 
 from __future__ import annotations
 
@@ -22,37 +22,36 @@ def read_conll(
 ) -> Iterator[tuple[list[Columns], list[str] | None]]:
     r"""Read sequences from CoNLL columns, one at a time.
 
-    A line holds what is known of a position, in columns, the label last. Blank lines end a
-    sequence. That is the form of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++ and of
-    Wapiti.
+    A line holds the columns of one position, the label last. Blank lines end a sequence. This is
+    the format of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++, and of Wapiti.
 
     Parameters
     ----------
     file : path-like or file object
-        Read as gzip if its first bytes say so.
+        Files that start with the gzip magic bytes are decompressed.
     names : sequence of str, optional
-        Names of the columns before the label; ``x0``, ``x1``, ... if not given.
+        Names of the columns before the label; ``x0``, ``x1``, ... by default.
     labeled : bool, default=True
         Whether the last column is the label.
     separator : str, optional
-        What stands between columns; any run of spaces and tabs if not given.
+        Separator of the columns; by default any run of spaces and tabs.
     encoding : str, default="utf-8"
         Encoding of the file.
 
     Yields
     ------
     x : list of dict
-        For each position the values of the columns by their names.
+        The column values of each position by name.
     y : list of str or None
-        The labels, if there are any.
+        The labels, or None if `labeled` is False.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If lines have different numbers of columns or `names` another one, or the encoding is
-        wrong; the message names file and line.
+        If a line has a different number of columns than the first line or than `names`, or the
+        encoding is wrong; the message names the file and the line.
 
     Examples
     --------
@@ -76,20 +75,20 @@ def read_conll(
 def split_rows(
     lines: Lines, split: Callable[[str], list[str]], n_columns: int | None
 ) -> Iterator[list[list[str]]]:
-    """The columns of the lines of one sequence after another.
+    """Yield the rows of columns of one sequence at a time.
 
     Parameters
     ----------
     lines : Lines
     split : callable
-        Makes columns of a line.
+        Splits a line into columns.
     n_columns : int or None
-        How many a line must have; None for as many as the first has.
+        Expected number of columns; None for that of the first line.
 
     Raises
     ------
     ValueError
-        If a line has another number of columns.
+        If a line has a different number of columns.
     """
     rows: list[list[str]] = []
     expected = f"expected {n_columns}"
@@ -110,7 +109,7 @@ def split_rows(
 
 
 def splitter(separator: str | None) -> Callable[[str], list[str]]:
-    """What makes columns of a line; without a separator at runs of spaces and tabs."""
+    """Return a function that splits a line into columns, by default at runs of spaces and tabs."""
     if separator is None:
         return lambda line: _BLANKS.split(line.strip(" \t"))
     return lambda line: line.split(separator)

@@ -1,4 +1,4 @@
-"""The shared tasks of CoNLL-2000, chunking, and CoNLL-2002, named entities."""
+"""The shared tasks of CoNLL-2000 (chunking) and CoNLL-2002 (named entities)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def fetch_conll2000(
     data_home: str | os.PathLike | None = None,
     return_X_y: bool = False,
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
-    """Load sentences with the chunks that their words form.
+    """Load sentences with their chunks.
 
-    The shared task of [1]_: 8936 sentences with 211,727 words for training, 2012 with 47,377 for
-    testing, from the Wall Street Journal, with part-of-speech tags by the Brill tagger.
+    The shared task of [1]_: 8936 sentences with 211,727 words for training and 2012 with 47,377 for
+    testing, from the Wall Street Journal, with part-of-speech tags from the Brill tagger.
 
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        Which sentences.
+        Part of the data.
     data_home : path-like, optional
-        Folder to read ``conll2000/train.txt`` and ``test.txt`` from; if not given, the folder that
-        the environment variable ``TREECRF_DATA`` names. Without either, the file is downloaded,
-        once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+        Folder to read ``conll2000/train.txt`` and ``test.txt`` from. Defaults to the environment
+        variable ``TREECRF_DATA``. Without either, the file is downloaded once and cached, which
+        needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
 
@@ -44,24 +44,24 @@ def fetch_conll2000(
     Bunch, or (list, list)
         With these attributes:
 
-        - data : list of lists of dicts, for each word ``word`` and ``tag``;
-        - target : list of lists of str, for each word ``B-NP``, ``I-NP``, ..., or ``O``;
+        - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
+        - target : list of lists of str, the label of each word: ``B-NP``, ``I-NP``, ..., or ``O``;
         - feature_names : list of str, ``["word", "tag"]``;
         - filename : the path that was read.
 
     Raises
     ------
     OSError
-        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
     ValueError
-        If the file is not of the form expected; the message says where.
+        If the file does not have the expected format; the message names the line.
     ImportError
-        If pooch is needed and not installed.
+        If pooch is required but not installed.
 
     Notes
     -----
-    The text is from the Penn Treebank, which the Linguistic Data Consortium licenses; the task has
-    been published for research.
+    The text is from the Penn Treebank, licensed by the Linguistic Data Consortium; the task was
+    published for research.
 
     References
     ----------
@@ -85,19 +85,19 @@ def fetch_conll2002(
     data_home: str | os.PathLike | None = None,
     return_X_y: bool = False,
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
-    """Load Spanish sentences with the named entities in them.
+    """Load Spanish sentences with their named entities.
 
     The shared task of [1]_: 8323 sentences with 264,715 words for training, 1915 with 52,923 for
-    validation (``esp.testa``) and 1517 with 51,533 for testing (``esp.testb``), news of EFE.
+    validation (``esp.testa``), and 1517 with 51,533 for testing (``esp.testb``), from EFE news.
 
     Parameters
     ----------
     subset : {"train", "validation", "test"}, default="train"
-        Which sentences.
+        Part of the data.
     data_home : path-like, optional
-        Folder to read ``conll2002/esp.train``, ``esp.testa`` and ``esp.testb`` from, in UTF-8; if
-        not given, the folder that the environment variable ``TREECRF_DATA`` names. Without either,
-        the file is downloaded, once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+        Folder to read ``conll2002/esp.train``, ``esp.testa`` and ``esp.testb`` from, in UTF-8.
+        Defaults to the environment variable ``TREECRF_DATA``. Without either, the file is
+        downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
 
@@ -106,24 +106,24 @@ def fetch_conll2002(
     Bunch, or (list, list)
         With these attributes:
 
-        - data : list of lists of dicts, for each word ``word`` and ``tag``;
-        - target : list of lists of str, for each word ``O``, or ``B-`` or ``I-`` and one of
-          ``LOC``, ``MISC``, ``ORG``, ``PER``;
+        - data : list of lists of dicts, the ``word`` and ``tag`` of each word;
+        - target : list of lists of str, the label of each word: ``O``, or ``B-`` or ``I-`` followed
+          by ``LOC``, ``MISC``, ``ORG`` or ``PER``;
         - feature_names : list of str, ``["word", "tag"]``;
         - filename : the path that was read.
 
     Raises
     ------
     OSError
-        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
     ValueError
-        If the file is not of the form expected; the message says where.
+        If the file does not have the expected format; the message names the line.
     ImportError
-        If pooch is needed and not installed.
+        If pooch is required but not installed.
 
     Notes
     -----
-    The task has been published for research; the text is copyright of the EFE news agency.
+    The task was published for research; the text is copyright of the EFE news agency.
 
     References
     ----------

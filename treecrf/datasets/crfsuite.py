@@ -1,4 +1,4 @@
-"""The format of CRFsuite: a position a line, its label first, then its attributes."""
+"""The format of CRFsuite: one position per line, the label first, then the attributes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from treecrf.datasets.lines import Lines, TextSource
 
-# A backslash hides a colon or a backslash; before anything else it is one itself.
+# A backslash escapes a colon or a backslash; before any other character it is literal.
 _PART = re.compile(r"(?:\\[:\\]|[^:])*")
-_HIDDEN = re.compile(r"\\([:\\])")
+_ESCAPED = re.compile(r"\\([:\\])")
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
 
 Attributes = dict[str, float]
@@ -26,15 +26,15 @@ def read_crfsuite(
     Parameters
     ----------
     file : path-like or file object
-        Read as gzip if its first bytes say so.
+        Files that start with the gzip magic bytes are decompressed.
     encoding : str, default="utf-8"
         Encoding of the file.
 
     Yields
     ------
     x : list of dict
-        For each position the values of its attributes by their names: 1.0 where no value is
-        given, and the sum where one position has an attribute more than once.
+        The attribute values of each position by name: 1.0 if no value is given, and the sum if an
+        attribute is repeated.
     y : list of str
         The labels.
 
@@ -43,9 +43,9 @@ def read_crfsuite(
     OSError
         If the file cannot be read.
     ValueError
-        If a line has no label, a value is no number, there is a colon too many, or the file has
-        weights of sequences (``@weight``), which are not supported; the message names file and
-        line.
+        If a line has no label, a value is not a number, a field has too many colons, or the file
+        has sequence weights (``@weight``), which are not supported; the message names the file and
+        the line.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def read_crfsuite(
 
 
 def _parse(line: str, lines: Lines) -> tuple[str, Attributes]:
-    """Label and attributes of a line."""
+    """Return the label and the attributes of a line."""
     fields = [field for field in line.split("\t") if field]
     if not fields:
         raise lines.error("no label")
@@ -81,7 +81,7 @@ def _parse(line: str, lines: Lines) -> tuple[str, Attributes]:
     if label.startswith("@"):
         raise lines.error(f"declarations such as {fields[0]!r} are not supported")
     if value is not None:
-        raise lines.error(rf"the label {fields[0]!r} has a value; a colon of a label is written \:")
+        raise lines.error(rf"the label {fields[0]!r} has a value; escape a colon in a label as \:")
     attributes: Attributes = {}
     for field in fields[1:]:
         name, value = _split(field, lines)
@@ -90,15 +90,15 @@ def _parse(line: str, lines: Lines) -> tuple[str, Attributes]:
 
 
 def _split(field: str, lines: Lines) -> tuple[str, str | None]:
-    """Name and value of a field."""
+    """Return the name and the value of a field."""
     if "\\" not in field:
         name, colon, value = field.partition(":")
     else:
         end = _PART.match(field).end()
         name, colon, value = field[:end], field[end : end + 1], field[end + 1 :]
-        name = _HIDDEN.sub(r"\1", name)
+        name = _ESCAPED.sub(r"\1", name)
     if ":" in value:
-        raise lines.error(rf"a colon too many in {field!r}; a colon of a name is written \:")
+        raise lines.error(rf"too many colons in {field!r}; escape a colon in a name as \:")
     return name, value if colon else None
 
 

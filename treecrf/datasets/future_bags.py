@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from treecrf.utils.validation import Interval, StrOptions, validate_params
 
 N_FEATURES = 8
-# The labels look at the first features only; the others are noise.
+# Only the first features affect the labels; the others are noise.
 N_RELEVANT = 6
 
-# From the numbers of true relevant features and the labels of the bags to the labels.
+# Labels as functions of the number of true relevant features and of the label of the bag.
 RULES = {
     "xor": lambda n_true, bag: (n_true >= 4) ^ bag,
     "or": lambda n_true, bag: (n_true >= 4) | bag,
@@ -44,32 +44,32 @@ def make_future_bags(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Make sequences whose labels depend on a bag of the positions that follow.
 
-    Each position has eight boolean features, true or false with equal chances; the first six
-    matter. The bag of a position is the next `bag_size` positions, and it is positive if in any of
-    them at most one of the six is true. Six positions make a positive bag with a chance of one
-    half. The label follows from the number of true features among the six at the position itself
-    and from its bag. The problems are those of [1]_, section 5.4.1, which has 400 training, 200
-    validation and 100 test sequences.
+    Each position has eight boolean features, each true with probability 1/2; only the first six
+    matter. The bag of a position consists of the next `bag_size` positions. It is positive if at
+    most one of the six features is true at any of them, which has a probability of about one half
+    for six positions. The label depends on the number of true features among the six at the
+    position itself and on its bag. The problems are those of [1]_, section 5.4.1, which uses 400
+    training, 200 validation, and 100 test sequences.
 
     Parameters
     ----------
     kind : {"xor", "or", "extra"}, default="xor"
-        When the label is 1:
+        Condition for the label 1:
 
         - ``"xor"``: either at least four of the six features are true, or the bag is positive, but
           not both;
         - ``"or"``: at least four of the six are true, or the bag is positive, or both;
-        - ``"extra"``: at least four are true of seven, the six features and the bag.
+        - ``"extra"``: at least four of seven are true: the six features and the bag.
     n_sequences : int, default=400
         Number of sequences.
     length : int, default=30
-        Positions of each sequence.
+        Number of positions per sequence.
     bag_size : int, default=6
         Number of positions in a bag.
     full_bags : bool, default=False
-        Whether the last positions' bags go on beyond the end, as if longer sequences had been
-        labeled and then cut. If not, a bag ends with its sequence. The features are the same in
-        both cases.
+        Whether bags extend beyond the end of the sequence, as if longer sequences had been labeled
+        and then cut. If False, a bag ends with its sequence. The features are the same in both
+        cases.
     random_state : int, RandomState instance or None, default=None
         Seed; the same seed gives the same data, and the same features for every `kind`.
 
@@ -83,17 +83,18 @@ def make_future_bags(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is outside its range or of another type (``InvalidParameterError`` of
-        scikit-learn, which is both).
+        If a parameter is out of range or has the wrong type (scikit-learn's
+        ``InvalidParameterError``, which is both).
 
     Notes
     -----
-    The dissertation does not say what the bags of the last positions hold. One of its learners
-    makes no error, which none could where bags go on beyond the features that it is given: 5 % of
-    the labels of ``"xor"`` are then unknowable. The accuracies of its conditional random fields
-    are best met by sequences of 36 positions, in training and in prediction, of which the first 30
-    are judged: their bags are full, and in sight. With 30 positions `treecrf.TreeCRF` labels
-    ``"xor"`` better than there, by 2 to 4 points, and with ``full_bags`` worse by as much.
+    The dissertation does not define the bags of the last positions. One of its learners makes no
+    errors, which would be impossible if bags extended beyond the visible features: 5 % of the
+    labels of ``"xor"`` could then not be determined. The reported accuracies of its conditional
+    random fields are matched best by sequences of 36 positions, in training and in prediction, of
+    which the first 30 are scored, so that their bags are full and visible. With 30 positions,
+    `treecrf.TreeCRF` is 2 to 4 points more accurate on ``"xor"`` than reported there, and with
+    ``full_bags`` less accurate by as much.
 
     References
     ----------

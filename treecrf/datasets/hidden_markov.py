@@ -1,4 +1,4 @@
-"""Sequences of symbols and hidden states drawn from hidden Markov models."""
+"""Sequences of symbols and hidden states sampled from hidden Markov models."""
 
 from __future__ import annotations
 
@@ -34,40 +34,41 @@ def make_ring_hmm(
     p_symbol: float = 0.7,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Draw sequences from a hidden Markov model whose states follow each other in a ring.
+    """Sample sequences from a hidden Markov model whose states form a ring.
 
-    A state is followed by the next one in the ring with probability `p_next`; it and all others
-    share the rest equally. Each state has a symbol of its own, shown with probability `p_symbol`;
-    the other symbols share the rest equally. The first state is uniform. The defaults are the
-    training data of [1]_, section 3.2; its test data are as many sequences again.
+    Each state moves to the next one in the ring with probability `p_next`; all other states,
+    including itself, share the rest equally. Each state has its own symbol, emitted with
+    probability `p_symbol`; the other symbols share the rest equally. The first state is uniformly
+    distributed. The defaults give the training data of [1]_, section 3.2, which uses the same
+    number of sequences for testing.
 
     Parameters
     ----------
     n_sequences : int, default=500
         Number of sequences.
     length : int, default=10
-        Positions of each sequence.
+        Number of positions per sequence.
     n_states : int, default=10
-        Number of states, and of symbols; at least 2.
+        Number of states and of symbols; at least 2.
     p_next : float, default=0.7
         Probability of moving to the next state of the ring.
     p_symbol : float, default=0.7
-        Probability that a state shows its own symbol.
+        Probability that a state emits its own symbol.
     random_state : int, RandomState instance or None, default=None
         Seed; the same seed gives the same data.
 
     Returns
     -------
     X : list of int arrays of shape (length,)
-        Symbols, from 0 to ``n_states - 1``; symbol ``i`` is that of state ``i``.
+        Symbols, from 0 to ``n_states - 1``; symbol ``i`` belongs to state ``i``.
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is outside its range or of another type (``InvalidParameterError`` of
-        scikit-learn, which is both).
+        If a parameter is out of range or has the wrong type (scikit-learn's
+        ``InvalidParameterError``, which is both).
 
     References
     ----------
@@ -109,19 +110,20 @@ def make_block_hmm(
     p_block: float = 0.6,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Draw sequences from a hidden Markov model whose states each prefer a block of symbols.
+    """Sample sequences from a hidden Markov model whose states each prefer a block of symbols.
 
-    A state is followed by itself with probability `p_stay`; the other states share the rest
-    equally. It shows a symbol of its own block with probability `p_block`, else one of the other
-    blocks, all symbols of either kind being equally likely. The first state is uniform. The
-    defaults are data of [1]_, section 3.5.3, made to measure times of training.
+    Each state repeats with probability `p_stay`; the other states share the rest equally. A state
+    emits a symbol of its own block with probability `p_block`, and otherwise one of the other
+    blocks; symbols within either group are equally likely. The first state is uniformly
+    distributed. The defaults give the data of [1]_, section 3.5.3, used there to measure training
+    times.
 
     Parameters
     ----------
     n_sequences : int, default=100
         Number of sequences.
     length : int, default=100
-        Positions of each sequence. The dissertation also has 10, 20, 40, 80, 160 and 320.
+        Number of positions per sequence. The dissertation also uses 10, 20, 40, 80, 160 and 320.
     n_states : int, default=3
         Number of states; at least 2.
     block_size : int, default=8
@@ -129,14 +131,14 @@ def make_block_hmm(
     p_stay : float, default=0.6
         Probability of staying in a state.
     p_block : float, default=0.6
-        Probability that a state shows a symbol of its own block.
+        Probability that a state emits a symbol of its own block.
     random_state : int, RandomState instance or None, default=None
         Seed; the same seed gives the same data.
 
     Returns
     -------
     X : list of int arrays of shape (length,)
-        Symbols, from 0 to ``n_states * block_size - 1``; state ``i`` has the block that begins at
+        Symbols, from 0 to ``n_states * block_size - 1``; the block of state ``i`` starts at
         ``i * block_size``.
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
@@ -144,8 +146,8 @@ def make_block_hmm(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is outside its range or of another type (``InvalidParameterError`` of
-        scikit-learn, which is both).
+        If a parameter is out of range or has the wrong type (scikit-learn's
+        ``InvalidParameterError``, which is both).
 
     References
     ----------
@@ -166,7 +168,7 @@ def make_block_hmm(
 
 
 def _concentrated(favored: np.ndarray, p: float) -> np.ndarray:
-    """Rows of probabilities: the favored entries share p evenly, the others the rest."""
+    """Return rows of probabilities: favored entries share p evenly, the others the rest."""
     n_favored = favored.sum(axis=1, keepdims=True)
     n_others = favored.shape[1] - n_favored
     return np.where(favored, p / n_favored, (1 - p) / n_others)
@@ -179,7 +181,7 @@ def _sample(
     length: int,
     random_state: int | np.random.RandomState | None,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Symbols and states of sequences whose first state is uniform."""
+    """Sample symbols and states, with a uniformly distributed first state."""
     rng = check_random_state(random_state)
     states = np.empty((n_sequences, length), dtype=np.int64)
     states[:, 0] = rng.randint(len(transitions), size=n_sequences)
@@ -190,7 +192,7 @@ def _sample(
 
 
 def _draw(probabilities: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """An index for each distribution along the last axis."""
-    # Without the last bound, which rounding may leave below 1.
+    """Sample an index from each distribution along the last axis."""
+    # The last bound is left out because rounding may make it less than 1.
     bounds = probabilities.cumsum(axis=-1)[..., :-1]
     return (rng.random_sample((*bounds.shape[:-1], 1)) >= bounds).sum(axis=-1)

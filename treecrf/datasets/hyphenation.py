@@ -19,19 +19,19 @@ def fetch_hyphenation(
     data_home: str | os.PathLike | None = None,
     return_X_y: bool = False,
 ) -> Bunch | tuple[list[str], list[str]]:
-    """Load words with the places where a hyphen may stand.
+    """Load words with their hyphenation points.
 
-    The data of the papers on TREECRF [1]_: 1951 words for training, 908 for testing. The published
-    features are a window of 2 letters before a letter and 3 after it, ``window=(2, 3)``.
+    The data of the TREECRF papers [1]_: 1951 words for training and 908 for testing. The published
+    features are a window of 2 letters before and 3 after each letter, ``window=(2, 3)``.
 
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        Which words.
+        Training or test words.
     data_home : path-like, optional
-        Folder to read ``hyphen/sparse.hyphen.6.train`` and ``.test`` from; if not given, the
-        folder that the environment variable ``TREECRF_DATA`` names. Without either, the file is
-        downloaded, once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+        Folder to read ``hyphen/sparse.hyphen.6.train`` and ``.test`` from. Defaults to the
+        environment variable ``TREECRF_DATA``. Without either, the file is downloaded once and
+        cached, which needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
 
@@ -41,22 +41,22 @@ def fetch_hyphenation(
         With these attributes:
 
         - data : list of str, the words;
-        - target : list of str, for each letter ``1`` if a hyphen may follow it, else ``0``;
+        - target : list of str, ``1`` for each letter that a hyphen may follow, else ``0``;
         - filename : the path that was read.
 
     Raises
     ------
     OSError
-        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
     ImportError
-        If pooch is needed and not installed.
+        If pooch is required but not installed.
 
     Notes
     -----
-    The rows of the published files are the gaps between letters: there is none for the last letter
-    of a word, which is always ``0`` here. Published accuracies do not count it.
+    The rows of the published files are the positions between letters, so they have no row for the
+    last letter of a word. Its label is always ``0`` here, and published accuracies do not count it.
 
-    The files are those that the SMILE library has among its tests.
+    The files come from the test data of the SMILE library.
 
     References
     ----------

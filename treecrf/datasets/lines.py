@@ -1,4 +1,4 @@
-"""Text files line by line: paths or open files, compressed or not, with errors that say where."""
+"""Text files read line by line, from paths or open files, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ TextSource = str | os.PathLike | IO
 
 
 class Lines:
-    """The lines of a file, without their ends, one after another.
+    """The lines of a file, without line endings.
 
     Parameters
     ----------
     source : path-like or file object
-        A file object gives bytes or text and stays open. Bytes that begin as gzip does are
-        decompressed.
+        A file object yields bytes or text and stays open. Bytes that start with the gzip magic
+        bytes are decompressed.
     encoding : str
-        Of bytes; one in which a line feed is one byte, such as UTF-8 and Latin-1.
+        Encoding of bytes, in which a line feed must be one byte, as in UTF-8 and Latin-1.
 
     Attributes
     ----------
     name : str
-        What messages call the file.
+        Name of the file in messages.
     number : int
-        Number of the line that iteration has reached, from 1.
+        Number of the current line, from 1.
     """
 
     def __init__(self, source: TextSource, encoding: str = "utf-8"):
@@ -39,7 +39,7 @@ class Lines:
         self.number = 0
 
     def __iter__(self) -> Iterator[str]:
-        """Read; a byte order mark at the start is left out."""
+        """Read the lines; a byte order mark at the start is skipped."""
         with self._opened() as file:
             try:
                 for line in file:
@@ -52,7 +52,7 @@ class Lines:
                 ) from error
 
     def error(self, message: str) -> ValueError:
-        """What is wrong with the line that iteration has reached."""
+        """Make an error that names the current line."""
         return ValueError(f"{self.name}, line {self.number}: {message}")
 
     def _decoded(self, line: bytes) -> str:
@@ -60,8 +60,7 @@ class Lines:
             text = line.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise self.error(
-                f"byte {error.start} is not {self.encoding}: {error.reason}; "
-                "another encoding= may fit"
+                f"byte {error.start} is not {self.encoding}: {error.reason}; try another encoding="
             ) from None
         return text.removeprefix("\ufeff") if self.number == 1 else text
 
@@ -75,6 +74,6 @@ class Lines:
 
 
 def _decompressed(file: Any) -> Any:
-    """The file, or what it has compressed; streams that cannot look ahead are read as they are."""
+    """Return the file, decompressed if it is gzip; streams that cannot peek are taken as plain."""
     is_gzip = hasattr(file, "peek") and file.peek(2)[:2] == b"\x1f\x8b"
     return gzip.GzipFile(fileobj=file) if is_gzip else file

@@ -1,4 +1,4 @@
-"""NETtalk: how English words are spoken."""
+"""NETtalk: pronunciation of English words."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ Word = tuple[str, str, str]
 def read_nettalk(file: TextSource) -> Iterator[Word]:
     r"""Read the NETtalk dictionary, one word at a time.
 
-    The columns of a line, separated by tabs, are the word, its phonemes, its stresses, each with
-    one character for each letter, and whether the word is regular. What comes before a line of
-    dashes, the copyright notice, is left out, and so is the word ``gunpowder`` where its stresses
-    are incomplete.
+    The columns of a line, separated by tabs, are the word, its phonemes and its stresses (both with
+    one character per letter), and whether the word is regular. The copyright notice before the line
+    of dashes is skipped, and so is the word ``gunpowder`` if its stresses are incomplete.
 
     Parameters
     ----------
     file : path-like or file object
-        Read as gzip if its first bytes say so.
+        Files that start with the gzip magic bytes are decompressed.
 
     Yields
     ------
     word : str
-        Small letters.
+        The word in lowercase letters.
     phonemes : str
-        A character for each letter; ``-`` where it is silent.
+        One character per letter; ``-`` for a silent one.
     stresses : str
-        For each letter 0, 1 or 2 if it is a vowel's (no, primary or secondary stress), else ``<``
-        or ``>``, which point at the syllable's vowel.
+        One character per letter: 0, 1 or 2 for a vowel (no, primary or secondary stress), else
+        ``<`` or ``>``, pointing to the vowel of the syllable.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line is not of this form; the message names file and line.
+        If a line does not have this format; the message names the file and the line.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def read_nettalk(file: TextSource) -> Iterator[Word]:
             continue
         if len(columns) < 3 or len(set(map(len, columns[:3]))) > 1 or not columns[0]:
             raise lines.error(
-                f"{line!r} is not a word, its phonemes and its stresses, of one length"
+                f"{line!r}; expected a word, its phonemes, and its stresses, all of the same length"
             )
         yield tuple(columns[:3])
 
@@ -88,21 +87,21 @@ def fetch_nettalk(
     data_home: str | os.PathLike | None = None,
     return_X_y: bool = False,
 ) -> Bunch | tuple[list[str], list]:
-    """Load words with the stress, the phoneme, or both, of each letter.
+    """Load words with the stress, the phoneme, or both for each letter.
 
     1000 words for training and 1000 for testing, from the dictionary of [1]_.
 
     Parameters
     ----------
     task : {"stress", "phoneme", "full"}, default="stress"
-        What the labels are: one of 5 stresses; one of about 50 phonemes; or a phoneme and a
-        stress, such as ``"b>"``, about 130 different ones.
+        The labels: one of 5 stresses; one of about 50 phonemes; or a phoneme with a stress, such as
+        ``"b>"``, of which there are about 130.
     subset : {"train", "test"}, default="train"
-        Which words.
+        Training or test words.
     data_home : path-like, optional
-        Folder to read ``nettalk/nettalk.data`` from; if not given, the folder that the environment
-        variable ``TREECRF_DATA`` names. Without either, the file is downloaded, once, and kept in
-        a cache: ``pip install "treecrf[datasets]"``.
+        Folder to read ``nettalk/nettalk.data`` from. Defaults to the environment variable
+        ``TREECRF_DATA``. Without either, the file is downloaded once and cached, which needs
+        ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
 
@@ -112,32 +111,33 @@ def fetch_nettalk(
         With these attributes:
 
         - data : list of str, the words;
-        - target : list of str, or of lists of str for the full task, a label for each letter;
-        - split : ``"published"`` or ``"random"``, see the notes;
+        - target : list of str, or of lists of str for the full task, one label per letter;
+        - split : ``"published"`` or ``"random"``; see the notes;
         - filename : the path of the dictionary.
 
     Raises
     ------
     OSError
-        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
     ValueError
-        If a file is not of the form expected; the message says where.
+        If a file does not have the expected format; the message names the line.
     ImportError
-        If pooch is needed and not installed.
+        If pooch is required but not installed.
 
     Notes
     -----
     Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research.
 
-    Where the folder has them, ``nettalk/stress.train.txt`` and ``stress.test.txt`` (on each line a
-    word, a tab, its stresses) choose the words: those of the papers on TREECRF [2]_. One of these
-    training words, *sagittarius*, is not in the dictionary and has only stresses. No public copy of
-    the lists is known. Without them the words are the first and the second thousand of
-    ``numpy.random.RandomState(0).permutation(n)`` over the different words of the dictionary in
-    its order. Accuracies on the two splits cannot be compared: compare values of ``split``.
+    If the folder contains ``nettalk/stress.train.txt`` and ``stress.test.txt`` (one word per line,
+    followed by a tab and its stresses), they determine the words: those of the TREECRF papers [2]_.
+    One of these training words, *sagittarius*, is not in the dictionary and has only stresses. No
+    public copy of these lists is known. Without them, the words are the first and the second
+    thousand of ``numpy.random.RandomState(0).permutation(n)`` over the distinct words of the
+    dictionary in its order. Accuracies on the two splits are not comparable: check that ``split``
+    is the same.
 
-    A word with several entries in the dictionary has the first, with the published words the first
-    with the published stresses.
+    For a word with several dictionary entries, the first one is used; with the published words, the
+    first one with the published stresses.
 
     References
     ----------
@@ -172,7 +172,7 @@ def _labels(phonemes: str, stresses: str, task: str) -> str | list[str]:
 
 
 def _published(chosen: Path, dictionary: Path, task: str) -> list[Word]:
-    """The chosen words; without those that lack what the task needs."""
+    """Return the chosen words, without those that have no labels for the task."""
     phonemes: dict[tuple[str, str], str] = {}
     for word, sounds, stresses in read_nettalk(dictionary):
         phonemes.setdefault((word, stresses), sounds)
@@ -189,7 +189,7 @@ def _read_stresses(path: Path) -> Iterator[list[str]]:
     for line in lines:
         columns = line.split("\t")
         if len(columns) != 2 or len(columns[0]) != len(columns[1]) or not columns[0]:
-            raise lines.error(f"{line!r} is not a word and its stresses, of one length")
+            raise lines.error(f"{line!r}; expected a word and its stresses, of the same length")
         yield columns
 
 
@@ -198,7 +198,7 @@ def _random(dictionary: Path, subset: str) -> list[Word]:
     for entry in read_nettalk(dictionary):
         words.setdefault(entry[0], entry)
     if len(words) < 2 * N_WORDS:
-        raise ValueError(f"{dictionary} has {len(words)} words; {2 * N_WORDS} are needed")
+        raise ValueError(f"{dictionary} has {len(words)} words; expected at least {2 * N_WORDS}")
     entries = list(words.values())
     order = np.random.RandomState(0).permutation(len(entries))
     start = N_WORDS * (subset == "test")

@@ -1,4 +1,4 @@
-"""Whether someone is in a room, by what its sensors measure."""
+"""Room occupancy from sensor measurements."""
 
 from __future__ import annotations
 
@@ -28,24 +28,23 @@ def fetch_occupancy(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[list, list]:
-    """Load a room's climate minute by minute, and whether someone is in it.
+    """Load sensor measurements of a room, minute by minute, and its occupancy.
 
-    The data of [1]_: one sequence of 8143 minutes for training, and two for testing, of 2665
-    minutes, mostly with the door closed, and of 9752, mostly with the door open.
+    The data of [1]_: one sequence of 8143 minutes for training, and two for testing, one of 2665
+    minutes (door mostly closed) and one of 9752 (door mostly open).
 
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        Which sequences.
+        Training or test sequences.
     data_home : path-like, optional
-        Folder to read ``occupancy/datatraining.txt``, ``datatest.txt`` and ``datatest2.txt`` from;
-        if not given, the folder that the environment variable ``TREECRF_DATA`` names. Without
-        either, the files are downloaded, once, and kept in a cache:
-        ``pip install "treecrf[datasets]"``.
+        Folder to read ``occupancy/datatraining.txt``, ``datatest.txt`` and ``datatest2.txt`` from.
+        Defaults to the environment variable ``TREECRF_DATA``. Without either, the files are
+        downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
     as_frame : bool, default=False
-        Whether the data are pandas data frames, which have the dates as their index.
+        Whether to return the data as pandas data frames with the dates as index.
 
     Returns
     -------
@@ -53,8 +52,9 @@ def fetch_occupancy(
         With these attributes:
 
         - data : list of float arrays or data frames of shape (n_minutes, 5): temperature (°C),
-          relative humidity (%), light (lux), CO2 (ppm), ratio of the masses of water and air;
-        - target : list of int arrays (n_minutes,), 1 if someone is in the room, else 0;
+          relative humidity (%), light (lux), CO2 (ppm), humidity ratio (mass of water per mass of
+          air);
+        - target : list of int arrays (n_minutes,), 1 if the room is occupied, else 0;
         - feature_names : list of str;
         - dates : list of datetime64 arrays (n_minutes,);
         - filenames : the paths that were read.
@@ -62,15 +62,15 @@ def fetch_occupancy(
     Raises
     ------
     OSError
-        If a file is not in the folder, or cannot be downloaded; the message says what to do.
+        If a file is not in the folder or cannot be downloaded; the message explains what to do.
     ValueError
-        If a file is not of the form expected; the message says where.
+        If a file does not have the expected format; the message names the line.
     ImportError
-        If pooch or pandas is needed and not installed.
+        If pooch or pandas is required but not installed.
 
     Notes
     -----
-    From the authors; also in the UCI archive, under CC BY 4.0.
+    Published by the authors; also in the UCI archive, under CC BY 4.0.
 
     References
     ----------
@@ -100,10 +100,10 @@ def fetch_occupancy(
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Dates, features and labels of a file."""
+    """Read the dates, features, and labels of a file."""
     lines = Lines(path)
     rows = csv.reader(lines)
-    # The authors' files do not name the column of row numbers, those of the archive do.
+    # The column of row numbers has a name in the files of the archive, but not in the authors'.
     if tuple(next(rows, []))[-len(COLUMNS) :] != COLUMNS:
         raise lines.error(f"expected the columns {', '.join(COLUMNS)}")
     parsed = [_parse(row, lines) for row in rows if row]

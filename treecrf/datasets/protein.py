@@ -1,4 +1,4 @@
-"""Secondary structure of proteins."""
+"""Protein secondary structure."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ STRUCTURES = {"_": "coil", "e": "sheet", "h": "helix"}
 
 
 def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
-    r"""Read proteins in the form of the UCI archive, one at a time.
+    r"""Read proteins in the format of the UCI archive, one at a time.
 
-    A line holds a residue and its structure. ``<>`` starts a protein, ``end`` or ``<end>`` may end
-    it; lines that begin with ``#`` and blank lines mean nothing.
+    A line holds a residue and its structure. ``<>`` starts a protein; ``end`` or ``<end>`` may end
+    it. Blank lines and lines that start with ``#`` are ignored.
 
     Parameters
     ----------
     file : path-like or file object
-        Read as gzip if its first bytes say so.
+        Files that start with the gzip magic bytes are decompressed.
 
     Yields
     ------
     residues : str
-        A letter for each residue.
+        One letter per residue.
     structures : str
-        For each residue ``h`` (helix), ``e`` (sheet) or ``_`` (coil).
+        One letter per residue: ``h`` (helix), ``e`` (sheet) or ``_`` (coil).
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line is not of this form; the message names file and line.
+        If a line does not have this format; the message names the file and the line.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
                 yield tuple(map("".join, zip(*protein, strict=True)))
             protein = [] if words == ["<>"] else None
         elif protein is None:
-            raise lines.error(f"{line!r} where a protein should start with <>")
+            raise lines.error(f"{line!r}; expected <>, the start of a protein")
         elif len(words) != 2 or len(words[0]) != 1 or words[1] not in STRUCTURES:
-            raise lines.error(f"{line!r} is not a residue and its structure, one of h, e, _")
+            raise lines.error(f"{line!r}; expected a residue and its structure, one of h, e, _")
         else:
             protein.append(words)
     if protein:
@@ -78,18 +78,18 @@ def fetch_protein(
 ) -> Bunch | tuple[list[str], list[str]]:
     """Load proteins with the structure of each residue.
 
-    The data of [1]_, as the papers on TREECRF have them: 111 proteins with 18,105 residues for
-    training, 17 with 3,520 for testing. The published features are a window of 5 residues to each
-    side, ``window=5``.
+    The data of [1]_ as used in the TREECRF papers: 111 proteins with 18,105 residues for training
+    and 17 with 3,520 for testing. The published features are a window of 5 residues on each side,
+    ``window=5``.
 
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        Which proteins.
+        Training or test proteins.
     data_home : path-like, optional
-        Folder to read ``protein/sparse.protein.11.train`` and ``.test`` from; if not given, the
-        folder that the environment variable ``TREECRF_DATA`` names. Without either, the file is
-        downloaded, once, and kept in a cache: ``pip install "treecrf[datasets]"``.
+        Folder to read ``protein/sparse.protein.11.train`` and ``.test`` from. Defaults to the
+        environment variable ``TREECRF_DATA``. Without either, the file is downloaded once and
+        cached, which needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
         Whether to return ``(data, target)``.
 
@@ -99,21 +99,21 @@ def fetch_protein(
         With these attributes:
 
         - data : list of str, the residues as letters;
-        - target : list of str, a structure for each residue: ``_``, ``e`` or ``h``;
+        - target : list of str, the structure of each residue: ``_``, ``e`` or ``h``;
         - target_names : dict of these letters to their names;
         - filename : the path that was read.
 
     Raises
     ------
     OSError
-        If the file is not in the folder, or cannot be downloaded; the message says what to do.
+        If the file is not in the folder or cannot be downloaded; the message explains what to do.
     ImportError
-        If pooch is needed and not installed.
+        If pooch is required but not installed.
 
     Notes
     -----
-    Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research. The files of
-    windows are those that the SMILE library has among its tests; residues are read back from the
+    Copyright (C) 1988 by T. J. Sejnowski, who permits use for non-commercial research. The
+    window files come from the test data of the SMILE library; residues are recovered from the
     windows. The labels 0, 1 and 2 of the files are ``_``, ``e`` and ``h`` here.
 
     References

@@ -1,4 +1,4 @@
-"""Where the files of the data sets are: in a folder of the user's, or downloaded into a cache."""
+"""Locations of the dataset files: a folder of the user, or a cache of downloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treecrf.utils.validation import validate_params
 FOLDER_VARIABLE = "TREECRF_DATA"
 
 _GITHUB = "https://raw.githubusercontent.com"
-# At a commit each, so that an address keeps its content.
+# Each address names a commit, so that its content never changes.
 _CONLL = f"{_GITHUB}/teropa/nlp/f89bc5a15b516208de1cfe2abe9692b7ed9a43e2/resources/corpora"
 _NETTALK = f"{_GITHUB}/yamato796/nettalk/6f15f80248a5481d2d7a3b028e70b5c1e321d51f"
 _OCCUPANCY = f"{_GITHUB}/LuisM78/Occupancy-detection-data/ba2b1d7b53a71292ff61b867d3e16f0e539c7eb6"
@@ -25,7 +25,7 @@ _PAPERS = (
 
 
 class Download(NamedTuple):
-    """An address, and the SHA-256 of what it serves."""
+    """An address, and the SHA-256 of its content."""
 
     url: str
     sha256: str
@@ -88,27 +88,27 @@ DOWNLOADS = {
 
 
 def checked(**constraints: list) -> Callable:
-    """Check the parameters of a function that fetches: those that all have, and its own."""
+    """Check the parameters of a fetch function: the shared ones and its own."""
     shared = {"data_home": [str, os.PathLike, None], "return_X_y": ["boolean"]}
     return validate_params(shared | constraints, prefer_skip_nested_validation=True)
 
 
 def data_folder(data_home: str | os.PathLike | None) -> Path | None:
-    """The folder that the argument or the environment names, if any."""
+    """Return the folder given by the argument or the environment, if any."""
     folder = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
     return Path(folder) if folder else None
 
 
 def locate(name: str, data_home: str | os.PathLike | None = None) -> Path:
-    """Find a file of a data set.
+    """Find a file of a dataset.
 
     Parameters
     ----------
     name : str
         One of `DOWNLOADS`.
     data_home : path-like, optional
-        Folder to read from. If not given, the folder that the environment variable
-        ``TREECRF_DATA`` names; without that, the file is downloaded, once, into a cache.
+        Folder to read from. Defaults to the environment variable ``TREECRF_DATA``. Without either,
+        the file is downloaded once and cached.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def locate(name: str, data_home: str | os.PathLike | None = None) -> Path:
         return _downloaded(name)
     path = folder / name
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; it can be had from {DOWNLOADS[name].url}")
+        raise FileNotFoundError(f"{path} is missing; download it from {DOWNLOADS[name].url}")
     return path
 
 
@@ -133,7 +133,7 @@ def _downloaded(name: str) -> Path:
         import pooch
     except ImportError as error:
         raise ImportError(
-            f'the download needs pooch: pip install "treecrf[datasets]"; {_by_hand(name)}'
+            f'downloading needs pooch: pip install "treecrf[datasets]"; {_by_hand(name)}'
         ) from error
     url, checksum = DOWNLOADS[name]
     place = Path(pooch.os_cache("treecrf"), name)
@@ -145,13 +145,13 @@ def _downloaded(name: str) -> Path:
 
 def _by_hand(name: str) -> str:
     return (
-        f"or get {DOWNLOADS[name].url} by another way, put it into a folder as {name}, and name "
-        f"the folder with data_home= or the environment variable {FOLDER_VARIABLE}"
+        f"or download {DOWNLOADS[name].url} yourself, save it in a folder as {name}, and pass the "
+        f"folder as data_home= or in the environment variable {FOLDER_VARIABLE}"
     )
 
 
 def labeled(data: list, target: list, return_X_y: bool, **fields: object) -> Bunch | tuple:
-    """What the functions that fetch return: two lists, or a Bunch with more in it."""
+    """Build the result of a fetch function: two lists, or a Bunch with further fields."""
     if return_X_y:
         return data, target
     return Bunch(data=data, target=target, **fields)

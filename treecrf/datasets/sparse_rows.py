@@ -1,4 +1,4 @@
-"""The sparse format of the TREECRF papers: which boolean features are true at a position."""
+"""The sparse format of the TREECRF papers: the boolean features that are true at a position."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def read_sparse(
 ) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
     r"""Read sequences in the sparse format of the TREECRF papers, one at a time.
 
-    The first line holds the numbers of sequences, labels and features. Every other line is a
-    position: the number of its sequence and its own in the sequence, both from 1, how many
-    features are true, which ones, from 0, and the label, from 0. Blank lines mean nothing.
+    The first line holds the numbers of sequences, labels, and features. Every other line is a
+    position: the number of the sequence and of the position within it, both from 1; the number of
+    true features and their indices, from 0; and the label, from 0. Blank lines are ignored.
 
     Parameters
     ----------
     file : path-like or file object
-        Read as gzip if its first bytes say so.
+        Files that start with the gzip magic bytes are decompressed.
 
     Yields
     ------
@@ -40,7 +40,8 @@ def read_sparse(
     OSError
         If the file cannot be read.
     ValueError
-        If a line is not of this form, or sequences are missing; the message names file and line.
+        If a line does not have this format, or sequences are missing; the message names the file
+        and the line.
 
     Examples
     --------
@@ -85,9 +86,9 @@ def _integers(line: str, lines: Lines) -> list[int]:
 
 def _header(row: list[int] | None, lines: Lines) -> list[int]:
     if row is None or len(row) != 3:
-        raise lines.error("expected the numbers of sequences, labels and features")
+        raise lines.error("expected the numbers of sequences, labels, and features")
     if row[2] > MAX_FEATURES:
-        raise lines.error(f"{row[2]} features; there can be {MAX_FEATURES}")
+        raise lines.error(f"{row[2]} features; expected at most {MAX_FEATURES}")
     return row
 
 
@@ -95,10 +96,10 @@ def _features(row: list[int], n_features: int, lines: Lines) -> list[int]:
     features = row[3:-1]
     if len(row) < 4 or row[2] != len(features):
         raise lines.error(
-            "expected: sequence, position, number of features, that many features, label"
+            "expected sequence, position, number of features, that many features, and label"
         )
     if max(features, default=0) >= n_features:
-        raise lines.error(f"feature {max(features)}; the first line says {n_features} features")
+        raise lines.error(f"feature {max(features)}; the first line declares {n_features} features")
     if len(set(features)) < len(features):
         raise lines.error("a feature occurs twice")
     return features
@@ -106,7 +107,7 @@ def _features(row: list[int], n_features: int, lines: Lines) -> list[int]:
 
 def _label(row: list[int], n_labels: int, lines: Lines) -> int:
     if row[-1] >= n_labels:
-        raise lines.error(f"label {row[-1]}; the first line says {n_labels} labels")
+        raise lines.error(f"label {row[-1]}; the first line declares {n_labels} labels")
     return row[-1]
 
 

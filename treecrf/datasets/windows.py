@@ -1,4 +1,4 @@
-"""Words and proteins read back from the windows of the TREECRF papers' files."""
+"""Words and proteins recovered from the window files of the TREECRF papers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from treecrf.datasets.sparse_rows import read_sparse
 def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[str]]:
     """Read sequences of letters and labels from a file of windows.
 
-    A window of the papers has a block of features for each of its letters: one for each letter of
-    the alphabet, and a last one for "beyond the end". Exactly one of a block is true.
+    Each position of a window has a block of features: one for each letter of the alphabet, and a
+    last one for "beyond the end". Exactly one feature per block is true.
 
     Parameters
     ----------
     path : path-like
     alphabet : str
     left : int
-        Number of letters before the one that a row is about.
+        Number of letters before the labeled one in each window.
 
     Returns
     -------
     letters : list of str
-        They may run past the rows, where the last windows look ahead.
+        Can be longer than the labels, since the last windows reach ahead.
     labels : list of str
-        A digit for each row.
+        One digit per row.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[
 
 
 def _symbols(x: sparse.csr_array, n_symbols: int) -> np.ndarray | None:
-    """What each block of each row holds, or None where that is not one symbol."""
+    """Return the symbol of each block of each row, or None if a block does not have exactly one."""
     n_blocks, rest = divmod(x.shape[1], n_symbols)
     if rest or np.any(np.diff(x.indptr) != n_blocks):
         return None
