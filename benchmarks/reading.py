@@ -20,7 +20,8 @@ import numpy as np
 from measure import markdown, peak_memory, reset_peak_memory
 
 from treecrf.cli.files import Reading, read_file
-from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.sequences import Sequences
 

@@ -14,7 +14,8 @@ import treecrf.encoding.columns
 import treecrf.inputs.sequences
 from treecrf import TreeCRF
 from treecrf.encoding.bundling import bundle
-from treecrf.encoding.encoder import BITS, CODES, LISTS, NOWHERE, Encoder
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE
 from treecrf.inputs.reading import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
 

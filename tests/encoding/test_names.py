@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 from treecrf import TreeMEMM
-from treecrf.encoding.encoder import BOUNDARY
 from treecrf.encoding.names import (
     conjunction,
     feature_names,
@@ -15,6 +14,7 @@ from treecrf.encoding.names import (
     name_of_labels,
     name_of_test,
 )
+from treecrf.encoding.plan import BOUNDARY
 
 
 def encoder_of(X, y, **parameters):

@@ -10,8 +10,8 @@ from scipy import sparse
 from support.cases import STORAGES, random_sequences
 
 from treecrf import TreeCRF
-from treecrf.encoding.encoder import BOUNDARY
 from treecrf.encoding.names import conjunction, points_down
+from treecrf.encoding.plan import BOUNDARY
 from treecrf.trees.paths import Literals, window_literals
 from treecrf.trees.rules import leaf_values
 from treecrf.utils.threads import Threads

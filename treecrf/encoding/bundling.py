@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from treecrf.encoding.encoder import CODES, LISTS, MAX_CODES, EncodedSequences, Encoder, Plan
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import CODES, LISTS, MAX_CODES, Plan
 
 MAX_BUNDLES = 32
 # The fullest columns come first; what is left then fills no bundle.

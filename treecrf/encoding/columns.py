@@ -11,6 +11,10 @@ from scipy import sparse
 
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences, runs
+from treecrf.utils.checks import check_categories, require
+
+# Names of the arrays of `Columns`, in the order of its constructor.
+ARRAYS = ("kinds", "sizes", "thresholds")
 
 MAX_SAMPLES = 200_000
 # About so many values are sorted at a time, of many short columns or of a few long ones.
@@ -99,6 +103,46 @@ class Columns(Sequence):
         before = np.append(0, np.cumsum(self.thresholds < 0))
         return before[self.starts[1:]] - before[self.starts[:-1]]
 
+    # Saved models
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays of a saved model."""
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        return arrays | {f"categories.{j}": values for j, values in self.categories.items()}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray]) -> Columns:
+        """Inverse of `state`.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together.
+        """
+        kinds = arrays["kinds"]
+        of_categories = np.flatnonzero(kinds == CATEGORY).tolist()
+        categories = {j: arrays[f"categories.{j}"] for j in of_categories}
+        columns = cls(*(arrays[name] for name in ARRAYS), categories)
+        columns._check()
+        return columns
+
+    def _check(self) -> None:
+        kinds, sizes, thresholds = self.kinds, self.sizes, self.thresholds
+        require(kinds.ndim == 1 and kinds.dtype == np.uint8, "columns")
+        require((kinds < len(KINDS)).all(), "columns")
+        require(sizes.shape == kinds.shape and sizes.dtype.kind == "i", "columns")
+        require((sizes >= 0).all() and (sizes[kinds == BOOLEAN] == 0).all(), "columns")
+        require(self.starts[-1] == len(thresholds), "columns")
+        for j, values in self.categories.items():
+            check_categories(values)
+            require(len(values) == sizes[j], "categories")
+        require(thresholds.ndim == 1 and np.isfinite(thresholds).all(), "thresholds")
+        of_column = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        falls = thresholds[1:] <= thresholds[:-1]
+        require(not (falls & (of_column[1:] == of_column[:-1])).any(), "thresholds")
+
+    # Bins
+
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
         """How many thresholds of its column each value exceeds: a binary search for all at once."""
         first, end = self.starts[columns], self.starts[columns + 1]
@@ -117,7 +161,7 @@ class ColumnStatistics:
     Attributes
     ----------
     columns : Columns
-    shares : float array (n_columns,)
+    fractions : float array (n_columns,)
         Share of the positions at which a list would hold each column; for columns with several
         tests it means nothing.
     has_missing : bool array (n_columns,)
@@ -125,7 +169,7 @@ class ColumnStatistics:
     """
 
     columns: Columns
-    shares: np.ndarray
+    fractions: np.ndarray
     has_missing: np.ndarray
 
 
@@ -136,14 +180,14 @@ def learn_columns(
     if sequences.form == "symbols":
         return ColumnStatistics(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
     if sequences.kinds is None and sequences.dtype.kind == "b":
-        columns, shares = _booleans(sequences)
-        return ColumnStatistics(columns, shares, np.zeros(len(columns), dtype=bool))
+        columns, fractions = _booleans(sequences)
+        return ColumnStatistics(columns, fractions, np.zeros(len(columns), dtype=bool))
     sizes, thresholds = _learn_thresholds(sequences, max_bins, rng)
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)
-    shares = _share_listed(sequences, columns.only_thresholds())
-    return ColumnStatistics(columns, shares, find_missing(sequences))
+    fractions = _fraction_listed(sequences, columns.only_thresholds())
+    return ColumnStatistics(columns, fractions, find_missing(sequences))
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
@@ -173,9 +217,9 @@ def find_missing(sequences: Sequences) -> np.ndarray:
 
 def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
     """Boolean columns, or numbers without thresholds where all values are the same."""
-    shares = _share_listed(sequences, np.zeros(sequences.n_features))
-    kinds = np.where((shares > 0) & (shares < 1), BOOLEAN, NUMBER).astype(np.uint8)
-    return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), shares
+    fractions = _fraction_listed(sequences, np.zeros(sequences.n_features))
+    kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
+    return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
 
 
 def _symbols(sequences: Sequences) -> Columns:
@@ -184,7 +228,7 @@ def _symbols(sequences: Sequences) -> Columns:
     return Columns(kinds, sizes, np.zeros(0), {0: values})
 
 
-def _share_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+def _fraction_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
     """Share of the values that exceed their column's threshold, or have one that 0 exceeds.
 
     Zeros of sparse columns are no values.

@@ -1,9 +1,8 @@
-"""Values put where some are missing: imputation, and indicators of what was missing."""
+"""Imputation of missing values, and indicators of where they were missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,129 +11,151 @@ from scipy import sparse
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, Sequences, Trained
+from treecrf.utils.checks import check_places, require
 
-FILLED = IMPUTE, INDICATOR = "impute", "indicator"
+IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
 
 
 @dataclass(frozen=True)
 class Imputation:
-    """What takes the place of missing values, and where it is told that they were missing.
+    """Values that replace missing ones, and indicator columns that mark them.
 
     Attributes
     ----------
     values : float array (n_features,)
-        Value for each column; for a category the place of its value, counted from 1, or 0 for none.
-    told : int array
-        Columns behind which a boolean column follows, after all others, that tells where they were
-        missing.
+        Replacement in each column; for a category the index of its value, counted from 1, or 0
+        for no value.
+    indicator_columns : int array (n_indicators,)
+        Columns with an indicator: a boolean column, after all others, that is true where the value
+        is missing.
     symbols : array or None
-        The symbols that training has seen, where sequences hold symbols.
+        Symbols of the training data, if sequences consist of symbols.
     """
 
     values: np.ndarray
-    told: np.ndarray
+    indicator_columns: np.ndarray
     symbols: np.ndarray | None
 
     @property
     def sources(self) -> np.ndarray:
-        """The input's column that each column comes from."""
-        return np.append(np.arange(len(self.values)), self.told).astype(np.int64)
+        """Column of the input that each column comes from; int64 array (n_columns,)."""
+        return np.append(np.arange(len(self.values)), self.indicator_columns).astype(np.int64)
+
+    def kinds(self, kinds: np.ndarray) -> np.ndarray:
+        """Kinds of all columns, given those of the input."""
+        return np.append(kinds, np.full(len(self.indicator_columns), BOOLEAN)).astype(np.uint8)
 
     def fill(self, piece: Any) -> Any:
-        """A table without missing values."""
+        """Return a table without missing values, followed by the indicator columns."""
         if piece.ndim == 1:
             piece = Vocabulary(self.symbols).column(piece)
-        if piece.dtype.kind != "f" and not len(self.told):
+        if piece.dtype.kind != "f" and not len(self.indicator_columns):
             return piece
         fill = self._fill_sparse if sparse.issparse(piece) else self._fill_dense
         return fill(piece)
 
     def _fill_dense(self, table: np.ndarray) -> np.ndarray:
-        gaps = np.isnan(table)
-        return np.hstack([np.where(gaps, self.values, table), gaps[:, self.told]])
+        missing = np.isnan(table)
+        filled = np.where(missing, self.values, table)
+        return np.hstack([filled, missing[:, self.indicator_columns]])
 
     def _fill_sparse(self, table: Any) -> Any:
         entries = table.tocoo()
-        gaps = np.isnan(entries.data)
-        data = np.where(gaps, self.values[entries.col], entries.data)
+        missing = np.isnan(entries.data)
+        data = np.where(missing, self.values[entries.col], entries.data)
         filled = sparse.csr_array((data, (entries.row, entries.col)), shape=table.shape)
         filled.eliminate_zeros()
-        where = (entries.row[gaps], entries.col[gaps])
-        told = sparse.csc_array((np.ones(gaps.sum()), where), shape=table.shape)[:, self.told]
-        return sparse.hstack([filled, told], format="csr")
+        where = (entries.row[missing], entries.col[missing])
+        marked = sparse.csc_array((np.ones(missing.sum()), where), shape=table.shape)
+        return sparse.hstack([filled, marked[:, self.indicator_columns]], format="csr")
+
+    # Saved models
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays of a saved model."""
+        return {"values": self.values, "indicator_columns": self.indicator_columns}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], symbols: np.ndarray | None) -> Imputation:
+        """Inverse of `state`; the symbols are saved elsewhere."""
+        return cls(arrays["values"], arrays["indicator_columns"], symbols)
+
+    def check(self, n_features: int) -> None:
+        """Raise ValueError unless there is a number for each feature."""
+        require(self.values.shape == (n_features,), "missing values")
+        require(self.values.dtype == np.float64, "missing values")
+        require(np.isfinite(self.values).all(), "missing values")
+        check_places(self.indicator_columns, n_features, "missing values")
 
 
-class ImputedSequences:
-    """Sequences without missing values, made when they are read.
+@dataclass(frozen=True, kw_only=True)
+class ImputedSequences(Sequences):
+    """Tables without missing values, computed while they are read.
 
-    It has what an encoder needs of `Sequences`; the tables may have more columns.
-
-    Parameters
+    Attributes
     ----------
-    given : Sequences
-    filling : Imputation
-    kinds : uint8 array, optional
-        Of all columns, as in `Sequences`; only needed to learn from them.
-    categories : dict, optional
+    base : Sequences
+    imputation : Imputation
     """
 
-    def __init__(
-        self,
-        given: Sequences,
-        filling: Imputation,
-        kinds: np.ndarray | None = None,
-        categories: dict[int, np.ndarray] | None = None,
-    ):
-        self.given = given
-        self.filling = filling
-        self.form = "sparse" if given.form == "sparse" else "dense"
-        self.offsets = given.offsets
-        self.n_positions, self.n_sequences = given.n_positions, given.n_sequences
-        self.n_features = len(filling.sources)
-        self.dtype = np.dtype(np.float64)
-        self.kinds, self.categories = kinds, categories or {}
+    base: Sequences
+    imputation: Imputation
 
-    def pieces(self) -> Iterator[tuple[int, int, Any]]:
-        """Runs of whole sequences, as those of `Sequences`."""
-        for start, stop, piece in self.given.pieces():
-            yield start, stop, self.filling.fill(piece)
+    @classmethod
+    def of(cls, base: Sequences, imputation: Imputation, trained: Trained) -> ImputedSequences:
+        """Sequences that fit a description, with imputed values and indicator columns."""
+        return cls(
+            form="sparse" if base.form == "sparse" else "dense",
+            offsets=base.offsets,
+            n_features=len(imputation.sources),
+            dtype=np.dtype(np.float64),
+            kinds=imputation.kinds(trained.kinds),
+            categories=trained.categories,
+            base=base,
+            imputation=imputation,
+        )
+
+    def rows(self, first: int, last: int) -> Any:
+        """The values of sequences ``first`` to ``last - 1`` together."""
+        return self.imputation.fill(self.base.rows(first, last))
+
+    def take(self, indices: np.ndarray) -> ImputedSequences:
+        """The chosen sequences, in the given order."""
+        base = self.base.take(indices)
+        return replace(self, base=base, offsets=base.offsets)
+
+    def reversed(self) -> ImputedSequences:
+        """The same sequences, each from its end to its start."""
+        return replace(self, base=self.base.reversed())
 
 
-def learn_filling(sequences: Sequences, method: str) -> tuple[Imputation, ImputedSequences]:
-    """Learn what to put where values are missing.
+def learn_imputation(sequences: Sequences, trained: Trained, method: str) -> Imputation:
+    """Learn what replaces missing values.
 
     Parameters
     ----------
     sequences : Sequences
+    trained : Trained
+        Description of these sequences.
     method : {"impute", "indicator"}
-        The most common value (of numbers the mean), or 0 and a further column for each that has
-        missing values.
-
-    Returns
-    -------
-    filling : Imputation
-    filled : ImputedSequences
-        The sequences without missing values.
+        ``"impute"``: the most frequent value, or the mean of numbers. ``"indicator"``: 0, and an
+        indicator column for each column with missing values.
     """
-    trained = sequences.like
     symbols = trained.categories[0] if trained.form == "symbols" else None
-    values, told = np.zeros(trained.n_features), np.zeros(0, dtype=np.int64)
     if method == IMPUTE:
         values = _usual_values(sequences, trained)
-    else:
-        told = np.flatnonzero(find_missing(sequences))
-    filling = Imputation(values, told, symbols)
-    kinds = np.append(trained.kinds, np.full(len(told), BOOLEAN)).astype(np.uint8)
-    return filling, ImputedSequences(sequences, filling, kinds, trained.categories)
+        return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
+    values = np.zeros(trained.n_features)
+    return Imputation(values, np.flatnonzero(find_missing(sequences)), symbols)
 
 
 def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
-    """The mean of each number, and the most common value of each other column."""
+    """Mean of each number, and most frequent value of each other column."""
     counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
     for _, _, piece in sequences.pieces() if counts else ():
         table = Vocabulary(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
         for j, of_column in counts.items():
-            of_column += _count_places(table[:, [j]], len(of_column))
+            of_column += _count_values(table[:, [j]], len(of_column))
     means = means_of(sequences)
     values = np.where(trained.kinds == BOOLEAN, means > 0.5, means)
     for j, of_column in counts.items():
@@ -143,16 +164,19 @@ def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
 
 
 def means_of(sequences: Sequences) -> np.ndarray:
-    """Mean of each column over the positions that have it; 0 where none has, and of symbols."""
+    """Mean of the values of each column that are not missing.
+
+    It is 0 for symbols, and for columns without values.
+    """
     sums, n_present = np.zeros((2, sequences.n_features))
     for _, _, piece in sequences.pieces():
         if piece.ndim == 2:
-            sums += np.asarray(_zero_gaps(piece).sum(axis=0)).ravel()
-            n_present += piece.shape[0] - _count_gaps(piece)
+            sums += np.asarray(_missing_to_zero(piece).sum(axis=0)).ravel()
+            n_present += piece.shape[0] - _count_missing(piece)
     return sums / np.maximum(n_present, 1)
 
 
-def _zero_gaps(table: Any) -> Any:
+def _missing_to_zero(table: Any) -> Any:
     if table.dtype.kind != "f":
         return table
     if not sparse.issparse(table):
@@ -160,7 +184,7 @@ def _zero_gaps(table: Any) -> Any:
     return sparse.csr_array((np.nan_to_num(table.data), table.indices, table.indptr), table.shape)
 
 
-def _count_gaps(table: Any) -> np.ndarray | int:
+def _count_missing(table: Any) -> np.ndarray | int:
     """Number of missing values of each column."""
     if table.dtype.kind != "f":
         return 0
@@ -169,7 +193,7 @@ def _count_gaps(table: Any) -> np.ndarray | int:
     return np.isnan(table).sum(axis=0)
 
 
-def _count_places(column: Any, n: int) -> np.ndarray:
-    """How often each place occurs in a column, 0 among them."""
+def _count_values(column: Any, n: int) -> np.ndarray:
+    """Number of occurrences of each category in a column; index 0 counts absent values."""
     values = (column.toarray() if sparse.issparse(column) else column).ravel()
     return np.bincount(values[~np.isnan(values)].astype(np.int64), minlength=n)

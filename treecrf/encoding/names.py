@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from treecrf.encoding.encoder import BOUNDARY, LISTS, Encoder
+from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
+from treecrf.encoding.plan import BOUNDARY, LISTS
 from treecrf.inputs.sequences import Trained
 
 Test = tuple[int, int, int]
@@ -47,12 +48,11 @@ def name_of_test(
     at = place(-offset if backward else offset) if offset else "[0]" * any(encoder.window)
     if column == BOUNDARY:
         return f"outside{at}"
-    learned, derived = encoder.columns[column], column - len(encoder.columns) + encoder.n_derived
-    if derived >= 0:
-        return f"future{derived}{at} > {learned.values[value]:.6g}"
-    source = column if encoder.filling is None else int(encoder.filling.sources[column])
-    name = feature_name(encoder, source)
-    told = "" if column == source or column < encoder.n_features else " is missing"
+    learned, (kind, index) = encoder.columns[column], encoder.origin_of(column)
+    if kind == DERIVED:
+        return f"future{index}{at} > {learned.values[value]:.6g}"
+    name = feature_name(encoder, index)
+    told = " is missing" if kind == INDICATOR_COLUMN else ""
     if learned.kind == "category":
         return f"{name}{at}{told} is {learned.values[value].item()!r}"
     if learned.kind == "number":

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.values import characters
+from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
 # Pieces of about this many bytes are put together at a time: few NumPy calls for many short
 # sequences, and little memory beside the input.
@@ -66,6 +67,19 @@ class Trained:
             raise ValueError(
                 f"{what} has {n_features} features, the model was trained with {self.n_features}"
             )
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together, such as those of a saved model."""
+        n, kinds = self.n_features, self.kinds
+        require(self.form in ("symbols", "table"), "form")
+        check_counts(n)
+        require(n > 0 and (self.form == "table" or n == 1), "columns")
+        check_names(self.names, n)
+        require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
+        require((kinds < len(KINDS)).all(), "columns")
+        require(self.form == "table" or kinds[0] == CATEGORY, "columns")
+        for values in self.categories.values():
+            check_categories(values)
 
     def column(self, j: int) -> str:
         """What messages call a column."""

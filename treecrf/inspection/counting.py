@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, previous_labels
-from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.sequences import Sequences, reversed_places
 from treecrf.inspection.grown import FittedTrees

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.encoding.encoder import BOUNDARY
 from treecrf.encoding.names import feature_names
+from treecrf.encoding.plan import BOUNDARY
 from treecrf.inspection.grown import FittedTrees
 from treecrf.trees.forest import LABEL
 

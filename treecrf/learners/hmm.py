@@ -237,10 +237,24 @@ class HMMClassifier(SequenceClassifier):
         self.n_features_in_ = 1
         checks.check_classes(self.classes_)
         check_order(len(self.classes_), order)
-        checks.check_hidden_markov(
-            self.symbols_, self.emission_log_prob_, self.transition_log_prob_, len(self.classes_)
-        )
+        self._check_tables()
         return self
+
+    def _check_tables(self) -> None:
+        """Raise ValueError unless symbols are sorted, and tables fit them and the labels."""
+        symbols, n_labels = self.symbols_, len(self.classes_)
+        checks.require(symbols.dtype.kind in "iU" and checks.is_ascending(symbols), "symbols")
+        checks.require(len(symbols) > 0, "symbols")
+        _check_log_probabilities(self.emission_log_prob_, (n_labels, len(symbols) + 1))
+        for depth, table in enumerate(self.transition_log_prob_):
+            _check_log_probabilities(table, (n_labels,) * (depth + 1))
+
+
+def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless the last axis holds distributions without zeros."""
+    checks.require(table.shape == shape and table.dtype == np.float64, "probabilities")
+    checks.require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
+    checks.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
 
 
 def count_transitions(

@@ -6,7 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from treecrf.encoding.encoder import BOUNDARY, NOWHERE, EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
 from treecrf.trees.scoring.scorer import Packed, Scorer
 from treecrf.utils.checks import require

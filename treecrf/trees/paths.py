@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoder import BOUNDARY, Encoder
+from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import points_down
+from treecrf.encoding.plan import BOUNDARY
 from treecrf.trees.forest import LABEL, TEST
 
 

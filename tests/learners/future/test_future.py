@@ -170,7 +170,7 @@ def test_features_that_do_not_fit_are_refused(change, what, bags, tmp_path):
     values, arrays = model_file.read(path)
     change(values, arrays)
     model_file.write(path, values, arrays)
-    with pytest.raises(ModelFileError, match=f"its {what} are not those of a model"):
+    with pytest.raises(ModelFileError, match=f"invalid {what}"):
         load(path)
 
 

@@ -1,7 +1,7 @@
-"""Writes the models of the present file format, and what they predict.
+"""Write models in the current file format, and their predictions.
 
-The files of every format stay for good: what was saved once must be read by all later versions.
-Run this when the format's number has changed, and add what it writes to the repository.
+The files of each format stay in the repository, because all later versions must read them. Run this
+script when the format's version has changed, and add its output to the repository.
 """
 
 from __future__ import annotations

@@ -350,13 +350,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         return values, arrays | encoder_arrays | forest
 
     def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        return model_file.encoder_state(self._encoder)
+        return self._encoder.state()
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
         """The encoder of a saved model, if its parts fit together."""
-        encoder = model_file.encoder_from_state(values, arrays)
-        checks.check_encoder(encoder)
-        return encoder
+        return Encoder.from_state(values, arrays)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
         """Take over the state of a saved model, if its parts fit together."""

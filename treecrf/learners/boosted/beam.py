@@ -14,7 +14,9 @@ import numpy as np
 
 from treecrf.chains import _beam
 from treecrf.chains.constraints import Constraints
-from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.loop import Booster
 from treecrf.trees._tree_scores import CachedScores, TreeScores
 from treecrf.trees.context_scores import Nodes, ScoreCache

@@ -13,7 +13,9 @@ import numpy as np
 from treecrf._tree import TreeGrower
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.bundling import bundle
-from treecrf.encoding.encoder import EncodedSequences, Encoder, Plan
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import Plan
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.window_tests import TestTable, number_tests

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.encoder import BOUNDARY, Encoder
+from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
+from treecrf.encoding.plan import BOUNDARY
 from treecrf.trees.conjunctions import Flat
 from treecrf.trees.rules import bits_of
 
@@ -149,13 +150,11 @@ class FlatTables:
         return plain | {how: learned.values[value].item()}
 
     def _plain_column(self, column: int) -> dict[str, Any]:
-        encoder = self.encoder
-        derived = column - len(encoder.columns) + encoder.n_derived
-        if derived >= 0:
-            return {"future": derived}
-        source = column if encoder.filling is None else int(encoder.filling.sources[column])
-        feature = source if encoder.names is None else encoder.names[source]
-        return {"feature": feature} | ({} if column < encoder.n_features else {"missing": True})
+        kind, index = self.encoder.origin_of(column)
+        if kind == DERIVED:
+            return {"future": index}
+        feature = index if self.encoder.names is None else self.encoder.names[index]
+        return {"feature": feature} | ({"missing": True} if kind == INDICATOR_COLUMN else {})
 
 
 def frame_of(columns: dict[str, list], backend: Any) -> Any:

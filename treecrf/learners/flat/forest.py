@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.chains.contexts import extended_contexts
-from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.learners.flat._flat import FlatEvaluator
 from treecrf.trees.conjunctions import Flat, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import shown
@@ -73,7 +74,7 @@ class FutureEncoder(Encoder):
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):
         super().__init__(base.window, base.max_bins, base.missing)
         columns, plan = with_derived_columns(base.columns, base.plan, len(features), n_bins)
-        self.restore(base.form, base.names, columns, plan, base.filling)
+        self.restore(base.form, base.names, columns, plan, base.imputation)
         self.base = base
         self.features = features
         self.n_bins = n_bins

@@ -9,7 +9,8 @@ import numpy as np
 
 from treecrf._tree import TreeGrower
 from treecrf.encoding.bundling import bundle
-from treecrf.encoding.encoder import EncodedSequences, Encoder
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import leave_room, rounded_leaves

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from treecrf.encoding.columns import NUMBER, Columns
-from treecrf.encoding.encoder import CODES, EncodedSequences, Plan
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.plan import CODES, Plan
 from treecrf.utils.exact import rounded_leaves
 
 

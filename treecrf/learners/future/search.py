@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.encoding.encoder import EncodedSequences
+from treecrf.encoding.encoded import EncodedSequences
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import Candidate, Search, discover

@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.encoder import MAX_CODES, Encoder
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import MAX_CODES
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.trees.forest import Forest, check_forest
-from treecrf.utils import checks, model_file
+from treecrf.utils import checks
 
 PLAIN = ("size", "direction", "initial_score", "gain")
 
 
 def state_of(encoder: FutureEncoder) -> tuple[dict, dict[str, np.ndarray]]:
     """Values for JSON, and arrays."""
-    values, arrays = model_file.encoder_state(encoder.base)
+    values, arrays = encoder.base.state()
     features = [{name: getattr(f, name) for name in PLAIN} for f in encoder.features]
     for k, feature in enumerate(encoder.features):
         arrays[f"future.{k}.effects"] = feature.effects

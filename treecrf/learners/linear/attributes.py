@@ -12,11 +12,12 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
-from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_filling, means_of
+from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.names import feature_name, place
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences, Trained, place_of
+from treecrf.inputs.sequences import CATEGORY, Sequences, Trained, place_of
 from treecrf.utils import checks
+from treecrf.utils.model_file import as_section, section
 
 # The square of a number, times a weight, is a double too.
 MAX_NUMBER = 1e100
@@ -89,7 +90,7 @@ class WindowAttributes:
     kind: ClassVar[str] = "window"
 
     trained_on: Trained | None = None
-    filling: Imputation
+    imputation: Imputation
     # The attributes that are kept, among all.
     kept: np.ndarray
 
@@ -101,7 +102,7 @@ class WindowAttributes:
     def fit(self, sequences: Sequences) -> WindowAttributes:
         """Learn the columns, what to do where values are missing, and which attributes to keep."""
         self.trained_on = sequences.like
-        self.filling = learn_attribute_filling(sequences, self.missing)
+        self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(int(self._widths().sum()))
         counts = np.bincount(self.rows(sequences).indices, minlength=len(self.kept))
         self.kept = np.flatnonzero(counts >= self.min_count)
@@ -125,7 +126,7 @@ class WindowAttributes:
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
             piece = Vocabulary(self.trained_on.categories[0]).column(piece)
-        entries = sparse.coo_array(self.filling.fill(piece))
+        entries = sparse.coo_array(self.imputation.fill(piece))
         row, column = (np.asarray(array, dtype=np.int64) for array in (entries.row, entries.col))
         data = entries.data.astype(np.float64)
         is_category = (self._kinds() == CATEGORY)[column]
@@ -144,7 +145,7 @@ class WindowAttributes:
 
     def _kinds(self) -> np.ndarray:
         """Kinds of the columns, and of those that tell what is missing behind them."""
-        return np.append(self.trained_on.kinds, np.full(len(self.filling.told), BOOLEAN))
+        return self.imputation.kinds(self.trained_on.kinds)
 
     def _widths(self) -> np.ndarray:
         """Number of attributes of each column."""
@@ -158,7 +159,7 @@ class WindowAttributes:
         at = place(offset) if offset or any(self.window) else ""
         trained = self.trained_on
         names = []
-        for column, source in enumerate(self.filling.sources):
+        for column, source in enumerate(self.imputation.sources):
             name = feature_name(trained, source) + at
             if column >= trained.n_features:
                 names.append(f"{name} is missing")
@@ -180,7 +181,7 @@ class WindowAttributes:
         values["names"] = None if trained.names is None else list(trained.names)
         arrays = {"kinds": trained.kinds, "kept": self.kept}
         arrays |= {f"categories.{j}": array for j, array in trained.categories.items()}
-        arrays |= {"filling.values": self.filling.values, "filling.told": self.filling.told}
+        arrays |= as_section(self.imputation.state(), "imputation")
         return values, arrays
 
     @classmethod
@@ -197,10 +198,10 @@ class WindowAttributes:
         checks.require(restored.missing in FILLED, "missing values")
         checks.check_counts(restored.min_count, *window)
         checks.require(len(window) == 2, "window")
-        checks.check_trained(restored.trained_on)
+        restored.trained_on.check()
         symbols = categories[0] if restored.trained_on.form == "symbols" else None
-        restored.filling = Imputation(arrays["filling.values"], arrays["filling.told"], symbols)
-        checks.check_filling(restored.filling, len(kinds))
+        restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
+        restored.imputation.check(len(kinds))
         restored.kept = arrays["kept"]
         checks.check_places(restored.kept, int(restored._widths().sum()), "attributes")
         return restored
@@ -224,13 +225,14 @@ def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
         )
 
 
-def learn_attribute_filling(sequences: Sequences, missing: str) -> Imputation:
-    """What takes the place of missing values, as `WindowAttributes` explains."""
-    if missing == IMPUTE:
-        return learn_filling(sequences, IMPUTE)[0]
+def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation:
+    """Learn what replaces missing values, see `WindowAttributes`."""
     trained = sequences.like
+    if missing == IMPUTE:
+        return learn_imputation(sequences, trained, IMPUTE)
     values = np.where(trained.kinds == CATEGORY, 0.0, means_of(sequences))
-    told = np.zeros(0, dtype=np.int64)
+    indicator_columns = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
-        told = np.flatnonzero(find_missing(sequences))
-    return Imputation(values, told, trained.categories[0] if trained.form == "symbols" else None)
+        indicator_columns = np.flatnonzero(find_missing(sequences))
+    symbols = trained.categories[0] if trained.form == "symbols" else None
+    return Imputation(values, indicator_columns, symbols)

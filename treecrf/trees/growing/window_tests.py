@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoder import BITS, BOUNDARY, CODES, LISTS, Encoder, Plan
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import BITS, BOUNDARY, CODES, LISTS, Plan
 
 # How the tests of a run of bins follow from the bins; the kernel uses the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2

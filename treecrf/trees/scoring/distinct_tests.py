@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoder import CODE_EQUAL, CODES, LISTED, Encoder
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED
 from treecrf.trees.growing.window_tests import missing_values
 
 
@@ -21,7 +22,7 @@ class DistinctTests:
     Attributes
     ----------
     kinds, offsets, slots, lows, highs : int32 arrays (n,)
-        As `treecrf.encoding.encoder.Encoder.storage_of` gives them.
+        As `treecrf.encoding.plan.Plan.lookups` gives them.
     gaps : int32 array (n,)
     n_plain : int
     by_id : int32 array (window width, n_ids)

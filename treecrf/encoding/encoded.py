@@ -1,0 +1,61 @@
+"""Encoded sequences: the rows that trees read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf.inputs.sequences import places_in_sequences
+
+
+@dataclass(frozen=True)
+class EncodedSequences:
+    """Encoded positions of some sequences.
+
+    Attributes
+    ----------
+    row_of_position : int32 array (n_positions,)
+        Row of each position; the other rows are boundary rows.
+    offsets : int64 array (n_sequences + 1,)
+        Start of each sequence among the positions, and the end of the last.
+    codes : uint8 array (n_rows, n_code_columns)
+    bits : uint8 array (n_rows, n_bytes)
+    list_starts : int64 array (n_rows + 1,)
+        Row r lists the ids ``list_ids[list_starts[r] : list_starts[r + 1]]``, ascending.
+    list_ids : int32 array
+    n_ids : int
+        All ids are below this number.
+    has_missing : bool array (n_columns,)
+        Whether a value of the column is missing in these sequences.
+    """
+
+    row_of_position: np.ndarray
+    offsets: np.ndarray
+    codes: np.ndarray
+    bits: np.ndarray
+    list_starts: np.ndarray
+    list_ids: np.ndarray
+    n_ids: int
+    has_missing: np.ndarray
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions."""
+        return len(self.row_of_position)
+
+    @property
+    def rows_from_first(self) -> np.ndarray:
+        """Row of each position, counted from the first row of a position."""
+        return self.row_of_position - self.row_of_position[:1]
+
+    def postings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
+        rows = np.repeat(np.arange(len(self.list_starts) - 1), np.diff(self.list_starts))
+        starts = np.cumsum(np.bincount(self.list_ids, minlength=self.n_ids))
+        by_id = rows[np.argsort(self.list_ids, kind="stable")]
+        return np.append(0, starts), by_id.astype(np.int32)
+
+    def depth_of(self, order: int) -> np.ndarray:
+        """Number of labels before each position, at most ``order``; uint8."""
+        return np.minimum(places_in_sequences(self.offsets), order).astype(np.uint8)

@@ -1,0 +1,64 @@
+"""Rows of positions, with boundary rows around every sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """Which row holds which position.
+
+    Boundary rows lie before the first sequence, between sequences and after the last one, as many
+    as the window reaches beyond the ends. The window of a position is then a run of rows, and no
+    windowed copy is made. Neighboring sequences share their boundary rows.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+        Start of each sequence, and the end of the last.
+    window : (int, int)
+        Number of positions to the left and to the right that a window holds.
+    """
+
+    offsets: np.ndarray
+    window: tuple[int, int]
+
+    @property
+    def n_boundary_rows(self) -> int:
+        """Number of boundary rows between two sequences."""
+        return max(self.window)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, boundary rows included."""
+        n_gaps = len(self.offsets) - 2
+        return int(self.offsets[-1]) + self.n_boundary_rows * n_gaps + sum(self.window)
+
+    @property
+    def first_rows(self) -> np.ndarray:
+        """Row of the first position of each sequence; int64 array (n_sequences,)."""
+        before = self.n_boundary_rows * np.arange(len(self.offsets) - 1)
+        return self.offsets[:-1] + self.window[0] + before
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Row of each position; int64 array (n_positions,)."""
+        return rows_of_positions(self.offsets, self.first_rows)
+
+
+def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
+    """Row of each position, given the row at which each sequence starts.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+    first_rows : int64 array (n_sequences,)
+
+    Returns
+    -------
+    int64 array (n_positions,)
+    """
+    return np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))

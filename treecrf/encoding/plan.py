@@ -1,0 +1,248 @@
+"""Where each column is stored, and how its tests are evaluated there.
+
+Three kinds of storage hold the columns, row by row:
+
+codes
+    One byte per column: the category (1, 2, ...; 0 in boundary rows) or the bin of a number.
+bits
+    One bit per column with a single test.
+lists
+    The ids of the values that are present, for sparse columns and for categories with many
+    values.
+
+A missing value has a code of its own, the last of its column, or an id in the other two kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecrf.encoding.columns import Columns, ColumnStatistics
+from treecrf.utils.checks import check_counts, require
+
+# Storage of a column.
+CODES, BITS, LISTS, NOWHERE = 0, 1, 2, 3
+# How a test is evaluated on a row; the kernels use the same numbers.
+CODE_EQUAL, CODE_ABOVE, BIT, LISTED = 0, 1, 2, 3
+# The column of boundary tests.
+BOUNDARY = -1
+
+# A column that is true at a smaller fraction of the positions is cheaper in lists than in bits.
+MIN_BIT_FRACTION = 1 / 8
+MAX_CODES = 254
+
+ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where each column is stored.
+
+    Attributes
+    ----------
+    storage : int8 array (n_columns,)
+        `CODES`, `BITS`, `LISTS` or `NOWHERE`.
+    slots : int32 array (n_columns,)
+        Code column, bit, or first id in the lists.
+    first_codes : int32 array (n_columns,)
+        Code of a column's first value.
+    zeros : int32 array (n_columns,)
+        For a number in lists the bin of 0: the ids below it stand for values below 0.
+    has_missing : bool array (n_columns,)
+        Whether a value is missing in the training data.
+    missing_codes : int32 array (n_columns,)
+        Code of a missing value, -1 in columns without codes.
+    missing_ids : int32 array (n_columns,)
+        Id of a missing value, -1 in columns that need none. These ids follow those of the values;
+        the columns in ``has_missing`` come first.
+    n_codes : int array (n_code_columns,)
+        Number of codes of each code column.
+    n_bits : int
+    n_ids : int
+        Number of ids of values.
+    """
+
+    storage: np.ndarray
+    slots: np.ndarray
+    first_codes: np.ndarray
+    zeros: np.ndarray
+    has_missing: np.ndarray
+    missing_codes: np.ndarray
+    missing_ids: np.ndarray
+    n_codes: np.ndarray
+    n_bits: int
+    n_ids: int
+
+    @classmethod
+    def of(cls, columns: Columns, *, storage: np.ndarray, **parts: Any) -> Plan:
+        """Complete a plan that lacks only the codes and ids of missing values."""
+        # A category has spare codes after its values; a number gets one if it needs it.
+        codes = np.where(storage == CODES, columns.n_tests + 1, -1).astype(np.int32)
+        in_need = (storage == BITS) | (storage == LISTS)
+        ids = _missing_ids(in_need, parts["has_missing"], parts["n_ids"])
+        return cls(storage=storage, missing_codes=codes, missing_ids=ids, **parts)
+
+    @property
+    def n_missing_ids(self) -> int:
+        """Number of ids of missing values that training data may list."""
+        return int((self.has_missing & (self.missing_ids >= 0)).sum())
+
+    @property
+    def n_all_ids(self) -> int:
+        """Number of ids of values and of missing values."""
+        return self.n_ids + int((self.missing_ids >= 0).sum())
+
+    def has_one_id(self, columns: Columns) -> np.ndarray:
+        """Which columns have one id in lists: those whose only test is false at 0."""
+        return columns.is_single & (self.zeros == 0)
+
+    def lookups(
+        self, columns: Columns, tested: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """How to evaluate tests on a row.
+
+        Parameters
+        ----------
+        columns : Columns
+        tested : int array (n_tests,)
+            Column of each test, or `BOUNDARY`.
+        values : int array (n_tests,)
+            Category or threshold of each test, as an index into those of its column.
+
+        Returns
+        -------
+        kinds, slots, lows, highs : int32 arrays (n_tests,)
+            `CODE_EQUAL` and `CODE_ABOVE` compare the code in the slot with the low, `BIT` tests
+            bit ``low`` of the byte in the slot, and `LISTED` tests for an id from the low up to
+            the high, exclusive.
+        """
+        real, outside = np.maximum(tested, 0), tested == BOUNDARY
+        is_number, is_category = columns.is_number[real], columns.is_category[real]
+        storage = np.where(outside, CODES, self.storage[real])
+        slots, zeros = np.where(outside, 0, self.slots[real]), self.zeros[real]
+        above = ~is_category & ~outside & (self.first_codes[real] == 0)
+        codes = np.where(outside, 0, self.first_codes[real] + values)
+        # Numbers in lists: ids below the bin of 0 pass `x <= threshold`, the others fail it.
+        ids, below = self.slots[real] + values, values < zeros
+        ends = self.slots[real] + columns.n_tests[real] + 1
+        one_id = self.has_one_id(columns)[real] | ~is_number
+        lows = np.where(one_id, ids, np.where(below, self.slots[real], ids + 1))
+        highs = np.where(one_id | below, ids + 1, ends)
+        kinds = np.choose(storage, [np.where(above, CODE_ABOVE, CODE_EQUAL), BIT, LISTED, LISTED])
+        lows = np.choose(storage, [codes, slots & 7, lows, lows])
+        slots = np.choose(storage, [slots, slots >> 3, 0, 0])
+        return tuple(a.astype(np.int32) for a in (kinds, slots, lows, highs))
+
+    # Saved models
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Contents of a saved model: values for JSON, and arrays."""
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        return {"n_bits": self.n_bits, "n_ids": self.n_ids}, arrays
+
+    @classmethod
+    def from_state(cls, columns: Columns, values: dict, arrays: dict[str, np.ndarray]) -> Plan:
+        """Inverse of `state`.
+
+        Raises
+        ------
+        ValueError
+            If the plan does not fit the columns.
+        """
+        parts = {name: arrays[name] for name in ARRAYS}
+        plan = cls.of(columns, **parts, n_bits=values["n_bits"], n_ids=values["n_ids"])
+        plan._check(columns)
+        return plan
+
+    def _check(self, columns: Columns) -> None:
+        for array in (self.storage, self.slots, self.first_codes, self.zeros):
+            require(array.shape == (len(columns),) and array.dtype.kind == "i", "plan")
+        require(self.has_missing.shape == (len(columns),), "plan")
+        require(self.has_missing.dtype == bool, "plan")
+        require(self.n_codes.ndim == 1 and self.n_codes.dtype.kind == "i", "plan")
+        check_counts(self.n_bits, self.n_ids)
+        self._check_slots(columns)
+
+    def _check_slots(self, columns: Columns) -> None:
+        n_tests, is_category = columns.n_tests, columns.is_category
+        require(np.isin(self.storage, (CODES, BITS, LISTS, NOWHERE)).all(), "plan")
+        require((self.slots >= 0).all() and (self.zeros >= 0).all(), "plan")
+        coded = self.storage == CODES
+        require((self.slots[coded] < len(self.n_codes)).all(), "plan")
+        require((n_tests[coded] + 2 <= 256).all(), "plan")
+        require((self.first_codes == (coded & is_category)).all(), "plan")
+        require((self.slots[self.storage == BITS] < self.n_bits).all(), "plan")
+        listed = self.storage == LISTS
+        n_ids = n_tests + (~is_category & ~self.has_one_id(columns))
+        require((self.slots[listed] + n_ids[listed] <= self.n_ids).all(), "plan")
+
+    def has_free_first_code(self) -> bool:
+        """Whether a code column exists, and the first one stores no column of the input."""
+        return len(self.n_codes) > 0 and not (self.slots[self.storage == CODES] == 0).any()
+
+
+def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool) -> Plan:
+    """Choose the storage of columns.
+
+    Parameters
+    ----------
+    learned : ColumnStatistics
+    is_sparse : bool
+        Whether the input is sparse, so that absent values should take no storage.
+    boundary_code : bool
+        Whether the first code column marks the boundary rows.
+    """
+    columns, has_missing = learned.columns, learned.has_missing
+    used = columns.n_tests > 0
+    in_codes = used & (fits_codes(columns) | _needs_codes(columns, has_missing, is_sparse))
+    in_bits = used & columns.is_single & (learned.fractions >= MIN_BIT_FRACTION) & ~in_codes
+    in_lists = used & ~in_bits & ~in_codes
+    storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
+    zeros = np.where(in_lists, columns.n_negative(), 0)
+    n_ids = columns.n_tests + (columns.is_number & ~(columns.is_single & (zeros == 0)))
+    # Categories first: code 0 of the first code column is the boundary test.
+    coded = np.flatnonzero(in_codes)
+    coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
+    n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded]
+    if boundary_code:
+        n_codes = np.append(2, n_codes)
+    slots = np.zeros(len(columns), dtype=np.int32)
+    slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
+    slots[in_bits] = np.arange(in_bits.sum())
+    slots[in_lists] = np.cumsum(n_ids[in_lists]) - n_ids[in_lists]
+    return Plan.of(
+        columns,
+        storage=storage.astype(np.int8),
+        slots=slots,
+        first_codes=(in_codes & columns.is_category).astype(np.int32),
+        zeros=zeros.astype(np.int32),
+        has_missing=used & has_missing,
+        n_codes=n_codes,
+        n_bits=int(in_bits.sum()),
+        n_ids=int(n_ids[in_lists].sum()),
+    )
+
+
+def fits_codes(columns: Columns) -> np.ndarray:
+    """Which columns are categories with so few values that one byte distinguishes them."""
+    n_tests = columns.n_tests
+    return columns.is_category & (n_tests > 0) & (n_tests <= MAX_CODES)
+
+
+def _needs_codes(columns: Columns, has_missing: np.ndarray, is_sparse: bool) -> np.ndarray:
+    """Which columns of dense tables are not categories and do not fit into one bit."""
+    if is_sparse:
+        return np.zeros(len(columns), dtype=bool)
+    return ~columns.is_category & (~columns.is_single | has_missing)
+
+
+def _missing_ids(in_need: np.ndarray, has_missing: np.ndarray, first: int) -> np.ndarray:
+    """Ids from ``first`` on; columns with missing values come first."""
+    ids = np.full(len(in_need), -1, dtype=np.int32)
+    columns = np.flatnonzero(in_need)
+    columns = columns[np.argsort(~has_missing[columns], kind="stable")]
+    ids[columns] = first + np.arange(len(columns))
+    return ids
