@@ -188,7 +188,7 @@ def likelihood_curve(
         raise ValueError(f"{there} is given without {missing}")
     validation = model.validation_score_
     return Bunch(
-        objective=_objective_of(model),
+        objective=model._trained_objective,
         iterations=np.arange(model.n_iter_ + 1),
         train=model.train_score_,
         validation=validation if len(validation) else None,
@@ -209,13 +209,9 @@ def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
     return np.append(np.nan, values)
 
 
-def _objective_of(model: SequenceClassifier) -> str:
-    return getattr(model, "_trained_objective", "log")
-
-
 def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:
     """What training has maximized, for a position."""
-    objective = _objective_of(model)
+    objective = model._trained_objective
     if objective == "log":
         return float(lattice.log_likelihoods(codes).sum() / len(codes))
     free = model._constraints(lattice.offsets)  # the scores are constrained already

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed
+from treecrf.chains.constraints import Constraints, as_allowed, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
 from treecrf.inputs.reading import as_sequences
@@ -42,6 +42,9 @@ class SequenceClassifier(BaseEstimator):
         ],
         "verbose": ["verbose"],
     }
+
+    # The objective that training maximized; see `treecrf.chains.objectives`.
+    _trained_objective = "log"
 
     # What a subclass provides
 
@@ -406,10 +409,10 @@ class SequenceClassifier(BaseEstimator):
         check_is_fitted(self, "classes_")
         return as_sequences(X, self._trained_on, cut)
 
-    def _read_labeled(self, given: RawData) -> tuple[Sequences, list[np.ndarray]]:
+    def _read_labeled(self, raw: RawData) -> tuple[Sequences, list[np.ndarray]]:
         """Checked sequences and their labels, in the direction of the input."""
-        sequences = self._sequences(given.X, given.cut)
-        return sequences, as_label_arrays(given.y, sequences.offsets, given.cut)
+        sequences = self._sequences(raw.X, raw.cut)
+        return sequences, as_label_arrays(raw.y, sequences.offsets, raw.cut)
 
     def _read(
         self, X: Any, allowed: Any = None, known: Any = None, cut: Segmentation | None = None
@@ -461,6 +464,19 @@ class SequenceClassifier(BaseEstimator):
         """Logarithms of the probabilities of label sequences, all in the chain's direction."""
         constraints = self._constraints(sequences.offsets)
         return self._lattice_of(sequences, constraints, threads).log_likelihoods(codes)
+
+    def _checked_codes(
+        self,
+        labels: list[np.ndarray],
+        classes: np.ndarray,
+        offsets: np.ndarray,
+        masks: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Codes of training labels, checked against the parameters and the masks."""
+        codes = encode_labels(labels, classes)
+        cost_table(self.cost_matrix, classes)
+        check_labels(self.transitions, self.order, classes, codes, offsets, masks)
+        return codes
 
     # Saved models
 

@@ -8,15 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import check_labels
 from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.labels import RawData, encode_labels, find_classes
+from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import CATEGORY, Sequences, Trained
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.costs import cost_table
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval
@@ -165,9 +163,7 @@ class HMMClassifier(SequenceClassifier):
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
-        codes = encode_labels(labels, classes)
-        cost_table(self.cost_matrix, classes)
-        check_labels(self.transitions, self.order, classes, codes, sequences.offsets)
+        codes = self._checked_codes(labels, classes, sequences.offsets)
         alphabet = Vocabulary.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
         symbols = _symbol_codes(alphabet, sequences)

@@ -1,4 +1,4 @@
-"""The face that all learners share which are trained step by step: reading, windows, `fit`."""
+"""Base class of the classifiers that are trained step by step: `fit` and its preparation."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import check_labels
-from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.chains.constraints import as_allowed
+from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import Sequences, Trained
 from treecrf.learners.classifier import SequenceClassifier
-from treecrf.learners.costs import cost_table
 from treecrf.learners.stopping import Stopping
-from treecrf.learners.training_data import Labeled
+from treecrf.learners.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    hold_out,
+    read_validation,
+)
 from treecrf.utils.validation import Interval, StrOptions
 
-# Codes of a window are counted for every position.
+# Memory and time grow with the window, and offsets must fit the kernels' integers.
 MAX_WINDOW = 10_000
 
 
 class SequenceLearner(SequenceClassifier):
-    """Base of the sequence classifiers that see windows, and may be watched while they train.
+    """Base of the classifiers with a window whose training is iterative.
 
-    A subclass says how it is trained (`_train`).
+    Subclasses implement `_train`.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -40,8 +45,17 @@ class SequenceLearner(SequenceClassifier):
         "random_state": ["random_state"],
     }
 
-    # What fit sets beside the attributes that end with an underscore.
+    # Attributes that fit sets in addition to those that end with an underscore. The first one
+    # holds what training has learned.
     _fitted: ClassVar[tuple[str, ...]]
+
+    # Not every estimator has all of these parameters; where the constructor does not take one of
+    # them, this is its value.
+    transitions: Any = None
+    class_weight: Any = None
+    early_stopping: bool = False
+    warm_start: bool = False
+    random_state: Any = None
 
     def fit(
         self,
@@ -106,18 +120,45 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        training = RawData(X, y, Segmentation(lengths, groups))
-        fitted = self._train(
-            training, RawData(X_val, y_val, Segmentation(lengths_val, groups_val)), allowed
-        )
-        # What an earlier fit has left must not pass for results of this one.
-        left = {name for name in vars(self) if name.endswith("_") or name in self._fitted}
-        self.__dict__ = {n: v for n, v in vars(self).items() if n not in left} | fitted
+        raw = RawData(X, y, Segmentation(lengths, groups))
+        validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val))
+        fitted = self._train(raw, validation, allowed)
+        # Everything that can fail or take time is done. An exception or an interrupt before this
+        # point leaves the estimator as it was, including the results of an earlier fit.
+        self._clear_fitted()
+        vars(self).update(fitted)
         return self
 
+    def _clear_fitted(self) -> None:
+        """Remove the results of an earlier fit, so that none can pass for results of this one."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted]:
+            delattr(self, name)
+
     @abstractmethod
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
-        """The fitted attributes; nothing of the estimator changes."""
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        """Train and return the fitted attributes; the estimator itself does not change."""
+
+    # Reading the training data
+
+    def _prepare(self, raw: RawData, validation: RawData, allowed: Any) -> TrainingInput:
+        """Read and check everything that training starts from."""
+        earlier = self._earlier_fit()
+        schema = self._required_schema(earlier)
+        sequences, labels = raw.read(schema, self.categorical_features)
+        rng = check_random_state(self.random_state)
+        seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
+        classes = earlier["classes_"] if earlier else find_classes(labels)
+        masks = as_allowed(allowed, None, classes, sequences.offsets, raw.cut)
+        training = self._labeled(sequences, labels, classes, masks)
+        like = schema or sequences.like
+        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
+        if held_out is None and self.early_stopping:
+            training, held_out = hold_out(training, self.validation_fraction, seed)
+        return TrainingInput(classes, training, held_out, seed, earlier)
+
+    @abstractmethod
+    def _required_schema(self, earlier: dict) -> Trained | None:
+        """What the training sequences must be like, if anything is fixed before reading them."""
 
     def _labeled(
         self,
@@ -125,20 +166,36 @@ class SequenceLearner(SequenceClassifier):
         labels: list[np.ndarray],
         classes: np.ndarray,
         masks: np.ndarray | None = None,
-    ) -> Labeled:
-        """Training data in the direction of the chain, if parameters and labels go together."""
-        offsets, codes = sequences.offsets, encode_labels(labels, classes)
-        cost_table(self.cost_matrix, classes)
-        check_labels(self.transitions, self.order, classes, codes, offsets, masks)
-        labeled = Labeled(sequences, codes, masks)
+    ) -> LabeledSequences:
+        """Labeled sequences in the direction of the chain, checked against the parameters."""
+        codes = self._checked_codes(labels, classes, sequences.offsets, masks)
+        labeled = LabeledSequences(sequences, codes, masks)
         return labeled.reversed() if self._is_backward() else labeled
 
     def _is_backward(self) -> bool:
         """Whether training begins at the end of the sequences."""
         return False
 
+    # Warm start and early stopping
+
+    def _earlier_fit(self) -> dict:
+        """Fitted attributes that a warm start continues from; empty for a fresh start."""
+        if not self.warm_start or not hasattr(self, self._fitted[0]):
+            return {}
+        for name, trained in self._fixed_settings().items():
+            now = self._window() if name == "window" else getattr(self, name)
+            if now != trained:
+                raise ValueError(
+                    f"warm start: the model has {name}={trained!r}, which cannot change to {now!r}"
+                )
+        return vars(self)
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        """Parameters that a warm start cannot change, with the values of the fitted model."""
+        return {}
+
     def _stopping(self) -> Stopping | None:
-        """The rule of early stopping, if it is wanted."""
+        """The rule of early stopping, if it is enabled."""
         return Stopping(self.n_iter_no_change) if self.early_stopping else None
 
     def _window(self) -> tuple[int, int]:

@@ -1,81 +1,168 @@
-"""Sequences with codes of their labels: to train on, and held out to watch the training by."""
+"""Labeled sequences: for training, and held out to validate the model during training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences, Trained, joined, reversed_places, split
 
+# Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
+MAX_WEIGHT = 1e6
+
 
 @dataclass(frozen=True)
-class Labeled:
-    """Sequences, the codes of their labels one after another, and masks of possible labels."""
+class LabeledSequences:
+    """Sequences, the codes of their labels, and masks of the possible labels.
+
+    Attributes
+    ----------
+    sequences : Sequences
+    codes : int32 array (n_positions,)
+        Labels of all positions, as indices into the sorted classes.
+    allowed : bool array (n_positions, n_labels) or None
+        Which labels are possible at each position; None if all are.
+    """
 
     sequences: Sequences
     codes: np.ndarray
     allowed: np.ndarray | None = None
 
-    def take(self, chosen: np.ndarray) -> Labeled:
-        """Some of the sequences."""
+    def take(self, chosen: np.ndarray) -> LabeledSequences:
+        """A subset of the sequences."""
         pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
-        places = np.concatenate([pieces[i] for i in chosen])
-        allowed = None if self.allowed is None else self.allowed[places]
-        return Labeled(self.sequences.take(chosen), self.codes[places], allowed)
+        positions = np.concatenate([pieces[i] for i in chosen])
+        allowed = None if self.allowed is None else self.allowed[positions]
+        return LabeledSequences(self.sequences.take(chosen), self.codes[positions], allowed)
 
-    def joined(self, other: Labeled) -> Labeled:
-        """These sequences and others, which are free where nothing is said of them."""
+    def joined(self, other: LabeledSequences) -> LabeledSequences:
+        """These sequences followed by others, in which all labels are possible without masks."""
         allowed, more = self.allowed, other.allowed
         if allowed is not None:
             more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
             allowed = np.concatenate([allowed, more])
         codes = np.concatenate([self.codes, other.codes])
-        return Labeled(joined(self.sequences, other.sequences), codes, allowed)
+        return LabeledSequences(joined(self.sequences, other.sequences), codes, allowed)
 
-    def reversed(self) -> Labeled:
-        """The same, each sequence from its end to its start."""
-        places = reversed_places(self.sequences.offsets)
-        allowed = None if self.allowed is None else self.allowed[places]
-        return Labeled(self.sequences.reversed(), self.codes[places], allowed)
+    def reversed(self) -> LabeledSequences:
+        """The same sequences, each read from its end to its start."""
+        positions = reversed_places(self.sequences.offsets)
+        allowed = None if self.allowed is None else self.allowed[positions]
+        return LabeledSequences(self.sequences.reversed(), self.codes[positions], allowed)
 
 
-def hold_out(data: Labeled, fraction: float, seed: int) -> tuple[Labeled, Labeled]:
-    """Part sequences at random in those to train on and those to hold out.
+@dataclass(frozen=True)
+class TrainingInput:
+    """Everything that a training run starts from, read and checked.
+
+    Attributes
+    ----------
+    classes : array (n_labels,)
+        The sorted labels.
+    training : LabeledSequences
+    held_out : LabeledSequences or None
+        Validation data: those that the user passed, or part of the training data.
+    seed : int
+        Seed of all random choices.
+    earlier : dict
+        Fitted attributes that a warm start continues from; empty for a fresh start.
+    """
+
+    classes: np.ndarray
+    training: LabeledSequences
+    held_out: LabeledSequences | None
+    seed: int
+    earlier: dict
+
+
+def hold_out(
+    data: LabeledSequences, fraction: float, seed: int
+) -> tuple[LabeledSequences, LabeledSequences]:
+    """Split sequences at random into those for training and those held out.
 
     Raises
     ------
     ValueError
-        If none would be left to train on.
+        If no sequences are left for training.
     """
     n = data.sequences.n_sequences
     n_held_out = max(1, round(fraction * n))
     if n_held_out >= n:
         raise ValueError(
-            f"early stopping holds out {n_held_out} of {n} sequences and leaves none to train on; "
-            "give X_val and y_val or more sequences"
+            f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
+            "training; pass X_val and y_val, or more sequences"
         )
     shuffled = np.random.default_rng([seed, 0]).permutation(n)
     held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
     training = data.take(kept)
-    # What only the others hold has not been seen in training.
+    # Categories that only occur in the held-out sequences are unseen in training.
     sequences = training.sequences.with_used_categories()
     return replace(training, sequences=sequences), data.take(held_out)
 
 
 def read_validation(
-    given: RawData, like: Trained, label: Callable[[Sequences, list[np.ndarray]], Labeled]
-) -> Labeled | None:
-    """The validation data that a user gives, if any; errors say that they are about these."""
-    if (given.X is None) != (given.y is None):
-        there, missing = ("y_val", "X_val") if given.X is None else ("X_val", "y_val")
-        raise ValueError(f"{there} is given without {missing}")
-    if given.X is None:
+    raw: RawData, like: Trained, label: Callable[[Sequences, list[np.ndarray]], LabeledSequences]
+) -> LabeledSequences | None:
+    """The user's validation data, or None; error messages name them as such.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of X and y is missing, or they are not valid; prefixed with "validation data".
+    """
+    if (raw.X is None) != (raw.y is None):
+        passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
+        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
+    if raw.X is None:
         return None
     try:
-        return label(*given.read(like))
+        return label(*raw.read(like))
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"validation data: {error}") from error
+
+
+def label_weights(
+    class_weight: dict | str | None, classes: np.ndarray, codes: np.ndarray
+) -> np.ndarray:
+    """Weight of each label; float array (n_labels,).
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Labels missing from a dict have weight 1. Labels that do not occur are ignored if the dict
+        names all labels that do, as in scikit-learn; otherwise they are treated as mistakes.
+    classes : array (n_labels,)
+    codes : int array (n_positions,)
+        Labels of all positions, as indices into ``classes``.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not a number in the valid range, or a label is treated as a mistake.
+    """
+    labels = classes.tolist()
+    if class_weight is None:
+        return np.ones(len(labels))
+    if isinstance(class_weight, dict):
+        weights = class_weight
+        unknown = weights.keys() - set(labels)
+        if unknown and not weights.keys() >= set(labels):
+            raise ValueError(
+                f"class_weight has {sorted(unknown, key=repr)}, but y holds only {labels}"
+            )
+    else:
+        counts = np.bincount(codes, minlength=len(labels))
+        balanced = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        weights = dict(zip(labels, balanced.tolist(), strict=True))
+    for label, weight in weights.items():
+        if not isinstance(weight, Real) or not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
+            raise ValueError(
+                f"class_weight: {label!r} has weight {weight!r}; expected a number from "
+                f"{1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
+            )
+    return np.array([weights.get(label, 1.0) for label in labels], dtype=np.float64)

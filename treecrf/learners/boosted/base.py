@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import Constraints, as_allowed
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
-from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, Trained, split
 from treecrf.learners.boosted.loop import (
@@ -27,8 +26,7 @@ from treecrf.learners.boosted.loop import (
 )
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
-from treecrf.learners.training_data import Labeled, hold_out, read_validation
-from treecrf.learners.weights import label_weights
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
@@ -67,8 +65,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     # What the objective is called while it is followed.
     _value_name = "log-likelihood"
 
-    # What fit sets beside the attributes that end with an underscore.
-    _fitted: ClassVar[tuple[str, ...]] = ("_encoder", "_forest", "_seed")
+    _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
 
     @classmethod
     def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
@@ -84,106 +81,80 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
-        """The fitted attributes; nothing of the estimator changes."""
-        earlier = self._fitted_before()
-        trained_on = earlier["_encoder"].trained_on if earlier else None
-        sequences, labels = given.read(trained_on, self.categorical_features)
-        rng = check_random_state(self.random_state)
-        seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
-        classes = earlier["classes_"] if earlier else find_classes(labels)
-        masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
-        training = self._labeled(sequences, labels, classes, masks)
-        like = trained_on or sequences.like
-        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
-        if held_out is None and self.early_stopping:
-            training, held_out = hold_out(training, self.validation_fraction, seed)
-        self._check_size(len(classes), self.order, training.sequences.n_positions)
-        if earlier:
-            encoder, forest = earlier["_encoder"], earlier["_forest"].copy()
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        """Train and return the fitted attributes; the estimator itself does not change."""
+        data = self._prepare(raw, validation, allowed)
+        self._check_size(len(data.classes), self.order, data.training.sequences.n_positions)
+        if data.earlier:
+            encoder, forest = data.earlier["_encoder"], data.earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins, self.missing)
-            encoder.fit(training.sequences, np.random.default_rng(seed))
-            forest = Forest(len(classes), self.order)
-        encoder, history = self._boost(encoder, forest, classes, training, held_out, seed)
-        return self._summary(encoder, forest, classes, history, earlier, seed)
+            encoder.fit(data.training.sequences, np.random.default_rng(data.seed))
+            forest = Forest(len(data.classes), self.order)
+        return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
 
-    def _fitted_before(self) -> dict:
-        """State that a warm start goes on from; empty for a fresh start."""
-        if not self.warm_start or not hasattr(self, "_forest"):
-            return {}
-        encoder = self._encoder
-        trained = {
-            "order": self._forest.order,
-            "window": encoder.window,
-            "missing": encoder.missing,
-        }
-        asked = {"order": self.order, "window": self._window(), "missing": self.missing}
-        for name, value in trained.items():
-            if asked[name] != value:
-                raise ValueError(
-                    f"warm start: the model has {name}={value!r}, which cannot change to "
-                    f"{asked[name]!r}"
-                )
-        if self.max_iter < self.n_iter_:
+    def _required_schema(self, earlier: dict) -> Trained | None:
+        return earlier["_encoder"].trained_on if earlier else None
+
+    def _earlier_fit(self) -> dict:
+        earlier = super()._earlier_fit()
+        if earlier and self.max_iter < self.n_iter_:
             raise ValueError(
                 f"warm start: max_iter={self.max_iter} is less than the {self.n_iter_} iterations "
                 "of the model"
             )
-        return self.__dict__
+        return earlier
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        encoder = self._encoder
+        return {
+            "order": self._forest.order, "window": encoder.window, "missing": encoder.missing
+        }  # fmt: skip
 
     def _boost(
-        self,
-        encoder: Encoder,
-        forest: Forest,
-        classes: np.ndarray,
-        training: Labeled,
-        held_out: Labeled | None,
-        seed: int,
+        self, data: TrainingInput, encoder: Encoder, forest: Forest
     ) -> tuple[Encoder, History]:
-        """Add trees to the forest; return the encoder that they need, too."""
+        """Add trees to the forest; return the encoder for the forest, and the scores."""
         with (
             Threads(self.n_jobs) as threads,
             Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
         ):
-            booster = self._booster(encoder, forest, classes, training, seed, threads)
-            validation = self._validation(encoder, classes, held_out, threads)
+            booster = self._booster(data, encoder, forest, threads)
+            validation = self._validation(data, encoder, threads)
             report = report_to(progress, self._value_name)
             return encoder, boost(booster, self.max_iter, validation, self._stopping(), report)
 
     def _booster(
-        self,
-        encoder: Encoder,
-        forest: Forest,
-        classes: np.ndarray,
-        training: Labeled,
-        seed: int,
-        threads: Threads,
+        self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
     ) -> Booster:
-        """What adds trees to the forest."""
+        """The `Booster` that adds trees to the forest."""
+        training, classes = data.training, data.classes
         return self._booster_class()(
             forest,
             encoder,
             encoder.encode(training.sequences),
             self._objective_of(training, classes, threads),
-            self._growth(seed),
+            self._growth(data.seed),
             label_weights(self.class_weight, classes, training.codes)[training.codes],
             threads,
         )
 
     def _validation(
-        self, encoder: Encoder, classes: np.ndarray, held_out: Labeled | None, threads: Threads
+        self, data: TrainingInput, encoder: Encoder, threads: Threads
     ) -> Validation | None:
-        """What follows the objective on held-out sequences."""
-        if held_out is None:
+        """The `Validation` that computes the objective on the held-out sequences, if any."""
+        if data.held_out is None:
             return None
-        objective = self._objective_of(held_out, classes, threads)
-        return self._validation_class()(encoder, encoder.encode(held_out.sequences), objective)
+        objective = self._objective_of(data.held_out, data.classes, threads)
+        encoded = encoder.encode(data.held_out.sequences)
+        return self._validation_class()(encoder, encoded, objective)
 
     def _stopping(self) -> Stopping | None:
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
 
-    def _objective_of(self, data: Labeled, classes: np.ndarray, threads: Threads) -> Objective:
+    def _objective_of(
+        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+    ) -> Objective:
         offsets = data.sequences.offsets
         constraints = Constraints.of_parameters(
             self.transitions, self.order, classes, offsets, data.allowed, self._is_backward()
@@ -203,41 +174,34 @@ class BoostedSequenceClassifier(SequenceLearner):
             seed=seed,
         )
 
-    def _summary(
-        self,
-        encoder: Encoder,
-        forest: Forest,
-        classes: np.ndarray,
-        history: History,
-        earlier: dict,
-        seed: int,
+    def _fitted_attributes(
+        self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
-        """Fitted attributes, after an early stop those of the best iteration."""
+        """Fitted attributes; with early stopping those of the best iteration."""
         n_new = history.kept(self._stopping())
-        n_iter = forest.n_iter - (len(history.train) - 1) + n_new
-        forest = forest.copy(n_iter)
+        forest = forest.copy(forest.n_iter - (len(history.train) - 1) + n_new)
+        history = history.until(n_new)
+        earlier = data.earlier
         before = earlier.get("train_score_", np.zeros(1))[:-1]
         validation = np.zeros(0)
         if history.validation:
-            validation = np.append(
-                self._validation_before(earlier, before), history.validation[: n_new + 1]
-            )
+            validation = np.append(self._validation_before(earlier, before), history.validation)
         gains = encoder.by_feature(forest.gains(len(encoder.columns)))
         return self._feature_names(encoder.names) | {
-            "classes_": classes,
+            "classes_": data.classes,
             "n_features_in_": encoder.n_features,
-            "n_iter_": n_iter,
-            "train_score_": np.append(before, history.train[: n_new + 1]),
+            "n_iter_": forest.n_iter,
+            "train_score_": np.append(before, history.train),
             "validation_score_": validation,
             "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
             "_encoder": encoder,
             "_forest": forest,
-            "_seed": seed,
+            "_seed": data.seed,
         }
 
     @staticmethod
     def _validation_before(earlier: dict, train_before: np.ndarray) -> np.ndarray:
-        """Validation scores before a warm start; NaN where none were taken."""
+        """Validation scores before a warm start; NaN if there were no validation data."""
         if not earlier:
             return np.zeros(0)
         scores = earlier["validation_score_"][:-1]

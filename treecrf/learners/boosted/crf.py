@@ -253,9 +253,9 @@ class TreeCRF(BoostedSequenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
         self._check_objective()
-        return super()._train(given, validation, allowed) | {"_trained_objective": self.objective}
+        return super()._train(raw, validation, allowed) | {"_trained_objective": self.objective}
 
     def _check_objective(self) -> None:
         """Refuse what objectives other than the log-likelihood cannot be combined with."""
@@ -269,14 +269,8 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"objective={self.objective!r} follows all contexts; a beam needs objective='log'"
             )
 
-    def _fitted_before(self) -> dict:
-        earlier = super()._fitted_before()
-        if earlier and self._trained_objective != self.objective:
-            raise ValueError(
-                f"warm start: the model has objective={self._trained_objective!r}, which cannot "
-                f"change to {self.objective!r}"
-            )
-        return earlier
+    def _fixed_settings(self) -> dict[str, Any]:
+        return super()._fixed_settings() | {"objective": self._trained_objective}
 
     @property
     def _value_name(self) -> str:

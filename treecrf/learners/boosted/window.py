@@ -33,11 +33,11 @@ class WindowClassifier(LocalClassifier):
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
 
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
         if self.estimator is None:
-            return super()._train(given, validation, allowed)
+            return super()._train(raw, validation, allowed)
         self._refuse_boosting(X_val=validation.X, y_val=validation.y, allowed=allowed)
-        sequences, labels = given.read(None, self.categorical_features)
+        sequences, labels = raw.read(None, self.categorical_features)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)
         training = self._labeled(sequences, labels, classes)
@@ -240,7 +240,6 @@ class SlidingWindowClassifier(WindowClassifier):
 
     # Labels do not depend on each other.
     order = 0
-    transitions = None
 
     def __init__(
         self,
@@ -507,17 +506,12 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     def _trained_backward(self) -> bool:
         return self._direction == "right-to-left"
 
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
-        return super()._train(given, validation, allowed) | {"_direction": self.direction}
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        return super()._train(raw, validation, allowed) | {"_direction": self.direction}
 
-    def _fitted_before(self) -> dict:
-        earlier = super()._fitted_before()
-        if earlier and self._direction != self.direction:
-            raise ValueError(
-                f"warm start: the model's direction is {self._direction!r}; it cannot change to "
-                f"{self.direction!r}"
-            )
-        return earlier
+    def _fixed_settings(self) -> dict[str, Any]:
+        # A change of direction also mirrors the window, so it comes first.
+        return {"direction": self._direction} | super()._fixed_settings()
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()

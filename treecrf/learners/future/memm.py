@@ -24,7 +24,7 @@ from treecrf.learners.future.features import FutureFeature, readable
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining, Phase, Start
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import Labeled
+from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -222,9 +222,6 @@ class FutureFeatureMEMM(LocalClassifier):
         "multiclass": [StrOptions({"all", "best", "shared"})],
     }  # fmt: skip
 
-    # There is no way back into the middle of the alternation.
-    warm_start = False
-
     def __init__(
         self,
         *,
@@ -305,49 +302,36 @@ class FutureFeatureMEMM(LocalClassifier):
         self.verbose = verbose
 
     def _boost(
-        self,
-        encoder: Encoder,
-        forest: Forest,
-        classes: np.ndarray,
-        training: Labeled,
-        held_out: Labeled | None,
-        seed: int,
+        self, data: TrainingInput, encoder: Encoder, forest: Forest
     ) -> tuple[Encoder, History]:
-        most = (self.max_future_features + 1) * (self.max_iter + 1)
+        max_iter = (self.max_future_features + 1) * (self.max_iter + 1)
         with (
             Threads(self.n_jobs) as threads,
-            Progress(self.verbose, 0, most, type(self).__name__) as progress,
+            Progress(self.verbose, 0, max_iter, type(self).__name__) as progress,
         ):
             report = report_to(progress)
-            starter = partial(self._starter, classes, seed, threads)
             phase = Phase(self.max_iter, self._stopping())
-            first = AlternatingTraining(self._plan(), phase, starter(training, held_out), report)
+            starter = partial(self._starter, threads)
+            first = AlternatingTraining(self._plan(), phase, starter(data), report)
             state = first.run(encoder, forest)
-            if self.refit and held_out is not None:
-                plan, every = self._plan_as_in(state.encoder), training.joined(held_out)
+            if self.refit and data.held_out is not None:
+                every = data.training.joined(data.held_out)
+                data = replace(data, training=every, held_out=None)
+                plan = self._plan_as_in(state.encoder)
                 encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
-                encoder.fit(every.sequences, np.random.default_rng(seed))
-                second = AlternatingTraining(plan, phase, starter(every, None), report)
-                empty = Forest(len(classes), self.order)
+                encoder.fit(every.sequences, np.random.default_rng(data.seed))
+                second = AlternatingTraining(plan, phase, starter(data), report)
+                empty = Forest(len(data.classes), self.order)
                 state = second.replay(encoder, empty, state.phases)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
 
-    def _starter(
-        self,
-        classes: np.ndarray,
-        seed: int,
-        threads: Threads,
-        training: Labeled,
-        held_out: Labeled | None,
-    ) -> Start:
-        """What begins a phase of boosting on some data."""
+    def _starter(self, threads: Threads, data: TrainingInput) -> Start:
+        """A function that begins a phase of boosting on the given data."""
 
         def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
-            return (
-                self._booster(encoder, forest, classes, training, seed, threads),
-                self._validation(encoder, classes, held_out, threads),
-            )
+            booster = self._booster(data, encoder, forest, threads)
+            return booster, self._validation(data, encoder, threads)
 
         return start
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences, Trained
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
@@ -26,8 +25,7 @@ from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Layout, Weights
-from treecrf.learners.training_data import Labeled, hold_out, read_validation
-from treecrf.learners.weights import label_weights
+from treecrf.learners.training_data import LabeledSequences, label_weights
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
@@ -101,14 +99,7 @@ class LinearSequenceClassifier(SequenceLearner):
     # Every label depends on the one before it.
     order = 1
 
-    # Parameters that a subclass need not have.
-    class_weight = None
-    early_stopping = False
-    warm_start = False
-    random_state = None
-
-    # What fit sets beside the attributes that end with an underscore.
-    _fitted: ClassVar[tuple[str, ...]] = ("_attributes", "_weights")
+    _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
 
     # Results of training that a saved model holds: numbers and arrays of numbers.
     _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
@@ -145,28 +136,22 @@ class LinearSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, given: RawData, validation: RawData, allowed: Any) -> dict:
-        """The fitted attributes; nothing of the estimator changes."""
-        earlier = self._fitted_before()
-        source = earlier["_attributes"] if earlier else self._source()
-        sequences, labels = given.read(source.trained_on, self.categorical_features)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        classes = earlier["classes_"] if earlier else find_classes(labels)
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        """Train and return the fitted attributes; the estimator itself does not change."""
+        prepared = self._prepare(raw, validation, allowed)
+        earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
+        source = self._starting_attributes(earlier)
         check_order(len(classes), self.order, "give fewer labels")
-        masks = as_allowed(allowed, None, classes, sequences.offsets, given.cut)
-        training = self._labeled(sequences, labels, classes, masks)
-        like = source.trained_on or sequences.like
-        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
-        if held_out is None and self.early_stopping:
-            training, held_out = hold_out(training, self.validation_fraction, seed)
         attributes = source if earlier else copy.copy(source).fit(training.sequences)
         with Threads(self.n_jobs) as threads:
             data, watched = (
                 None if part is None else self._training_data(attributes, part, classes, threads)
-                for part in (training, held_out)
+                for part in (training, prepared.held_out)
             )
             start = self._start(attributes, classes, data.layout, earlier)
-            weights, results = self._learn(data, watched, start, np.random.default_rng(seed))
+            weights, results = self._learn(
+                data, watched, start, np.random.default_rng(prepared.seed)
+            )
         trained = attributes.trained_on
         return self._feature_names(trained.names) | results | {
             "classes_": classes,
@@ -188,30 +173,27 @@ class LinearSequenceClassifier(SequenceLearner):
         is_flat = isinstance(self.attributes, FlatModel)
         return FlatAttributes(self.attributes) if is_flat else self.attributes
 
-    def _fitted_before(self) -> dict:
-        """State that a warm start goes on from; empty for a fresh start."""
-        if not self.warm_start or not hasattr(self, "_weights"):
-            return {}
-        trained, asked = self._attributes, self._source()
-        if asked.kind != trained.kind:
+    def _starting_attributes(self, earlier: dict) -> Attributes:
+        return earlier["_attributes"] if earlier else self._source()
+
+    def _required_schema(self, earlier: dict) -> Trained | None:
+        return self._starting_attributes(earlier).trained_on
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        attributes, kind = self._attributes, self._source().kind
+        if kind != attributes.kind:
             raise ValueError(
-                f"warm start: the model's attributes are of the kind {trained.kind!r}, which "
-                f"cannot change to {asked.kind!r}"
+                f"warm start: the model has attributes of kind {attributes.kind!r}, which cannot "
+                f"change to {kind!r}"
             )
         settings = {"transition_features": self._weights.layout.transition_features}
-        if isinstance(trained, WindowAttributes):
-            settings |= {name: getattr(trained, name) for name in ("missing", "min_count")}
-            settings["window"] = trained.window
-        for name, value in settings.items():
-            now = self._window() if name == "window" else getattr(self, name)
-            if now != value:
-                raise ValueError(
-                    f"warm start: the model has {name}={value!r}, which cannot change to {now!r}"
-                )
-        return self.__dict__
+        if not isinstance(attributes, WindowAttributes):
+            return settings
+        names = ("missing", "min_count", "window")
+        return settings | {name: getattr(attributes, name) for name in names}
 
     def _training_data(
-        self, attributes: Attributes, data: Labeled, classes: np.ndarray, threads: Threads
+        self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
         table = Table.of(attributes, data.sequences)
         of_positions = label_weights(self.class_weight, classes, data.codes)[data.codes]
