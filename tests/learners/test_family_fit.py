@@ -413,7 +413,7 @@ def test_a_warm_start_is_one_long_training(name, letters):
 def test_a_warm_start_keeps_its_direction(letters):
     model = RecurrentSlidingWindowClassifier(max_iter=2, warm_start=True).fit(*letters)
     model.set_params(max_iter=3, direction="right-to-left")
-    with pytest.raises(ValueError, match="the model's direction is 'left-to-right'; it cannot"):
+    with pytest.raises(ValueError, match="the model has direction='left-to-right', which cannot"):
         model.fit(*letters)
 
 

@@ -209,7 +209,7 @@ def test_a_warm_start_goes_on(letters):
     assert again.n_iter_ < whole.n_iter_ / 2
     # Other sequences, with a label less and a letter more.
     with pytest.raises(
-        ValueError, match="attributes are of the kind 'window', which cannot change"
+        ValueError, match="attributes of kind 'window', which cannot change"
     ):
         copy.copy(parts).set_params(attributes=Doubled(), window=0).fit(X, y)
     parts.fit(["abe", "ba"], ["xyx", "yx"])
@@ -242,7 +242,7 @@ def test_bad_validation_data_are_named(letters):
         LinearCRF().fit(X, y, X)
     with pytest.raises(ValueError, match="validation data: sequence 0: 1 labels for 2 positions"):
         LinearCRF().fit(X, y, ["ab"], ["x"])
-    with pytest.raises(ValueError, match="holds out 1 of 1 sequences and leaves none"):
+    with pytest.raises(ValueError, match="holds out 1 of 1 sequences, which leaves none"):
         LinearCRF(early_stopping=True).fit(["abc"], ["xyz"])
 
 
