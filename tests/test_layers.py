@@ -1,0 +1,64 @@
+"""Imports between the packages of treecrf run downwards only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "treecrf"
+# From the lowest layer to the highest. The packages of one layer do not import each other, except
+# that "+" joins a package and its module at a fixed path.
+LAYERS = [
+    "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
+    "trees.growing+_tree", "trees.scoring", "trees", "learners", "learners.boosted",
+    "learners.future", "learners.flat", "learners.linear", "learners.structured",
+    "learners.structured.perceptron+learners.structured._perceptron "
+    "learners.structured.max_margin learners.structured.sequence_boosting",
+    "learners.registry", "inspection", "plotting", "cli",
+]  # fmt: skip
+# Of each package: the number of its layer, and the first name of its unit.
+UNITS = {
+    name: (number, unit)
+    for number, layer in enumerate(LAYERS)
+    for unit in layer.split()
+    for name in unit.split("+")
+}
+# The public names, which are collected from all layers. Only the command line imports them.
+TOP = (len(LAYERS) - 1, "cli")
+FILES = sorted(path for path in ROOT.rglob("*") if path.suffix in (".py", ".pyx", ".pxd"))
+
+
+def unit_of(module: str) -> tuple[int, str]:
+    """Find the smallest package of a module that has a layer of its own."""
+    while module and module not in UNITS:
+        module = module.rpartition(".")[0]
+    return UNITS.get(module, TOP)
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Names of imported modules, and of what is imported from them, without "treecrf."."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom):
+                yield from (f"{node.module}.{name.name}" for name in node.names)
+            elif isinstance(node, ast.Import):
+                yield from (name.name for name in node.names)
+    else:
+        for module, names in re.findall(r"^from (\S+) c?import (\([^)]*\)|.*)", text, flags=re.M):
+            yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
+        yield from re.findall(r"^c?import (\S+)", text, flags=re.M)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_downwards(path):
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    number, unit = unit_of(module.removesuffix("__init__").rstrip("."))
+    for name in imports_of(path):
+        if name.partition(".")[0] == "treecrf":
+            other, other_unit = unit_of(name.removeprefix("treecrf").lstrip("."))
+            assert other < number or other_unit == unit, f"{module} imports {name}"
