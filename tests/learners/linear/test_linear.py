@@ -53,7 +53,8 @@ def enumerated_loss(data, vector, l2):
     data.constraints.forbid(scores, data.offsets)
     total, n_labels = l2 * vector @ vector, len(data.classes)
     for i in range(len(data.offsets) - 1):
-        here = scores[:, data.offsets[i] : data.offsets[i + 1]]
+        positions = slice(data.offsets[i], data.offsets[i + 1])
+        here, codes = scores[:, positions], data.codes[positions].tolist()
 
         def score(path, here=here):
             return sum(here[v, t, path[t - 1] if t else 0] for t, v in enumerate(path))
@@ -61,7 +62,7 @@ def enumerated_loss(data, vector, l2):
         log_z = np.logaddexp.reduce(
             [score(path) for path in product(range(n_labels), repeat=here.shape[1])]
         )
-        total -= data.weights[i] * (score(data.codes_of(i).tolist()) - log_z)
+        total -= data.weights[i] * (score(codes) - log_z)
     return total
 
 

@@ -11,7 +11,7 @@ from support.oracles import brute_force
 
 from treecrf import _inference
 from treecrf.inputs.sequences import offsets_of
-from treecrf.learners.linear import _linear_chain
+from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.table import Table
 from treecrf.utils.threads import Threads
@@ -92,21 +92,6 @@ def test_scores_and_gradient_agree_with_their_definition(rng, window, n_labels, 
     assert product == pytest.approx(gradient.vector @ other.vector)
 
 
-@settings(max_examples=30)
-@given(seeds, windows, st.booleans())
-def test_one_sequence_at_a_time_agrees_with_all(rng, window, pairs):
-    case = Case(rng, window, 3, pairs, rng.integers(1, 6, 4).tolist())
-    scores, offsets = case.scores.scores(case.weights), case.table.offsets
-    for i in range(4):
-        here = slice(offsets[i], offsets[i + 1])
-        np.testing.assert_array_equal(case.scores.scores_of(case.weights, i), scores[:, here])
-        labels, features = case.labels[here], case.scores.layout.weights()
-        case.scores.add_path(features, i, labels, 2.0)
-        before = np.append(0, labels[:-1])
-        score = scores[labels, np.arange(offsets[i], offsets[i + 1]), before].sum()
-        assert features.vector @ case.weights.vector == pytest.approx(2 * score)
-
-
 @pytest.mark.parametrize("pairs", [False, True])
 def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
     lengths = np.random.default_rng(0).integers(1, 9, 300).tolist()
@@ -147,6 +132,7 @@ class ChainCase:
         self.rows = rng.normal(size=(n + gap * len(lengths) + 1, n_labels)) * spread
         self.transitions = rng.normal(size=(n_labels + 1, n_labels)) * spread
         self.labels = rng.integers(n_labels, size=n).astype(np.int32)
+        self.chains = StateChains(self.offsets, self.first_rows, self.labels)
         self.weights = rng.random(len(lengths)) + 0.5
         self.places = np.concatenate(
             [np.arange(n) + row for row, n in zip(self.first_rows, lengths, strict=True)]
@@ -164,25 +150,21 @@ class ChainCase:
     def residuals(self):
         rows, summed = self.rows.copy(), np.empty_like(self.transitions)
         log_p = np.empty(len(self.lengths))
-        _linear_chain.residuals(
-            rows, self.transitions, self.offsets, self.first_rows, self.labels, self.weights,
-            0, len(self.lengths), summed, log_p,
-        )  # fmt: skip
+        self.chains.residuals(
+            rows, self.transitions, self.weights, 0, len(self.lengths), summed, log_p
+        )
         return rows, summed, log_p
 
     def log_likelihoods(self):
         log_p = np.empty(len(self.lengths))
-        _linear_chain.log_likelihoods(
-            self.rows.copy(), self.transitions, self.offsets, self.first_rows, self.labels,
-            0, len(self.lengths), log_p,
-        )  # fmt: skip
+        rows = self.rows.copy()
+        self.chains.log_likelihoods(rows, self.transitions, 0, len(self.lengths), log_p)
         return log_p
 
     def marginals(self):
         rows = self.rows.copy()
-        _linear_chain.marginals(
-            rows, self.transitions, self.offsets, self.first_rows, 0, len(self.lengths)
-        )
+        chains = StateChains(self.offsets, self.first_rows)
+        chains.marginals(rows, self.transitions, 0, len(self.lengths))
         return rows[self.places]
 
 

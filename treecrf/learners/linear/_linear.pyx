@@ -1,16 +1,18 @@
-"""Scores that are linear in attributes, and the transposed product, their gradient.
+"""Scores as sums of attributes times weights, and the transposed product, their gradient.
 
-Attributes come in rows: a row for each position, and rows between and around the sequences, which
-lie outside; `treecrf.learners.linear.table` makes them. A block of weights or scores holds ``width``
-numbers: one a label, and with transition features then one a pair of labels, that of (u, v) at
+Attributes come in rows. Each position has a row, and boundary rows lie between and around the
+sequences; `treecrf.learners.linear.table` makes them. A block of weights or scores has ``width``
+numbers: one per label and, with transition features, one per pair of labels after these, (u, v) at
 ``n_labels + u * n_labels + v``.
 
-The functions hold no lock, and write only to the rows or attributes that they are asked for.
+The functions release the global interpreter lock and write only to the given range of rows,
+attributes or sequences, so that threads can share the work.
 """
 
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "learners/linear/linear.h" nogil:
+    void add_block(double *target, const double *source, double x, Py_ssize_t n)
     void add_rows(const int64_t *starts, const int32_t *attributes, const double *values,
                   Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
                   const double *weights, Py_ssize_t first, Py_ssize_t last, double *target)
@@ -22,10 +24,10 @@ cdef extern from "learners/linear/linear.h" nogil:
 def score_rows(const int64_t[::1] starts, const int32_t[::1] attributes, const double[::1] values,
                Py_ssize_t left, Py_ssize_t right, const double[:, :, ::1] weights,
                Py_ssize_t first, Py_ssize_t last, double[:, ::1] out):
-    """Write the scores of rows ``first`` to ``last - 1`` to ``out``, an array of these rows alone.
+    """Write the scores of rows ``first`` to ``last - 1`` to ``out``, which has only these rows.
 
-    ``weights[a, j]`` is the block of attribute a at row s for row ``s - right + j``. Rows that are
-    no positions get numbers without a meaning.
+    ``weights[a, j]`` is the block that attribute a at row s contributes to row ``s - right + j``.
+    The scores of boundary rows have no meaning.
     """
     if first == last:
         return
@@ -42,9 +44,9 @@ def sum_rows(const int64_t[::1] starts, const int32_t[::1] rows, const double[::
              double[:, :, ::1] out):
     """Write the gradient of attributes ``first`` to ``last - 1`` to ``out``.
 
-    ``starts`` and ``rows`` list the rows of each attribute. ``deltas`` holds the derivatives in the
-    rows' scores, behind as many rows of zeros as windows reach to the right, and before as many as
-    they reach to the left; it is 0 in rows that are no positions.
+    ``starts`` and ``rows`` hold the rows of each attribute. ``deltas`` holds the derivatives with
+    respect to the scores of all rows, 0 for boundary rows, with ``right`` rows of zeros in front
+    and ``left`` rows of zeros at the end, where ``(left, right)`` is the window.
     """
     if first == last:
         return
@@ -53,42 +55,13 @@ def sum_rows(const int64_t[::1] starts, const int32_t[::1] rows, const double[::
                     out.shape[2], &deltas[0, 0], first, last, &out[0, 0, 0])
 
 
-def add_path(const int64_t[::1] starts, const int32_t[::1] attributes, const double[::1] values,
-             Py_ssize_t left, Py_ssize_t right, Py_ssize_t first, const int32_t[::1] labels,
-             Py_ssize_t n_labels, double step, double[:, :, ::1] weights):
-    """Add to the weights ``step`` times the features of a label sequence.
-
-    The sequence's first position is at row ``first``. Transitions without attributes are not meant.
-    """
-    cdef Py_ssize_t s, t, j
-    cdef Py_ssize_t last = first + labels.shape[0]
-    cdef int64_t k
-    cdef int32_t label
-    with nogil:
-        for s in range(max(0, first - left), min(starts.shape[0] - 1, last + right)):
-            for k in range(starts[s], starts[s + 1]):
-                for t in range(max(first, s - right), min(last, s + left + 1)):
-                    j = t - s + right
-                    label = labels[t - first]
-                    weights[attributes[k], j, label] += step * values[k]
-                    if weights.shape[2] > n_labels and t > first:
-                        weights[attributes[k], j, pair_of(labels, t - first, n_labels)] += (
-                            step * values[k])
-
-
-cdef inline Py_ssize_t pair_of(const int32_t[::1] labels, Py_ssize_t t,
-                               Py_ssize_t n_labels) noexcept nogil:
-    """Place of a pair of neighboring labels in a block."""
-    return (1 + labels[t - 1]) * n_labels + labels[t]
-
-
 def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
                  const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
                  const int64_t[::1] first_rows, Py_ssize_t origin, double[:, :, ::1] out):
-    """Put together what inference wants: ``out[v, t, u]``, the score of label v at t after u.
+    """Write the scores that inference reads, ``out[v, t, u]`` for label v at t after label u.
 
-    ``rows`` holds rows of scores from row ``origin`` on, ``transitions`` a row for each previous
-    label and one for none. At the first position of a sequence the only context is 0.
+    ``rows`` holds scores from row ``origin`` on. ``transitions`` has a row for each previous label
+    and a last row for first positions. At the first position of a sequence the only context is 0.
     """
     cdef Py_ssize_t i, t, u, v, n_labels = out.shape[0], width = rows.shape[1]
     cdef const double *row
@@ -112,10 +85,10 @@ def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
 def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offsets,
                     Py_ssize_t first, Py_ssize_t last, const int64_t[::1] first_rows,
                     double[:, ::1] rows, double[:, ::1] transitions):
-    """The transposed step: derivatives in the scores, to rows and summed over the positions.
+    """The transpose of `chain_scores`: derivatives with respect to rows and transitions.
 
-    ``rows`` is an array as `sum_rows` wants it, of which the rows of positions are written;
-    ``first_rows`` counts in it. ``transitions`` receives the sums over these sequences.
+    ``rows`` is an array like ``deltas`` of `sum_rows`. Only the rows of positions are written;
+    ``first_rows`` are indices into this array. ``transitions`` receives sums over the sequences.
     """
     cdef Py_ssize_t i, t, u, v, n_labels = residuals.shape[0], width = rows.shape[1]
     cdef double total
@@ -139,6 +112,21 @@ def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offset
                         for u in range(n_labels):
                             row[(1 + u) * n_labels + v] = (
                                 0.0 if t == offsets[i] else residuals[v, t, u])
+
+
+def add_product(const double[:, ::1] values, const double[:, ::1] coefficients,
+                double[:, ::1] out):
+    """Add the matrix product of the first two arrays to ``out``.
+
+    Unlike in linear algebra libraries, the order of a row's sum does not depend on the other rows.
+    """
+    cdef Py_ssize_t i, k, n = coefficients.shape[1]
+    if coefficients.shape[0] == 0:
+        return
+    with nogil:
+        for i in range(values.shape[0]):
+            for k in range(values.shape[1]):
+                add_block(&out[i, 0], &coefficients[k, 0], values[i, k], n)
 
 
 cdef inline const int64_t *pointer(const int64_t[::1] array) noexcept nogil:

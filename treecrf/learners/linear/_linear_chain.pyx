@@ -1,10 +1,7 @@
-"""Inference in chains of labels whose transitions have the same scores everywhere.
+"""Inference in chains of labels whose transitions have the same scores at all positions.
 
-It is what linear models without transition features need, and several times faster than the general
-inference of `treecrf._inference`. Scores come in rows, a row of labels for each position.
-
-The functions work on the sequences ``first`` to ``last - 1``, hold no lock, and write only to what
-belongs to these.
+Linear models without transition features need no more than this, and it is several times faster
+than the general inference of `treecrf._inference`. Scores come in rows, one per position.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -31,13 +28,13 @@ cdef extern from "learners/linear/linear_chain.h" nogil:
 
 
 cdef struct Scratch:
-    # Transitions relative to the highest, and their exponentials unless they spread too wide.
+    # Transitions relative to the highest, and their exponentials if their range is small enough.
     Py_ssize_t n_labels
     bint near
     double *scores
     double *factors
-    double *pairs                # to be multiplied by the factors
-    double *expected             # of transitions, in sequences that need logarithms
+    double *pairs                # times the factors: expected transitions
+    double *expected             # expected transitions of sequences that need logarithms
     double *forward
     double *scale
     double *work
@@ -53,7 +50,7 @@ cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] o
     s.n_labels = n
     s.memory = <double *> malloc((4 * n * n + 2 * n + longest * (n + 1)) * sizeof(double))
     if s.memory == NULL:
-        raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
+        raise MemoryError(f"not enough memory for inference of a sequence of {longest} positions")
     s.scores = s.memory
     s.factors = s.scores + n * n
     s.pairs = s.factors + n * n
@@ -79,7 +76,7 @@ cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcep
 
 cdef double path_score(const Scratch *s, const double *rows,
                        const int32_t *labels, Py_ssize_t length) noexcept nogil:
-    """Sum of the scores along the given labels."""
+    """Score of a label sequence."""
     cdef Py_ssize_t t
     cdef double total = rows[labels[0]]
     for t in range(1, length):
@@ -94,29 +91,9 @@ cdef void add_start(double *row, const double[:, ::1] transitions) noexcept nogi
         row[v] += transitions[n, v]
 
 
-def log_likelihoods(double[:, ::1] rows, const double[:, ::1] transitions,
-                    const int64_t[::1] offsets, const int64_t[::1] first_rows,
-                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last, double[::1] out):
-    """Write log P(labels) of each sequence to ``out``; uses up the scores in ``rows``.
-
-    ``transitions`` has a row for each previous label and one for none; sequence i has its first
-    position at row ``first_rows[i]``.
-    """
-    cdef Scratch s = open_scratch(transitions, offsets, first, last)
-    cdef Py_ssize_t i, length
-    cdef double *row
-    with nogil:
-        for i in range(first, last):
-            row = &rows[first_rows[i], 0]
-            length = offsets[i + 1] - offsets[i]
-            add_start(row, transitions)
-            forward(&s, row, &labels[offsets[i]], length, &out[i])
-        free(s.memory)
-
-
 cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t length,
                   double *log_likelihood) noexcept nogil:
-    """Forward pass; whether it could do without logarithms. Then the rows are factors."""
+    """Forward pass. Returns whether it needed no logarithms; the rows are then exponentials."""
     cdef bint near = level_rows(rows, length, s.n_labels) and s.near
     cdef double score = path_score(s, rows, labels, length)
     if not near:
@@ -126,48 +103,6 @@ cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t le
     log_likelihood[0] = score - forward_chain(rows, length, s.factors, s.n_labels, s.forward,
                                               s.scale)
     return True
-
-
-def residuals(double[:, ::1] rows, const double[:, ::1] transitions,
-              const int64_t[::1] offsets, const int64_t[::1] first_rows,
-              const int32_t[::1] labels, const double[::1] weights, Py_ssize_t first,
-              Py_ssize_t last, double[:, ::1] summed, double[::1] out):
-    """Turn scores into derivatives of the log-likelihood, in place.
-
-    Parameters
-    ----------
-    rows : scores, which become ``weight * (I(label) - P(label))``; rows between sequences become 0
-    transitions : (n_labels + 1, n_labels)
-        Scores of the transitions, those from no label in the last row.
-    weights : (n_sequences,)
-        What each sequence counts.
-    summed : like transitions
-        Receives the derivatives in the transitions, summed over these sequences.
-    out : (n_sequences,)
-        Receives log P(labels) of each sequence, without its weight.
-    """
-    cdef Scratch s = open_scratch(transitions, offsets, first, last)
-    cdef Py_ssize_t i, length, n = s.n_labels
-    cdef const int32_t *given
-    cdef double *row
-    with nogil:
-        summed[:, :] = 0.0
-        for i in range(first, last):
-            row = &rows[first_rows[i], 0]
-            given = &labels[offsets[i]]
-            length = offsets[i + 1] - offsets[i]
-            add_start(row, transitions)
-            if forward(&s, row, given, length, &out[i]):
-                backward_chain(row, length, s.factors, n, s.forward, s.scale, weights[i], s.pairs,
-                               s.work)
-            else:
-                log_backward_chain(row, length, s.scores, n, s.forward, weights[i], s.expected,
-                                   s.work)
-            add_indicators(row, given, length, weights[i], summed)
-            if i + 1 < last:
-                clear_gap(rows, first_rows[i] + length, first_rows[i + 1])
-        subtract_expected(&s, summed)
-        free(s.memory)
 
 
 cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length, double weight,
@@ -181,7 +116,7 @@ cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length,
         summed[n, v] += rows[v]
 
 
-cdef void clear_gap(double[:, ::1] rows, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void clear_rows(double[:, ::1] rows, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     if first < last:
         memset(&rows[first, 0], 0, (last - first) * rows.shape[1] * sizeof(double))
 
@@ -192,25 +127,104 @@ cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept no
         (&summed[0, 0])[i] -= s.pairs[i] * s.factors[i] + s.expected[i]
 
 
-def marginals(double[:, ::1] rows, const double[:, ::1] transitions,
-              const int64_t[::1] offsets, const int64_t[::1] first_rows, Py_ssize_t first,
-              Py_ssize_t last):
-    """Turn scores into probabilities of the labels at each position, in place."""
-    cdef Scratch s = open_scratch(transitions, offsets, first, last)
-    cdef Py_ssize_t i, length
-    cdef double *row
-    with nogil:
-        for i in range(first, last):
-            row = &rows[first_rows[i], 0]
-            length = offsets[i + 1] - offsets[i]
-            add_start(row, transitions)
-            if level_rows(row, length, s.n_labels) and s.near:
-                exp_below(row, length * s.n_labels, 0.0)
-                forward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale)
-                backward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale, -1.0,
-                               s.pairs, s.work)
-            else:
-                log_forward_chain(row, length, s.scores, s.n_labels, s.forward)
-                log_backward_chain(row, length, s.scores, s.n_labels, s.forward, -1.0, s.expected,
-                                   s.work)
-        free(s.memory)
+cdef class StateChains:
+    """Sequences of rows of scores.
+
+    The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
+    and write only to what belongs to these sequences. ``transitions`` has a row for each previous
+    label and a last row for first positions.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+    first_rows : int64 array (n_sequences,)
+        Row of the first position of each sequence.
+    labels : int32 array (n_positions,), optional
+        True labels; `marginals` does not need them.
+    """
+
+    cdef const int64_t[::1] offsets, first_rows
+    cdef const int32_t[::1] labels
+
+    def __init__(self, offsets, first_rows, labels=None):
+        self.offsets = offsets
+        self.first_rows = first_rows
+        self.labels = labels
+
+    def log_likelihoods(self, double[:, ::1] rows, const double[:, ::1] transitions,
+                        Py_ssize_t first, Py_ssize_t last, double[::1] out):
+        """Write log P(labels) of each sequence to ``out``; overwrites the scores in ``rows``."""
+        cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
+        cdef Py_ssize_t i, length
+        cdef double *row
+        with nogil:
+            for i in range(first, last):
+                row = &rows[self.first_rows[i], 0]
+                length = self.offsets[i + 1] - self.offsets[i]
+                add_start(row, transitions)
+                forward(&s, row, &self.labels[self.offsets[i]], length, &out[i])
+            free(s.memory)
+
+    def residuals(self, double[:, ::1] rows, const double[:, ::1] transitions,
+                  const double[::1] weights, Py_ssize_t first, Py_ssize_t last,
+                  double[:, ::1] summed, double[::1] out):
+        """Replace scores by derivatives of the log-likelihood.
+
+        Parameters
+        ----------
+        rows : float64 array (n_rows, n_labels)
+            Scores, replaced by ``weight * (I(label) - P(label))``; boundary rows between sequences
+            become 0.
+        transitions : float64 array (n_labels + 1, n_labels)
+        weights : float64 array (n_sequences,)
+            Weight of each sequence.
+        first, last : int
+        summed : float64 array (n_labels + 1, n_labels)
+            Receives the derivatives with respect to the transitions, summed over the sequences.
+        out : float64 array (n_sequences,)
+            Receives log P(labels) of each sequence, without its weight.
+        """
+        cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
+        cdef Py_ssize_t i, length, n = s.n_labels
+        cdef const int32_t *truth
+        cdef double *row
+        with nogil:
+            summed[:, :] = 0.0
+            for i in range(first, last):
+                row = &rows[self.first_rows[i], 0]
+                truth = &self.labels[self.offsets[i]]
+                length = self.offsets[i + 1] - self.offsets[i]
+                add_start(row, transitions)
+                if forward(&s, row, truth, length, &out[i]):
+                    backward_chain(row, length, s.factors, n, s.forward, s.scale, weights[i],
+                                   s.pairs, s.work)
+                else:
+                    log_backward_chain(row, length, s.scores, n, s.forward, weights[i], s.expected,
+                                       s.work)
+                add_indicators(row, truth, length, weights[i], summed)
+                if i + 1 < last:
+                    clear_rows(rows, self.first_rows[i] + length, self.first_rows[i + 1])
+            subtract_expected(&s, summed)
+            free(s.memory)
+
+    def marginals(self, double[:, ::1] rows, const double[:, ::1] transitions, Py_ssize_t first,
+                  Py_ssize_t last):
+        """Replace scores by the probabilities of the labels at each position."""
+        cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
+        cdef Py_ssize_t i, length
+        cdef double *row
+        with nogil:
+            for i in range(first, last):
+                row = &rows[self.first_rows[i], 0]
+                length = self.offsets[i + 1] - self.offsets[i]
+                add_start(row, transitions)
+                if level_rows(row, length, s.n_labels) and s.near:
+                    exp_below(row, length * s.n_labels, 0.0)
+                    forward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale)
+                    backward_chain(row, length, s.factors, s.n_labels, s.forward, s.scale, -1.0,
+                                   s.pairs, s.work)
+                else:
+                    log_forward_chain(row, length, s.scores, s.n_labels, s.forward)
+                    log_backward_chain(row, length, s.scores, s.n_labels, s.forward, -1.0,
+                                       s.expected, s.work)
+            free(s.memory)

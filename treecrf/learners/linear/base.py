@@ -72,10 +72,6 @@ class TrainingData:
         """Whether all labels are possible everywhere."""
         return self.constraints.is_free
 
-    def codes_of(self, i: int) -> np.ndarray:
-        """True labels of a sequence."""
-        return self.codes[self.offsets[i] : self.offsets[i + 1]]
-
 
 class LinearSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are weighted sums of attributes.

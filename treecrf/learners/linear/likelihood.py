@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from treecrf.chains.objectives import Objective
-from treecrf.learners.linear import _linear_chain
+from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
 
@@ -40,7 +40,8 @@ class StateLikelihood(Likelihood):
         self._rows = data.scores.new_rows()
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
         table = data.scores.table
-        self._first_rows = table.first_rows + table.window[1]
+        first_rows = table.first_rows + table.window[1]
+        self._chains = StateChains(data.offsets, first_rows, data.codes)
         n_labels = data.layout.n_labels
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
 
@@ -51,9 +52,9 @@ class StateLikelihood(Likelihood):
         def follow(k: int) -> None:
             part = data.scores.table.parts[k]
             data.scores.fill_rows(weights, *part, self._rows)
-            _linear_chain.residuals(
-                self._rows, weights.transitions, data.offsets, self._first_rows, data.codes,
-                data.weights, *part, self._transitions[k], self._log_likelihoods,
+            self._chains.residuals(
+                self._rows, weights.transitions, data.weights, *part, self._transitions[k],
+                self._log_likelihoods,
             )  # fmt: skip
 
         data.scores.threads.map(follow, range(len(data.scores.table.parts)))
@@ -66,10 +67,9 @@ class StateLikelihood(Likelihood):
 
         def follow(part: tuple[int, int]) -> None:
             data.scores.fill_rows(weights, *part, self._rows)
-            _linear_chain.log_likelihoods(
-                self._rows, weights.transitions, data.offsets, self._first_rows, data.codes,
-                *part, self._log_likelihoods,
-            )  # fmt: skip
+            self._chains.log_likelihoods(
+                self._rows, weights.transitions, *part, self._log_likelihoods
+            )
 
         data.scores.threads.map(follow, data.scores.table.parts)
         return self._mean()

@@ -1,8 +1,8 @@
 /* Products of sparse rows of attributes and dense blocks of weights.
  *
- * An attribute at row s is seen from the rows s - right .. s + left. Its weights for them follow each
- * other, `width` numbers for each row, so that they are added to the scores of these rows at once:
- * a block of n_offsets * width numbers, where n_offsets = left + 1 + right.
+ * An attribute at row s contributes to the scores of the rows s - right .. s + left. Its weights for
+ * them are adjacent, `width` numbers per row, and are added to the scores of these rows at once, as
+ * one block of n_offsets * width numbers, where n_offsets = left + 1 + right.
  */
 #ifndef TREECRF_LINEAR_H
 #define TREECRF_LINEAR_H
@@ -21,8 +21,8 @@ TREECRF_TEMPLATE void add_block(double *restrict target, const double *restrict 
         target[i] += x * source[i];
 }
 
-/* Add to the rows first .. last - 1 what all attributes in sight say of them. Row r of `target` is
- * at target + (r - first) * width. */
+/* Add the attributes in the windows of the rows first .. last - 1 to their scores. Row r of `target`
+ * is at target + (r - first) * width. */
 TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attributes,
                                     const double *values, ptrdiff_t n_rows, ptrdiff_t left,
                                     ptrdiff_t right, ptrdiff_t width, const double *weights,
@@ -41,9 +41,9 @@ TREECRF_WIDEST static void add_rows(const int64_t *starts, const int32_t *attrib
     }
 }
 
-/* The transposed product, for the attributes first .. last - 1: sums of the blocks of all rows that
- * have them. The block of row s is at deltas + s * width. The order of the sum is that of the rows,
- * whichever attributes are asked for together. */
+/* The transposed product for the attributes first .. last - 1: sums of the blocks of all rows that
+ * have them. The block of row s is at deltas + s * width. Sums run in the order of the rows, whichever
+ * range of attributes is computed. */
 TREECRF_WIDEST static void add_columns(const int64_t *starts, const int32_t *rows,
                                        const double *values, ptrdiff_t n_offsets, ptrdiff_t width,
                                        const double *deltas, ptrdiff_t first, ptrdiff_t last,

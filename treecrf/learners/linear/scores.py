@@ -95,31 +95,6 @@ class LinearScores:
         )
         return out
 
-    # One sequence at a time
-
-    def scores_of(self, weights: Weights, i: int) -> np.ndarray:
-        """Scores of one sequence, float64 array (n_labels, n_positions, n_labels)."""
-        n_labels, length = self.layout.n_labels, self.table.length(i)
-        rows = self.rows_of(weights, i)
-        out = np.empty((n_labels, length, n_labels))
-        whole = np.array([0, length])
-        _linear.chain_scores(rows, weights.transitions, whole, 0, 1, np.zeros(1, int), 0, out)
-        return out
-
-    def rows_of(self, weights: Weights, i: int) -> np.ndarray:
-        """Scores of one sequence by position, without the transitions; (n_positions, width)."""
-        return self.part_rows(weights, i, i + 1)
-
-    def add_path(self, weights: Weights, i: int, codes: np.ndarray, step: float) -> None:
-        """Add ``step`` times the features of labels (int32 codes) of sequence i to the weights."""
-        first, _ = self.table.rows_of(i, i + 1)
-        n_labels = self.layout.n_labels
-        _linear.add_path(
-            *self.table.by_row, *self.table.window, first, codes, n_labels, step, weights.attributes
-        )
-        before = np.append(n_labels, codes[:-1])
-        np.add.at(weights.transitions, (before, codes), step)
-
     def _fill_scores(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
         table = self.table
         start, _ = table.rows_of(first, last)

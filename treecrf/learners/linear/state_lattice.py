@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from treecrf.chains.lattice import Lattice
-from treecrf.learners.linear import _linear_chain
+from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
 
@@ -49,9 +49,8 @@ class StateLattice:
             first, last = part
             rows, first_rows = self._rows(first, last)
             offsets = self.offsets[first : last + 1] - self.offsets[first]
-            _linear_chain.marginals(
-                rows, self.weights.transitions, offsets, first_rows, 0, last - first
-            )
+            chains = StateChains(offsets, first_rows)
+            chains.marginals(rows, self.weights.transitions, 0, last - first)
             places = np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))
             out[self.offsets[first] : self.offsets[last]] = rows[places]
 
@@ -66,10 +65,9 @@ class StateLattice:
             first, last = part
             rows, first_rows = self._rows(first, last)
             start, stop = self.offsets[[first, last]]
-            _linear_chain.log_likelihoods(
-                rows, self.weights.transitions, self.offsets[first : last + 1] - start, first_rows,
-                codes[start:stop], 0, last - first, out[first:last],
-            )  # fmt: skip
+            offsets = self.offsets[first : last + 1] - start
+            chains = StateChains(offsets, first_rows, codes[start:stop])
+            chains.log_likelihoods(rows, self.weights.transitions, 0, last - first, out[first:last])
 
         self.linear.threads.map(fill, self.linear.table.parts)
         return out

@@ -2,116 +2,114 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from treecrf.learners.structured._attribute_rows cimport AttributeRows, weights_at
-from treecrf.learners.structured._labeled_chains cimport LabeledChains, Scratch
+from treecrf.learners.structured._examples cimport (
+    AttributeRows, LabeledChains, Scratch, weights_at,
+)
 
 
-cdef struct Sums:
-    # Weights, and their changes times the number of sequences that had been seen when they came.
-    double *attributes
-    double *transitions
-    double *late_attributes
-    double *late_transitions
-
-
-def run(AttributeRows table, LabeledChains chains, const int64_t[::1] first_rows,
-        const int64_t[::1] order, const double[::1] steps, double[:, :, ::1] attributes,
-        double[:, ::1] transitions, double[:, :, ::1] late_attributes,
-        double[:, ::1] late_transitions, Py_ssize_t n_seen):
-    """Decode some sequences one after another and correct the weights after each mistake.
+cdef class Updates:
+    """Updates of the weights of a perceptron, and of what their mean needs.
 
     Parameters
     ----------
-    table : AttributeRows
+    rows : AttributeRows
     chains : LabeledChains
-    first_rows : (n_sequences,)
-        Row of the first position of each sequence.
-    order : the sequences, as they are to come
-    steps : (n_sequences,)
-        What a sequence counts.
-    attributes, transitions : weights, changed in place
-    late_attributes, late_transitions : like the weights
-        Receive each change times the number of sequences seen before it. With n sequences seen,
-        ``weights - late / n`` is the mean of the weights after each sequence: a change costs no
-        more than twice itself, however many weights there are.
-    n_seen : int
-        Number of sequences seen before these.
-
-    Returns
-    -------
-    int
-        Number of wrong labels.
+    weights : Weights
+        Updated in place.
+    late : Weights
+        Receives each update times the number of sequences seen before it. After n sequences,
+        ``weights - late / n`` is the mean of the weights after each sequence. So the mean at most
+        doubles the cost of an update, however many weights there are.
     """
-    cdef Scratch scratch = chains.open(table.width)
-    cdef Py_ssize_t k, i, wrong, n_wrong = 0
-    cdef Sums sums
-    sums.attributes, sums.transitions = weights_at(attributes), &transitions[0, 0]
-    sums.late_attributes = weights_at(late_attributes)
-    sums.late_transitions = &late_transitions[0, 0]
-    with nogil:
-        for k in range(order.shape[0]):
-            i = order[k]
-            table.score(first_rows[i], first_rows[i] + chains.length(i), sums.attributes,
-                        scratch.rows)
-            chains.decode(i, table.width, sums.transitions, &scratch)
-            wrong = count_wrong(chains.truth(i), scratch.path, chains.length(i))
-            if wrong:
-                correct(table, first_rows[i], chains.truth(i), scratch.path, chains.length(i),
-                        chains.n_labels, steps[i], n_seen + k, &sums)
-            n_wrong += wrong
-        chains.close(&scratch)
-    return n_wrong
 
+    cdef AttributeRows rows
+    cdef LabeledChains chains
+    cdef double[:, :, ::1] attributes, late_attributes
+    cdef double[:, ::1] transitions, late_transitions
 
-cdef Py_ssize_t count_wrong(const int32_t *truth, const int32_t *path,
-                            Py_ssize_t length) noexcept nogil:
-    cdef Py_ssize_t t, n = 0
-    for t in range(length):
-        n += truth[t] != path[t]
-    return n
+    def __init__(self, AttributeRows rows, LabeledChains chains, weights, late):
+        self.rows = rows
+        self.chains = chains
+        self.attributes, self.transitions = weights.attributes, weights.transitions
+        self.late_attributes, self.late_transitions = late.attributes, late.transitions
 
+    def run(self, const int64_t[::1] order, const double[::1] steps, Py_ssize_t n_seen):
+        """Decode some sequences one after another and correct the weights after each mistake.
 
-cdef void correct(AttributeRows table, Py_ssize_t first, const int32_t *truth,
-                  const int32_t *path, Py_ssize_t length, Py_ssize_t n_labels, double step,
-                  double n_before, Sums *sums) noexcept nogil:
-    """Add the features of the true labels, and subtract those of the path, where they differ."""
-    cdef Py_ssize_t t
-    cdef Py_ssize_t right_pair, wrong_pair
-    for t in range(length):
-        right_pair = pair_at(truth, t, n_labels)
-        wrong_pair = pair_at(path, t, n_labels)
-        if right_pair == wrong_pair:
-            continue
-        add_late(sums.transitions, sums.late_transitions, right_pair, step, n_before)
-        add_late(sums.transitions, sums.late_transitions, wrong_pair, -step, n_before)
-        if truth[t] != path[t]:
-            add_features(table, first + t, truth[t], step, n_before, sums)
-            add_features(table, first + t, path[t], -step, n_before, sums)
-        if table.width > n_labels and t > 0:
-            add_features(table, first + t, n_labels + right_pair, step, n_before, sums)
-            add_features(table, first + t, n_labels + wrong_pair, -step, n_before, sums)
+        Parameters
+        ----------
+        order : int64 array
+            The sequences, in the order in which they are visited.
+        steps : float64 array (n_sequences,)
+            Length of the update of each sequence.
+        n_seen : int
+            Number of sequences visited before these.
+
+        Returns
+        -------
+        int
+            Number of wrong labels.
+        """
+        cdef Scratch scratch = self.chains.open(self.rows.width)
+        cdef Py_ssize_t k, i, wrong, n_wrong = 0
+        with nogil:
+            for k in range(order.shape[0]):
+                i = order[k]
+                self.rows.score(i, self.chains.length(i), weights_at(self.attributes), scratch.rows)
+                self.chains.decode(i, self.rows.width, &self.transitions[0, 0], &scratch)
+                wrong = self.chains.n_mistakes(i, scratch.path)
+                if wrong:
+                    self._correct(i, scratch.path, steps[i], n_seen + k)
+                n_wrong += wrong
+            self.chains.close(&scratch)
+        return n_wrong
+
+    cdef void _correct(self, Py_ssize_t i, const int32_t *path, double step,
+                       double n_before) noexcept nogil:
+        """Add the features of the true labels and subtract those of the path where they differ."""
+        cdef const int32_t *truth = self.chains.truth(i)
+        cdef Py_ssize_t t, right_pair, wrong_pair, n = self.chains.n_labels
+        cdef Py_ssize_t first = self.rows.first_rows[i]
+        for t in range(self.chains.length(i)):
+            right_pair = pair_at(truth, t, n)
+            wrong_pair = pair_at(path, t, n)
+            if right_pair == wrong_pair:
+                continue
+            self._add_transition(right_pair, step, n_before)
+            self._add_transition(wrong_pair, -step, n_before)
+            if truth[t] != path[t]:
+                self._add_features(first + t, truth[t], step, n_before)
+                self._add_features(first + t, path[t], -step, n_before)
+            if self.rows.width > n and t > 0:
+                self._add_features(first + t, n + right_pair, step, n_before)
+                self._add_features(first + t, n + wrong_pair, -step, n_before)
+
+    cdef inline void _add_transition(self, Py_ssize_t pair, double step,
+                                     double n_before) noexcept nogil:
+        add_late(&self.transitions[0, 0], &self.late_transitions[0, 0], pair, step, n_before)
+
+    cdef void _add_features(self, Py_ssize_t row, Py_ssize_t column, double step,
+                            double n_before) noexcept nogil:
+        """Add the attributes in the window of a row to the weights of a label or a pair."""
+        cdef Py_ssize_t s, cell, n_rows = self.rows.starts.shape[0] - 1
+        cdef Py_ssize_t left = self.rows.left, right = self.rows.right, width = self.rows.width
+        cdef double *weights = weights_at(self.attributes)
+        cdef double *late = weights_at(self.late_attributes)
+        cdef int64_t k
+        for s in range(max(0, row - left), min(n_rows, row + right + 1)):
+            for k in range(self.rows.starts[s], self.rows.starts[s + 1]):
+                cell = self.rows.attributes[k] * (left + 1 + right) + row - s + right
+                add_late(weights, late, cell * width + column, step * self.rows.values[k],
+                         n_before)
 
 
 cdef inline Py_ssize_t pair_at(const int32_t *labels, Py_ssize_t t,
                                Py_ssize_t n_labels) noexcept nogil:
-    """Place of (previous label, label) among the transitions."""
+    """Index of (previous label, label) in the transitions."""
     return (labels[t - 1] if t else n_labels) * n_labels + labels[t]
 
 
-cdef inline void add_late(double *weights, double *late, Py_ssize_t place, double change,
+cdef inline void add_late(double *weights, double *late, Py_ssize_t k, double change,
                           double n_before) noexcept nogil:
-    weights[place] += change
-    late[place] += n_before * change
-
-
-cdef void add_features(AttributeRows table, Py_ssize_t row, Py_ssize_t column, double step,
-                       double n_before, Sums *sums) noexcept nogil:
-    """Add the attributes that a row sees to the weights of a label or a pair."""
-    cdef Py_ssize_t s, n_offsets = table.left + 1 + table.right, n_rows = table.starts.shape[0] - 1
-    cdef Py_ssize_t cell
-    cdef int64_t k
-    for s in range(max(0, row - table.left), min(n_rows, row + table.right + 1)):
-        for k in range(table.starts[s], table.starts[s + 1]):
-            cell = table.attributes[k] * n_offsets + row - s + table.right
-            add_late(sums.attributes, sums.late_attributes, cell * table.width + column,
-                     step * table.values[k], n_before)
+    weights[k] += change
+    late[k] += n_before * change

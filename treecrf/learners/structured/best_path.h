@@ -1,8 +1,8 @@
-/* The label sequence of the highest score, for learners that look at one sequence after another.
+/* Viterbi decoding for learners that visit one sequence at a time.
  *
- * Scores come in rows, one a position: a number for each label, and where a row is wider, behind them
- * one for each pair, that of (u, v) at n * (1 + u) + v. `transitions` holds the scores of the pairs
- * that are the same everywhere; its last row is for first positions.
+ * Each position has a row of scores: one for each label and, if rows are wider, one for each pair of
+ * labels after these, (u, v) at n * (1 + u) + v. `transitions` holds scores of pairs that are the
+ * same at all positions; its last row is for first positions.
  */
 #ifndef TREECRF_BEST_PATH_H
 #define TREECRF_BEST_PATH_H
@@ -51,9 +51,9 @@ TREECRF_TEMPLATE double best_path_n(const double *rows, ptrdiff_t length, ptrdif
     return now[best];
 }
 
-/* Write the labels to `out` and return their score. Ties go to the last label with the lowest
- * number, then to the one before with the lowest number, and so on. `work` has room for two rows of
- * labels, `from` for one a position. */
+/* Write the best label sequence to `out` and return its score. Among equal scores the lowest last
+ * label wins, then the lowest label before it, and so on. `work` has room for 2 n_labels numbers,
+ * `from` for n_labels numbers per position. */
 TREECRF_WIDEST static double best_path(const double *rows, ptrdiff_t length, ptrdiff_t width,
                                        const double *transitions, ptrdiff_t n_labels, double *work,
                                        int32_t *from, int32_t *out)

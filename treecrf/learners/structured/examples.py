@@ -1,4 +1,4 @@
-"""Training data for learners that take a step after each sequence."""
+"""Training data for learners that update their weights after each sequence."""
 
 from __future__ import annotations
 
@@ -9,28 +9,47 @@ import numpy as np
 from treecrf.inputs.sequences import runs
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.table import Table
-from treecrf.learners.structured._attribute_rows import AttributeRows
-from treecrf.learners.structured._labeled_chains import LabeledChains
+from treecrf.learners.structured._examples import AttributeRows, LabeledChains
 
-# A kernel works on sequences of about so many positions at a time, and can be interrupted then.
+# Kernels take this many positions at a time; between two calls, training can be interrupted.
 BURST_POSITIONS = 1 << 16
 
 
-def attribute_rows(table: Table, width: int) -> AttributeRows:
-    """The attributes of all rows, as kernels read them."""
-    return AttributeRows(*table.by_row, *table.window, width)
+def attribute_rows(table: Table, width: int, first_rows: np.ndarray | None = None) -> AttributeRows:
+    """Attributes of all rows, in the form that kernels read.
+
+    Parameters
+    ----------
+    table : Table
+    width : int
+        Number of weights of an attribute at an offset.
+    first_rows : int64 array, optional
+        Row of the first position of each sequence, by default that of the table's sequences.
+    """
+    first_rows = table.first_rows if first_rows is None else first_rows
+    return AttributeRows(table.by_row, table.window, first_rows, width)
 
 
-def labeled_chains(data: TrainingData) -> LabeledChains:
-    """The labels of all sequences, and which others are possible, as kernels read them."""
-    constraints = data.constraints
-    return LabeledChains(
-        data.offsets, data.codes, len(data.classes), constraints.follows, constraints.allowed
-    )
+def labeled_chains(
+    data: TrainingData, offsets: np.ndarray | None = None, before: np.ndarray | None = None
+) -> LabeledChains:
+    """Labels of all sequences and their constraints, in the form that kernels read.
+
+    Parameters
+    ----------
+    data : TrainingData
+    offsets : int64 array, optional
+        Start of each sequence, where sequences are cut into pieces.
+    before : int32 array, optional
+        Label before each of these pieces.
+    """
+    offsets = data.offsets if offsets is None else offsets
+    follows, allowed = data.constraints.follows, data.constraints.allowed
+    return LabeledChains(offsets, data.codes, len(data.classes), follows, allowed, before)
 
 
 def bursts(offsets: np.ndarray, order: np.ndarray) -> Iterator[np.ndarray]:
-    """Cut an order of sequences in pieces of a bearable length."""
+    """Cut an order of sequences into parts that kernels process without interruption."""
     lengths = np.append(0, np.cumsum(np.diff(offsets)[order]))
     for first, last in runs(lengths, BURST_POSITIONS):
         yield order[first:last]

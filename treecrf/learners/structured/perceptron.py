@@ -11,7 +11,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
-from treecrf.learners.structured import _perceptron
+from treecrf.learners.structured._perceptron import Updates
 from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
@@ -248,18 +248,14 @@ class Epochs:
         # The changes of the weights, times the number of sequences seen before each.
         self._late = data.layout.weights()
         self._n_seen = 0
-        self._table = attribute_rows(data.scores.table, data.layout.width)
-        self._chains = labeled_chains(data)
+        rows = attribute_rows(data.scores.table, data.layout.width)
+        self._updates = Updates(rows, labeled_chains(data), start, self._late)
 
     def run(self, order: np.ndarray) -> float:
         """Go through the sequences once; the share of the labels that were right."""
         n_wrong = 0
         for some in bursts(self._data.offsets, order):
-            n_wrong += _perceptron.run(
-                self._table, self._chains, self._data.scores.table.first_rows, some,
-                self._data.weights, self.weights.attributes, self.weights.transitions,
-                self._late.attributes, self._late.transitions, self._n_seen,
-            )  # fmt: skip
+            n_wrong += self._updates.run(some, self._data.weights, self._n_seen)
             self._n_seen += len(some)
         n = len(self._data.codes)
         return (n - n_wrong) / n

@@ -1,18 +1,20 @@
 """Block-coordinate Frank-Wolfe for the maximum margin of label sequences.
 
-What is learned is a vector w that is small and gives true label sequences higher scores than
-others. Its dual has a distribution over the label sequences of each training sequence, a block. All
-that the scores know of a block are its marginals: how often each label is at each position, and
-each pair of labels in the sequence. They are kept as *deltas*, how much the true labels have more
-than the distribution, times the cost of the sequence. The block's part of w is the features times
-the deltas, so that attributes and kernels of inputs differ only in how scores come from deltas.
+The learner finds a short vector w that gives true label sequences higher scores than others. Its
+dual has a block for each training sequence: a distribution over that sequence's label sequences.
+Scores depend on a block only through its marginals, the expected number of each label at each
+position and of each pair of labels in the sequence. They are stored as *deltas*: the counts of the
+true labels minus the expected counts, times the cost of the sequence. The block's part of w is the
+features times the deltas, so that attributes and kernels differ only in how scores follow from
+deltas.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from treecrf.learners.structured._attribute_rows cimport AttributeRows, weights_at
-from treecrf.learners.structured._labeled_chains cimport LabeledChains, Scratch
+from treecrf.learners.structured._examples cimport (
+    AttributeRows, LabeledChains, Scratch, weights_at,
+)
 
 import numpy as np
 
@@ -20,32 +22,25 @@ cdef extern from "learners/linear/linear.h" nogil:
     void add_block(double *target, const double *source, double x, Py_ssize_t n)
 
 
-cdef struct Oracle:
-    # What a block has to gain.
-    double inner                 # product of w and the block's part of it
-    double hinge                 # by how much the best wrong labels, with their loss, are ahead
-    double loss                  # number of labels that these have wrong
+cdef struct Violation:
+    # How far a block is from its optimum.
+    double inner                 # product of w and the block's part of w
+    double hinge                 # margin violation of the worst label sequence
+    double loss                  # number of wrong labels in that sequence
 
 
 cdef class DualState:
-    """The dual variables and what follows from them. A subclass says how scores come about.
+    """Dual variables and the weights that follow from them; subclasses compute the scores.
 
     Parameters
     ----------
     chains : LabeledChains
     costs : float64 array (n_sequences,)
-        What each sequence's hinge loss costs.
+        Cost of the hinge loss of each sequence.
+    dual : Dual
+        Its arrays are changed in place.
     transitions : float64 array (n_labels + 1, n_labels)
-        Weights of the transitions.
-    deltas : float64 array (n_positions, width)
-    pairs : float64 array (n_sequences, n_labels + 1, n_labels)
-        Deltas of the transitions.
-    losses : float64 array (n_sequences,)
-        Expected loss of each block, times its cost.
-
-    Notes
-    -----
-    All but the first two are changed in place.
+        Weights of the transitions, changed in place.
     """
 
     cdef LabeledChains chains
@@ -55,26 +50,24 @@ cdef class DualState:
     cdef double[::1] losses
     cdef Py_ssize_t width
 
-    def __init__(self, LabeledChains chains, costs, transitions, deltas, pairs, losses):
+    def __init__(self, LabeledChains chains, costs, dual, transitions):
         self.chains = chains
         self.costs = costs
         self.transitions = transitions
-        self.deltas = deltas
-        self.pairs = pairs
-        self.losses = losses
-        self.width = deltas.shape[1]
+        self.deltas, self.pairs, self.losses = dual.deltas, dual.pairs, dual.losses
+        self.width = dual.deltas.shape[1]
 
-    # What a subclass provides
+    # Implemented by subclasses
 
     cdef void score(self, Py_ssize_t i, double *rows) noexcept nogil:
         """Write the scores of a sequence, without transitions."""
 
     cdef double square(self, Py_ssize_t i, const double *direction) noexcept nogil:
-        """Squared length of what a direction of the deltas is in w; a call before `move`."""
+        """Squared length in w of a direction of the deltas; call once before each `move`."""
         return 0.0
 
     cdef void move(self, Py_ssize_t i, const double *direction, double step) noexcept nogil:
-        """Go a step in the direction that `square` was called with."""
+        """Take a step in the direction that `square` was called with."""
 
     # Training
 
@@ -83,98 +76,79 @@ cdef class DualState:
 
         Parameters
         ----------
-        order : the sequences, as they are to come
-        gaps : (n_sequences,)
+        order : int64 array
+            The sequences, in the order in which they are visited.
+        gaps : float64 array (n_sequences,)
             Receives each block's part of the duality gap before its step.
         late : DualState or None
-            Its deltas, pairs and losses receive the changes of the j-th step times j (j - 1) / 2:
-            with n steps done, the difference to 2 / (n (n + 1)) times these is the mean of the
-            dual variables after all steps, weighted by the number of the step.
+            Its deltas, pairs and losses receive the change in the j-th step times j (j - 1) / 2.
+            After n steps, the dual variables minus 2 / (n (n + 1)) times these are the mean over
+            all steps, in which step j has weight j.
         n_before : float
             Number of steps before these.
         """
         cdef Scratch scratch = self.chains.open(self.width)
-        cdef Oracle oracle
+        cdef Violation found
         cdef double step
         cdef Py_ssize_t i, k, n = self.transitions.shape[1]
         cdef double[:, ::1] changes = np.empty((n + 1, n))
         with nogil:
             for k in range(order.shape[0]):
                 i = order[k]
-                oracle = self.ask(i, &scratch)
-                gaps[i] = self.costs[i] * oracle.hinge - (self.losses[i] - oracle.inner)
+                found = self.violation(i, &scratch)
+                gaps[i] = self.costs[i] * found.hinge - (self.losses[i] - found.inner)
                 if gaps[i] <= 0.0:
                     continue
-                self.point(i, scratch.path, scratch.deltas, &changes[0, 0])
+                self.set_direction(i, scratch.path, scratch.deltas, &changes[0, 0])
                 step = self.square(i, scratch.deltas) + square_of(&changes[0, 0], (n + 1) * n)
                 step = gaps[i] / step if step > gaps[i] else 1.0
                 self.move(i, scratch.deltas, step)
                 add_block(&self.transitions[0, 0], &changes[0, 0], step, (n + 1) * n)
-                oracle.loss = self.costs[i] * oracle.loss - self.losses[i]
-                self.add(i, scratch.deltas, &changes[0, 0], oracle.loss, step)
+                found.loss = self.costs[i] * found.loss - self.losses[i]
+                self.add(i, scratch.deltas, &changes[0, 0], found.loss, step)
                 if late is not None:
                     step *= 0.5 * (n_before + k) * (n_before + k + 1)
-                    late.add(i, scratch.deltas, &changes[0, 0], oracle.loss, step)
+                    late.add(i, scratch.deltas, &changes[0, 0], found.loss, step)
             self.chains.close(&scratch)
 
     def measure(self, Py_ssize_t first, Py_ssize_t last, double[::1] inner, double[::1] hinges):
-        """Write the product of w with each block's part of it, and each sequence's hinge loss."""
+        """Write the product of w with each block's part of w, and each sequence's hinge loss."""
         cdef Scratch scratch = self.chains.open(self.width)
-        cdef Oracle oracle
+        cdef Violation found
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                oracle = self.ask(i, &scratch)
-                inner[i] = oracle.inner
-                hinges[i] = oracle.hinge
+                found = self.violation(i, &scratch)
+                inner[i] = found.inner
+                hinges[i] = found.hinge
             self.chains.close(&scratch)
 
-    cdef Oracle ask(self, Py_ssize_t i, Scratch *scratch) noexcept nogil:
-        """Find the labels that are most ahead, with their loss; they are in ``scratch.path``."""
-        cdef Oracle found
+    cdef Violation violation(self, Py_ssize_t i, Scratch *scratch) noexcept nogil:
+        """Find the label sequence with the highest score plus loss; it is in ``scratch.path``."""
+        cdef Violation found
         cdef Py_ssize_t start = self.chains.offsets[i], length = self.chains.length(i)
         cdef Py_ssize_t size = self.transitions.shape[0] * self.transitions.shape[1]
         self.score(i, scratch.rows)
         found.inner = product(scratch.rows, &self.deltas[start, 0], length * self.width)
         found.inner += product(&self.transitions[0, 0], &self.pairs[i, 0, 0], size)
-        found.hinge = -self.score_of(self.chains.truth(i), scratch.rows, length)
+        found.hinge = -self.chains.true_score(i, self.width, scratch.rows, &self.transitions[0, 0])
         self.chains.add_losses(i, self.width, scratch.rows)
         found.hinge += self.chains.decode(i, self.width, &self.transitions[0, 0], scratch)
-        found.loss = count_wrong(self.chains.truth(i), scratch.path, length)
+        found.loss = self.chains.n_mistakes(i, scratch.path)
         return found
 
-    cdef double score_of(self, const int32_t *labels, const double *rows,
-                         Py_ssize_t length) noexcept nogil:
-        cdef Py_ssize_t t, before, n = self.chains.n_labels
-        cdef double total = 0.0
-        for t in range(length):
-            before = labels[t - 1] if t else n
-            total += rows[t * self.width + labels[t]] + self.transitions[before, labels[t]]
-            if self.width > n and t:
-                total += rows[t * self.width + n + before * n + labels[t]]
-        return total
-
-    cdef void point(self, Py_ssize_t i, const int32_t *path, double *direction,
-                    double *changes) noexcept nogil:
-        """The direction from a block's deltas to a label sequence; of the transitions apart."""
+    cdef void set_direction(self, Py_ssize_t i, const int32_t *path, double *direction,
+                            double *changes) noexcept nogil:
+        """Write the direction from a block's deltas to a label sequence, and that of its pairs."""
         cdef Py_ssize_t start = self.chains.offsets[i], length = self.chains.length(i)
+        cdef Py_ssize_t size = self.pairs.shape[1] * self.pairs.shape[2]
         memset(direction, 0, length * self.width * sizeof(double))
-        memset(changes, 0, self.pairs.shape[1] * self.pairs.shape[2] * sizeof(double))
-        self.put(self.chains.truth(i), length, self.costs[i], direction, changes)
-        self.put(path, length, -self.costs[i], direction, changes)
+        memset(changes, 0, size * sizeof(double))
+        self.chains.add_indicators(i, self.width, self.chains.truth(i), self.costs[i], direction,
+                                   changes)
+        self.chains.add_indicators(i, self.width, path, -self.costs[i], direction, changes)
         add_block(direction, &self.deltas[start, 0], -1.0, length * self.width)
-        add_block(changes, &self.pairs[i, 0, 0], -1.0, self.pairs.shape[1] * self.pairs.shape[2])
-
-    cdef void put(self, const int32_t *labels, Py_ssize_t length, double cost, double *direction,
-                  double *changes) noexcept nogil:
-        """Add a label sequence's indicators."""
-        cdef Py_ssize_t t, before, n = self.chains.n_labels
-        for t in range(length):
-            before = labels[t - 1] if t else n
-            direction[t * self.width + labels[t]] += cost
-            changes[before * n + labels[t]] += cost
-            if self.width > n and t:
-                direction[t * self.width + n + before * n + labels[t]] += cost
+        add_block(changes, &self.pairs[i, 0, 0], -1.0, size)
 
     cdef void add(self, Py_ssize_t i, const double *direction, const double *changes, double loss,
                   double step) noexcept nogil:
@@ -185,62 +159,56 @@ cdef class DualState:
         self.losses[i] += step * loss
 
 
-cdef class LinearBlocks(DualState):
+cdef class LinearDualState(DualState):
     """Scores are sums of attributes times weights.
 
     Parameters
     ----------
-    chains, costs, transitions, deltas, pairs, losses
+    chains, costs, dual
         As in `DualState`.
-    table : AttributeRows
-    first_rows : int64 array (n_sequences,)
-        Row of the first position of each sequence.
-    weights : float64 array (n_attributes, n_offsets, width)
-        Changed in place.
+    rows : AttributeRows
+    weights : Weights
+        Weights of the dual variables, changed in place.
     """
 
-    cdef AttributeRows table
-    cdef const int64_t[::1] first_rows
+    cdef AttributeRows rows
     cdef double[:, :, ::1] weights, ahead
     cdef double[:, ::1] scores
 
-    def __init__(self, LabeledChains chains, costs, transitions, deltas, pairs, losses,
-                 AttributeRows table, first_rows, weights):
-        super().__init__(chains, costs, transitions, deltas, pairs, losses)
-        self.table = table
-        self.first_rows = first_rows
-        self.weights = weights
-        # The direction in the weights; 0 between steps.
-        self.ahead = np.zeros_like(weights)
+    def __init__(self, LabeledChains chains, costs, dual, AttributeRows rows, weights):
+        super().__init__(chains, costs, dual, weights.transitions)
+        self.rows = rows
+        self.weights = weights.attributes
+        # The direction as a change of the weights; 0 between steps.
+        self.ahead = np.zeros_like(weights.attributes)
         self.scores = np.empty((chains.longest, self.width))
 
     cdef void score(self, Py_ssize_t i, double *rows) noexcept nogil:
-        self.table.score(self.first_rows[i], self.first_rows[i] + self.chains.length(i),
-                         weights_at(self.weights), rows)
+        self.rows.score(i, self.chains.length(i), weights_at(self.weights), rows)
 
     cdef double square(self, Py_ssize_t i, const double *direction) noexcept nogil:
-        cdef Py_ssize_t first = self.first_rows[i], last = first + self.chains.length(i)
+        cdef Py_ssize_t length = self.chains.length(i)
         cdef double *scores = &self.scores[0, 0]
-        self.table.collect(first, last, direction, 1.0, weights_at(self.ahead))
-        self.table.score(first, last, weights_at(self.ahead), scores)
-        return product(scores, direction, (last - first) * self.width)
+        self.rows.collect(i, length, direction, weights_at(self.ahead))
+        self.rows.score(i, length, weights_at(self.ahead), scores)
+        return product(scores, direction, length * self.width)
 
     cdef void move(self, Py_ssize_t i, const double *direction, double step) noexcept nogil:
-        cdef Py_ssize_t first = self.first_rows[i], last = first + self.chains.length(i)
-        self.table.move(first, last, step, weights_at(self.ahead), weights_at(self.weights))
+        self.rows.move(i, self.chains.length(i), step, weights_at(self.ahead),
+                       weights_at(self.weights))
 
 
-cdef class KernelBlocks(DualState):
-    """Scores are sums over all inputs of a kernel times deltas.
+cdef class KernelDualState(DualState):
+    """Scores are sums over all inputs of the kernel times deltas.
 
     Parameters
     ----------
-    chains, costs, transitions, deltas, pairs, losses
+    chains, costs, dual, transitions
         As in `DualState`.
     inputs : int64 array (n_positions,)
-        Which of the distinct inputs each position has.
+        Index of the distinct input of each position.
     gram : float64 array (n_inputs, n_inputs)
-        The kernel of every two distinct inputs.
+        Kernel of all pairs of distinct inputs.
     scores : float64 array (n_labels, n_inputs)
         Scores of the labels for each input; changed in place.
     """
@@ -249,9 +217,8 @@ cdef class KernelBlocks(DualState):
     cdef const double[:, ::1] gram
     cdef double[:, ::1] scores
 
-    def __init__(self, LabeledChains chains, costs, transitions, deltas, pairs, losses,
-                 inputs, gram, scores):
-        super().__init__(chains, costs, transitions, deltas, pairs, losses)
+    def __init__(self, LabeledChains chains, costs, dual, transitions, inputs, gram, scores):
+        super().__init__(chains, costs, dual, transitions)
         self.inputs = inputs
         self.gram = gram
         self.scores = scores
@@ -292,11 +259,3 @@ cdef double product(const double *a, const double *b, Py_ssize_t n) noexcept nog
 
 cdef double square_of(const double *a, Py_ssize_t n) noexcept nogil:
     return product(a, a, n)
-
-
-cdef Py_ssize_t count_wrong(const int32_t *truth, const int32_t *path,
-                            Py_ssize_t length) noexcept nogil:
-    cdef Py_ssize_t t, n = 0
-    for t in range(length):
-        n += truth[t] != path[t]
-    return n

@@ -16,7 +16,11 @@ from treecrf.learners.structured.examples import (
     labeled_chains,
     position_rows,
 )
-from treecrf.learners.structured.max_margin._max_margin import DualState, KernelBlocks, LinearBlocks
+from treecrf.learners.structured.max_margin._max_margin import (
+    DualState,
+    KernelDualState,
+    LinearDualState,
+)
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Support, gram_of
 
 
@@ -89,14 +93,14 @@ class Problem(ABC):
         self.chains = labeled_chains(data)
 
     @abstractmethod
-    def blocks(self, dual: Dual) -> DualState:
+    def state(self, dual: Dual) -> DualState:
         """What takes steps; it changes the dual variables in place."""
 
-    def value(self, blocks: DualState, dual: Dual) -> Value:
+    def value(self, state: DualState, dual: Dual) -> Value:
         """The objective and the duality gap, by decoding all sequences."""
         scores = self.data.scores
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
-        scores.threads.map(lambda part: blocks.measure(*part, inner, hinges), scores.table.parts)
+        scores.threads.map(lambda part: state.measure(*part, inner, hinges), scores.table.parts)
         loss, square = self.costs @ hinges, inner.sum()
         return Value(0.5 * square + loss, square + loss - dual.losses.sum())
 
@@ -107,7 +111,7 @@ class LinearProblem(Problem):
     def __init__(self, data: TrainingData, costs: np.ndarray):
         super().__init__(data, costs)
         self.width = data.layout.width
-        self._table = attribute_rows(data.scores.table, self.width)
+        self._rows = attribute_rows(data.scores.table, self.width)
 
     def weights(self, dual: Dual) -> Weights:
         """The weights that the dual variables stand for."""
@@ -116,13 +120,9 @@ class LinearProblem(Problem):
         rows[scores.table.window[1] + position_rows(scores.table)] = dual.deltas
         return scores.gradient_of_rows(rows, dual.pairs)
 
-    def blocks(self, dual: Dual) -> LinearBlocks:
-        """What takes steps; it changes the dual variables in place."""
-        weights = self.weights(dual)
-        return LinearBlocks(
-            self.chains, self.costs, weights.transitions, *dual.parts, self._table,
-            self.data.scores.table.first_rows, weights.attributes,
-        )  # fmt: skip
+    def state(self, dual: Dual) -> LinearDualState:
+        """Dual variables with their weights; steps change the dual variables in place."""
+        return LinearDualState(self.chains, self.costs, dual, self._rows, self.weights(dual))
 
 
 class KernelProblem(Problem):
@@ -153,12 +153,12 @@ class KernelProblem(Problem):
         self._kernel = kernel
         self._gram = gram_of(kernel, inputs, max_bytes)
 
-    def blocks(self, dual: Dual) -> KernelBlocks:
-        """What takes steps; it changes the dual variables in place."""
+    def state(self, dual: Dual) -> KernelDualState:
+        """Dual variables with their scores; steps change the dual variables in place."""
         scores = np.ascontiguousarray((self._gram @ self._coefficients(dual)).T)
-        return KernelBlocks(
-            self.chains, self.costs, dual.pairs.sum(axis=0), *dual.parts, self._inputs.places,
-            self._gram, scores,
+        return KernelDualState(
+            self.chains, self.costs, dual, dual.pairs.sum(axis=0), self._inputs.places, self._gram,
+            scores,
         )  # fmt: skip
 
     def support(self, dual: Dual) -> Support:
@@ -235,16 +235,16 @@ class Steps:
         self._problem = problem
         self._gaps = np.zeros(len(problem.costs))
         self._dual = Dual.start(problem.data, problem.width)
-        self._blocks = problem.blocks(self._dual)
+        self._state = problem.state(self._dual)
         self._late = Dual.start(problem.data, problem.width) if average else None
-        self._late_blocks = problem.blocks(self._late) if average else None
+        self._late_state = problem.state(self._late) if average else None
         self._n_steps = 0
 
     def run(self, rng: np.random.Generator) -> float:
         """Pass over the sequences once; the sum of their gaps before their steps."""
         order = rng.permutation(len(self._gaps))
         for some in bursts(self._problem.data.offsets, order):
-            self._blocks.run(some, self._gaps, self._late_blocks, self._n_steps)
+            self._state.run(some, self._gaps, self._late_state, self._n_steps)
             self._n_steps += len(some)
         return float(self._gaps.sum())
 
@@ -253,7 +253,7 @@ class Steps:
         problem, n = self._problem, self._n_steps
         if self._late is not None:
             dual = self._dual.plus(self._late, -2.0 / (n * (n + 1.0)))
-            return dual, problem.value(problem.blocks(dual), dual)
+            return dual, problem.value(problem.state(dual), dual)
         # Weights that are summed anew have no errors of the steps.
-        self._blocks = problem.blocks(self._dual)
-        return self._dual, problem.value(self._blocks, self._dual)
+        self._state = problem.state(self._dual)
+        return self._dual, problem.value(self._state, self._dual)

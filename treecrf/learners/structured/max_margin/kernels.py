@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.learners.linear import _kernel_sums
+from treecrf.learners.linear import _linear
 from treecrf.learners.linear.table import Table
 from treecrf.learners.structured.examples import position_rows
 from treecrf.utils import checks
@@ -168,7 +168,7 @@ class Support:
 
         def fill(tile: tuple[int, int]) -> None:
             values = self.kernel.between(inputs.rows[slice(*tile)], self.rows)
-            _kernel_sums.add(values, self.coefficients, scores[slice(*tile)])
+            _linear.add_product(values, self.coefficients, scores[slice(*tile)])
 
         threads.map(fill, _tiles(n_inputs, self.rows.shape[0]))
         return scores

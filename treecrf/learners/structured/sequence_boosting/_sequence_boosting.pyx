@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, isfinite
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.math cimport exp, fabs, isfinite
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from treecrf.learners.structured._attribute_rows cimport AttributeRows, weights_at
+from treecrf.learners.structured._examples cimport AttributeRows, LabeledChains, weights_at
 
 cdef extern from "learners/linear/linear.h" nogil:
     void add_block(double *target, const double *source, double x, Py_ssize_t n)
@@ -23,14 +23,15 @@ cdef extern from "learners/structured/sequence_boosting/log_chain.h" nogil:
 
 cdef extern from "learners/structured/sequence_boosting/feature_bounds.h" nogil:
     void bound_all(const double *sums, const double *lows, const double *highs, double scale,
-                   double most, Py_ssize_t n, double *steps, double *bounds)
+                   double max_step, Py_ssize_t n, double *steps, double *bounds)
 
 cdef enum:
-    # More steps than Newton's method ever takes.
+    # Newton's method never needs as many steps.
     MAX_STEPS = 40
 
 
 cdef struct Memory:
+    # Memory for the inference of the longest piece.
     double *rows
     double *expected
     double *summed
@@ -40,184 +41,170 @@ cdef struct Memory:
     double *all
 
 
-cdef class Chains:
-    """Labels of pieces of sequences, and which others are possible.
+cdef class PieceLosses:
+    """Losses -log P(labels) of pieces of sequences.
 
     Parameters
     ----------
-    offsets : int64 array (n_pieces + 1,)
-    labels : int32 array (n_positions,)
-    before : int32 array (n_pieces,)
-        The label before each piece; ``n_labels`` at the start of a sequence.
-    n_labels, width : int
-        Width of a row of scores.
-    follows : bool array (n_labels + 1, n_labels) or None
-        Which labels may follow each label and, last, come first.
-    allowed : bool array (n_positions, n_labels) or None
-        Which labels are possible at each position.
+    chains : LabeledChains
+        The pieces.
+    scores : float64 array (n_positions, width)
+    transitions : float64 array (n_labels + 1, n_labels)
+        The scores. They may change between calls.
     """
 
-    cdef const int64_t[::1] offsets
-    cdef const int32_t[::1] labels, before
-    cdef const double[:, ::1] penalties
-    cdef const uint8_t[:, ::1] allowed
-    cdef Py_ssize_t n_labels, width, longest
+    cdef LabeledChains chains
+    cdef const double[:, ::1] scores, transitions
+    cdef Py_ssize_t width
 
-    def __init__(self, offsets, labels, before, Py_ssize_t n_labels, Py_ssize_t width, follows,
-                 allowed):
-        self.offsets = offsets
-        self.labels = labels
-        self.before = before
-        self.n_labels = n_labels
-        self.width = width
-        self.longest = np.diff(offsets).max()
-        free_to = np.zeros((n_labels + 1, n_labels))
-        self.penalties = free_to if follows is None else np.where(follows, 0.0, -np.inf)
-        self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
+    def __init__(self, LabeledChains chains, scores, transitions):
+        self.chains = chains
+        self.scores = scores
+        self.transitions = transitions
+        self.width = scores.shape[1]
 
-    def losses(self, const int64_t[::1] chosen, const double[:, ::1] scores,
-               const double[:, ::1] transitions, double[::1] out):
-        """Write -log P(labels) of some pieces to ``out``, an array of all pieces."""
-        cdef Memory m = self._open(transitions)
+    def update(self, const int64_t[::1] chosen, double[::1] out):
+        """Write the losses of some pieces to ``out``, an array of all pieces."""
+        cdef Memory m = self.open()
         cdef Py_ssize_t k
         with nogil:
             for k in range(chosen.shape[0]):
-                out[chosen[k]] = self._forward(chosen[k], scores, &m, NULL)
+                out[chosen[k]] = self.forward(chosen[k], &m, NULL)
             free(m.all)
 
-    def infer(self, const int64_t[::1] chosen, const double[:, ::1] scores,
-              const double[:, ::1] transitions, const double[::1] log_weights, double level,
-              double[:, ::1] residuals, double[:, :, ::1] pairs, double[::1] losses,
-              double[:, ::1] changes, double[:, :, ::1] pair_changes):
-        """Find out of some pieces what labels are expected.
-
-        Parameters
-        ----------
-        chosen : the pieces
-        scores : (n_positions, width)
-        transitions : (n_labels + 1, n_labels)
-        log_weights : (n_pieces,)
-        level : float
-        residuals : (n_positions, width)
-            Receives by how much more often labels and pairs are expected than they are there.
-        pairs : (n_pieces, n_labels + 1, n_labels)
-            The same of the transitions, summed over the positions.
-        losses : (n_pieces,)
-            Receives -log P(labels).
-        changes, pair_changes : like residuals and pairs
-            Receive by how much these have changed, each times exp(loss + log_weight - level) of
-            its time.
-        """
-        cdef Memory m = self._open(transitions)
-        cdef Py_ssize_t k, i, start, length, n_pairs = (self.n_labels + 1) * self.n_labels
-        cdef double log_z, old, new
-        with nogil:
-            for k in range(chosen.shape[0]):
-                i = chosen[k]
-                start, length = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
-                old = exp(losses[i] + log_weights[i] - level) if isfinite(losses[i]) else 0.0
-                losses[i] = self._forward(i, scores, &m, &log_z)
-                new = exp(losses[i] + log_weights[i] - level)
-                log_backward(m.rows, length, self.width, m.transitions, self.n_labels,
-                             self.before[i], m.forward, log_z, m.expected, m.summed, m.work)
-                self._subtract_truth(i, m.expected, m.summed)
-                replace(m.expected, length * self.width, old, new, &residuals[start, 0],
-                        &changes[start, 0])
-                replace(m.summed, n_pairs, old, new, &pairs[i, 0, 0], &pair_changes[i, 0, 0])
-            free(m.all)
-
-    cdef Memory _open(self, const double[:, ::1] transitions) except *:
+    cdef Memory open(self) except *:
         cdef Memory m
-        cdef Py_ssize_t k, n = self.n_labels, n_pairs = (n + 1) * n
-        m.all = <double *> malloc((self.longest * (2 * self.width + n) + 2 * n_pairs + (n + 3) * n)
+        cdef Py_ssize_t n = self.chains.n_labels, n_pairs = (n + 1) * n
+        cdef Py_ssize_t longest = self.chains.longest
+        m.all = <double *> malloc((longest * (2 * self.width + n) + 2 * n_pairs + (n + 3) * n)
                                   * sizeof(double))
         if m.all == NULL:
-            raise MemoryError(f"no memory for the inference of {self.longest} positions")
+            raise MemoryError(f"not enough memory for the inference of {longest} positions")
         m.rows = m.all
-        m.expected = m.rows + self.longest * self.width
-        m.forward = m.expected + self.longest * self.width
-        m.summed = m.forward + self.longest * n
+        m.expected = m.rows + longest * self.width
+        m.forward = m.expected + longest * self.width
+        m.summed = m.forward + longest * n
         m.transitions = m.summed + n_pairs
         m.work = m.transitions + n_pairs
-        for k in range(n_pairs):
-            m.transitions[k] = (&transitions[0, 0])[k] + (&self.penalties[0, 0])[k]
+        self.chains.constrain_transitions(&self.transitions[0, 0], m.transitions)
         return m
 
-    cdef double _forward(self, Py_ssize_t i, const double[:, ::1] scores, Memory *m,
-                         double *log_z) noexcept nogil:
-        """-log P(labels) of a piece; leaves the scores of what is possible in ``m.rows``."""
-        cdef Py_ssize_t t, v, start = self.offsets[i], length = self.offsets[i + 1] - start
-        cdef Py_ssize_t n = self.n_labels, before = self.before[i]
-        cdef double found, score = 0.0
-        cdef double *row
-        memset(m.rows, 0, length * self.width * sizeof(double))
-        add_block(m.rows, &scores[start, 0], 1.0, length * self.width)
-        for t in range(length):
-            row = m.rows + t * self.width
-            v = self.labels[start + t]
-            score += row[v] + m.transitions[before * n + v]
-            if self.width > n and before < n:
-                score += row[n + before * n + v]
-            before = v
-            if self.allowed is not None:
-                for v in range(n):
-                    if not self.allowed[start + t, v]:
-                        row[v] = -INFINITY
-        found = log_forward(m.rows, length, self.width, m.transitions, n, self.before[i],
-                            m.forward, m.work)
+    cdef double forward(self, Py_ssize_t i, Memory *m, double *log_z) noexcept nogil:
+        """Loss of a piece; leaves its scores in ``m.rows``, impossible ones as minus infinity."""
+        cdef Py_ssize_t length = self.chains.length(i)
+        cdef double found, score
+        memcpy(m.rows, &self.scores[self.chains.offsets[i], 0],
+               length * self.width * sizeof(double))
+        score = self.chains.true_score(i, self.width, m.rows, m.transitions)
+        self.chains.constrain_rows(i, self.width, m.rows)
+        found = log_forward(m.rows, length, self.width, m.transitions, self.chains.n_labels,
+                            self.chains.label_before(i), m.forward, m.work)
         if log_z:
             log_z[0] = found
         return max(found - score, 0.0)
 
-    cdef void _subtract_truth(self, Py_ssize_t i, double *expected, double *summed) noexcept nogil:
-        cdef Py_ssize_t t, v, start = self.offsets[i], before = self.before[i], n = self.n_labels
-        for t in range(self.offsets[i + 1] - start):
-            v = self.labels[start + t]
-            expected[t * self.width + v] -= 1.0
-            summed[before * n + v] -= 1.0
-            if self.width > n and before < n:
-                expected[t * self.width + n + before * n + v] -= 1.0
-            before = v
+
+cdef class Expectations:
+    """Expected numbers of labels and pairs of labels, and their changes.
+
+    Parameters
+    ----------
+    pieces : PieceLosses
+    log_weights : float64 array (n_pieces,)
+        Logarithms of the weights of the pieces.
+
+    Attributes
+    ----------
+    residuals : float64 array (n_positions, width)
+        Expected minus true indicators of labels and pairs.
+    pairs : float64 array (n_pieces, n_labels + 1, n_labels)
+        The same for transitions, summed over the positions of a piece.
+    changes, pair_changes : arrays of the same shapes
+        Changes of residuals and pairs in the latest inference. The values before and after have
+        weight exp(loss + log_weight - level), with the loss before and after.
+    """
+
+    cdef PieceLosses pieces
+    cdef const double[::1] log_weights
+    cdef readonly object residuals, pairs, changes, pair_changes
+
+    def __init__(self, PieceLosses pieces, log_weights):
+        self.pieces = pieces
+        self.log_weights = log_weights
+        n = pieces.chains.n_labels
+        self.residuals = np.zeros((pieces.scores.shape[0], pieces.width))
+        self.pairs = np.zeros((len(log_weights), n + 1, n))
+        self.changes, self.pair_changes = np.zeros_like(self.residuals), np.zeros_like(self.pairs)
+
+    def infer(self, const int64_t[::1] chosen, double level, double[::1] losses):
+        """Update the expectations of some pieces, and their losses in an array of all pieces."""
+        cdef double[:, ::1] residuals = self.residuals, changes = self.changes
+        cdef double[:, :, ::1] pairs = self.pairs, pair_changes = self.pair_changes
+        cdef Memory m = self.pieces.open()
+        cdef Py_ssize_t k, i, start, length, width = self.pieces.width
+        cdef Py_ssize_t n = self.pieces.chains.n_labels
+        cdef double log_z, old, new
+        with nogil:
+            for k in range(chosen.shape[0]):
+                i = chosen[k]
+                start = self.pieces.chains.offsets[i]
+                length = self.pieces.chains.length(i)
+                old = 0.0
+                if isfinite(losses[i]):
+                    old = exp(losses[i] + self.log_weights[i] - level)
+                losses[i] = self.pieces.forward(i, &m, &log_z)
+                new = exp(losses[i] + self.log_weights[i] - level)
+                log_backward(m.rows, length, width, m.transitions, n,
+                             self.pieces.chains.label_before(i), m.forward, log_z, m.expected,
+                             m.summed, m.work)
+                self.pieces.chains.add_indicators(i, width, self.pieces.chains.truth(i), -1.0,
+                                                  m.expected, m.summed)
+                replace(m.expected, length * width, old, new, &residuals[start, 0],
+                        &changes[start, 0])
+                replace(m.summed, (n + 1) * n, old, new, &pairs[i, 0, 0], &pair_changes[i, 0, 0])
+            free(m.all)
 
 
 cdef void replace(const double *source, Py_ssize_t n, double old, double new, double *target,
                   double *changes) noexcept nogil:
+    """Store new values; their change is that of the values times their weights."""
     cdef Py_ssize_t k
     for k in range(n):
         changes[k] = new * source[k] - (old * target[k] if old else 0.0)
         target[k] = source[k]
 
 
-def collect(AttributeRows table, const int64_t[::1] chosen, const int64_t[::1] offsets,
-            const int64_t[::1] first_rows, const double[:, ::1] changes, double[:, :, ::1] sums):
-    """Add to the sums what the changes at the positions of some pieces make of the features."""
+def collect(AttributeRows rows, LabeledChains chains, const int64_t[::1] chosen,
+            const double[:, ::1] changes, double[:, :, ::1] sums):
+    """Add to the sum of each feature its changes at the positions of some pieces."""
     cdef Py_ssize_t k, i
     with nogil:
         for k in range(chosen.shape[0]):
             i = chosen[k]
-            table.collect(first_rows[i], first_rows[i] + offsets[i + 1] - offsets[i],
-                          &changes[offsets[i], 0], 1.0, weights_at(sums))
+            rows.collect(i, chains.length(i), &changes[chains.offsets[i], 0], weights_at(sums))
 
 
-def bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs, double scale,
-           double most, Py_ssize_t first, Py_ssize_t last, double[::1] steps, double[::1] out):
-    """Write the best steps of the features ``first`` to ``last - 1``, and their bounds."""
-    if first < last:
+def union_bounds(const double[::1] sums, const double[::1] lows, const double[::1] highs,
+                 double scale, double max_step, double[::1] steps, double[::1] out):
+    """Write the best steps of some features, with one interval each, and their bounds."""
+    if sums.shape[0]:
         with nogil:
-            bound_all(&sums[first], &lows[first], &highs[first], scale, most, last - first,
-                      &steps[first], &out[first])
+            bound_all(&sums[0], &lows[0], &highs[0], scale, max_step, sums.shape[0], &steps[0],
+                      &out[0])
 
 
-# Features by sequence: an entry is a feature's cell, an attribute at an offset, in a piece
+# Bounds with an interval for each piece. A cell is an attribute at an offset, and an entry is a
+# cell in a piece.
 
 
 def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const double[::1] values,
              double[:, ::1] out):
-    """How much entries can add up to.
+    """Write the extreme sums of the values of each entry.
 
-    ``starts``, ``positions`` and ``values`` list the positions of each entry, ascending, and the
-    attribute's values there. Each row of ``out`` receives the sum of the positive values, that of
-    the negative ones, and the same of positions that are not neighbors, at their most extreme.
+    ``starts``, ``positions`` and ``values`` hold the positions of each entry in ascending order,
+    and the attribute's values at them. Each row of ``out`` receives the sum of the positive values,
+    that of the negative values, and the largest and the smallest sum over positions of which no two
+    are neighbors.
     """
     cdef Py_ssize_t e
     cdef int64_t k
@@ -226,13 +213,13 @@ def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const doub
             out[e, 0] = out[e, 1] = 0.0
             for k in range(starts[e], starts[e + 1]):
                 out[e, values[k] < 0.0] += values[k]
-            out[e, 2] = apart(positions, values, starts[e], starts[e + 1], 1.0)
-            out[e, 3] = -apart(positions, values, starts[e], starts[e + 1], -1.0)
+            out[e, 2] = separate_sum(positions, values, starts[e], starts[e + 1], 1.0)
+            out[e, 3] = -separate_sum(positions, values, starts[e], starts[e + 1], -1.0)
 
 
-cdef double apart(const int64_t[::1] positions, const double[::1] values, int64_t start,
-                  int64_t end, double sign) noexcept nogil:
-    """The largest sum of values at positions no two of which are neighbors."""
+cdef double separate_sum(const int64_t[::1] positions, const double[::1] values, int64_t start,
+                         int64_t end, double sign) noexcept nogil:
+    """The largest sum of values over positions of which no two are neighbors."""
     cdef int64_t k, latest = -2
     cdef double taken = 0.0, left = 0.0, x
     for k in range(start, end):
@@ -250,9 +237,9 @@ def collect_entries(const int64_t[::1] chosen, const int64_t[::1] of_piece,
                     const int64_t[::1] starts, const int64_t[::1] positions,
                     const double[::1] values, const double[:, ::1] residuals,
                     double[:, ::1] out):
-    """Write the residuals of all features of some pieces, a row for each entry.
+    """Write the residuals of all features of some pieces, one row per entry.
 
-    ``of_piece`` says at which entry each piece starts; the others are as in `extremes`.
+    ``of_piece`` holds the first entry of each piece; the other arrays are as in `extremes`.
     """
     cdef Py_ssize_t j, e, width = residuals.shape[1]
     cdef int64_t k
@@ -271,46 +258,68 @@ cdef struct Curve:
 
 
 cdef struct Terms:
-    # What a column of entries contributes to a bound.
+    # The entries of a feature; `stride` is the distance between the entries' numbers.
     const int64_t *entries
-    const int64_t *pieces        # the piece of each entry
     Py_ssize_t n
-    const double *residuals      # of the first entry; `stride` leads to the next
+    const double *residuals
     const double *lows
     const double *highs
     Py_ssize_t stride
-    const double *scales         # of each piece, from residuals to means
-    const double *shares         # of each piece in the loss
+    const int64_t *pieces        # piece of each entry
+    const double *scales         # factor of each piece from residuals to its part of the mean
+    const double *fractions      # of the loss, for each piece
 
 
-def entry_bounds(const int64_t[::1] starts, const int64_t[::1] entries,
-                 const int64_t[::1] pieces, const double[:, ::1] residuals,
-                 const double[:, ::1] lows, const double[:, ::1] highs, const double[::1] scales,
-                 const double[::1] shares, double most, Py_ssize_t first, Py_ssize_t last,
-                 double[:, ::1] steps, double[:, ::1] out):
-    """Write the best steps of the features of the cells ``first`` to ``last - 1``, and the bounds.
+cdef class EntryBounds:
+    """Bounds of features that have an interval for each piece.
 
-    Here every piece has an interval of its own. ``starts`` and ``entries`` list the entries of each
-    cell, ``pieces`` says which piece each entry is of; ``residuals``, ``lows`` and ``highs`` have a
-    row for each entry. ``shares`` are the pieces' parts of the loss, ``scales`` turn residuals into
-    parts of the mean.
+    Parameters
+    ----------
+    starts : int64 array (n_cells + 1,)
+    entries : int64 array (n_entries,)
+        The entries of each cell.
+    pieces : int64 array (n_entries,)
+        Piece of each entry.
+    lows, highs : float64 array (n_entries, width)
+        Interval of each feature of each entry.
+    residuals : float64 array (n_entries, width)
+        May change between calls.
     """
-    cdef Py_ssize_t c, v
-    cdef Terms terms
-    terms.pieces, terms.stride = &pieces[0], residuals.shape[1]
-    terms.scales, terms.shares = &scales[0], &shares[0]
-    with nogil:
-        for c in range(first, last):
-            terms.entries, terms.n = &entries[0] + starts[c], starts[c + 1] - starts[c]
-            for v in range(residuals.shape[1]):
-                terms.residuals, terms.lows = &residuals[0, v], &lows[0, v]
-                terms.highs = &highs[0, v]
-                steps[c, v] = minimize(&terms, most, &out[c, v])
+
+    cdef const int64_t[::1] starts, entries, pieces
+    cdef const double[:, ::1] lows, highs, residuals
+
+    def __init__(self, starts, entries, pieces, lows, highs, residuals):
+        self.starts = starts
+        self.entries = entries
+        self.pieces = pieces
+        self.lows, self.highs = lows, highs
+        self.residuals = residuals
+
+    def minimize(self, by_piece, double max_step, Py_ssize_t first, Py_ssize_t last,
+                 double[:, ::1] steps, double[:, ::1] out):
+        """Write the best steps of the features of the cells ``first`` to ``last - 1``, and bounds.
+
+        ``by_piece`` holds the scale and the fraction of the loss of each piece, as in `Terms`.
+        """
+        cdef const double[::1] scales = by_piece[0], fractions = by_piece[1]
+        cdef Py_ssize_t c, v
+        cdef Terms terms
+        terms.pieces, terms.stride = &self.pieces[0], self.residuals.shape[1]
+        terms.scales, terms.fractions = &scales[0], &fractions[0]
+        with nogil:
+            for c in range(first, last):
+                terms.entries = &self.entries[0] + self.starts[c]
+                terms.n = self.starts[c + 1] - self.starts[c]
+                for v in range(self.residuals.shape[1]):
+                    terms.residuals = &self.residuals[0, v]
+                    terms.lows, terms.highs = &self.lows[0, v], &self.highs[0, v]
+                    steps[c, v] = best_step(&terms, max_step, &out[c, v])
 
 
-cdef double minimize(const Terms *terms, double most, double *bound) noexcept nogil:
-    """The step with the smallest bound, by Newton's method between -most and most."""
-    cdef double lowest = -most, highest = most, step = 0.0, ahead
+cdef double best_step(const Terms *terms, double max_step, double *bound) noexcept nogil:
+    """The step between -max_step and max_step with the smallest bound, by Newton's method."""
+    cdef double lowest = -max_step, highest = max_step, step = 0.0, ahead
     cdef bint low_is_tried = False, high_is_tried = False
     cdef Curve curve
     for _ in range(MAX_STEPS):
@@ -326,7 +335,7 @@ cdef double minimize(const Terms *terms, double most, double *bound) noexcept no
             ahead = 0.5 * (lowest + highest) if high_is_tried else highest
         elif not ahead > lowest:
             ahead = 0.5 * (lowest + highest) if low_is_tried else lowest
-        if fabs(ahead - step) <= 1e-9 * most:
+        if fabs(ahead - step) <= 1e-9 * max_step:
             break
         step = ahead
     bound[0] = 1.0 + curve.value
@@ -334,9 +343,9 @@ cdef double minimize(const Terms *terms, double most, double *bound) noexcept no
 
 
 cdef Curve curve_at(const Terms *terms, double step) noexcept nogil:
-    """What the bound is above 1, and its derivatives."""
+    """The bound minus 1, and its derivatives."""
     cdef Py_ssize_t j, e
-    cdef double low, high, mean, share, under, over
+    cdef double low, high, mean, fraction, under, over
     cdef Curve curve
     curve.value = curve.slope = curve.curvature = 0.0
     for j in range(terms.n):
@@ -344,11 +353,11 @@ cdef Curve curve_at(const Terms *terms, double step) noexcept nogil:
         low, high = terms.lows[e * terms.stride], terms.highs[e * terms.stride]
         if high - low <= 0.0:
             continue
-        share = terms.shares[terms.pieces[e]]
+        fraction = terms.fractions[terms.pieces[e]]
         mean = terms.residuals[e * terms.stride] * terms.scales[terms.pieces[e]]
-        over = min(max((mean - share * low) / (high - low), 0.0), share)
-        under = share - over
-        curve.value -= share
+        over = min(max((mean - fraction * low) / (high - low), 0.0), fraction)
+        under = fraction - over
+        curve.value -= fraction
         under = under * exp(step * low) if under > 0.0 else 0.0
         over = over * exp(step * high) if over > 0.0 else 0.0
         curve.value += under + over

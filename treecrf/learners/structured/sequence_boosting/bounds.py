@@ -19,7 +19,8 @@ from treecrf.inputs.sequences import runs
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import attribute_rows
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel
-from treecrf.learners.structured.sequence_boosting.loss import ExponentialLoss
+from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
+from treecrf.learners.structured.sequence_boosting.loss import SequenceExponentialLoss
 
 # Entries are made of about so many positions at a time.
 RUN_POSITIONS = 1 << 14
@@ -59,7 +60,7 @@ class Entries:
     values: np.ndarray
 
     @classmethod
-    def of(cls, loss: ExponentialLoss, first: int, last: int) -> Entries:
+    def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> Entries:
         """The entries of the pieces ``first`` to ``last - 1``."""
         table, offsets = loss.data.scores.table, loss.pieces.offsets
         left, right = table.window
@@ -80,7 +81,7 @@ class Entries:
         values = values.astype(np.float64)
         return cls(pieces[is_first], cells[is_first], starts, positions, values)
 
-    def intervals(self, loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+    def intervals(self, loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
         """Lows and highs of the features of each entry, two float64 arrays (n_entries, width)."""
         n, width = len(loss.data.classes), loss.data.layout.width
         lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
@@ -112,7 +113,7 @@ class Entries:
         return counts.reshape(-1, n)
 
 
-def transition_intervals(loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
+def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
     """Lows and highs of the transitions; float64 arrays (n_pieces, n_labels + 1, n_labels)."""
     pieces, codes, n = loss.pieces, loss.data.codes, len(loss.data.classes)
     before = np.append(n, codes[:-1])
@@ -128,17 +129,29 @@ def transition_intervals(loss: ExponentialLoss) -> tuple[np.ndarray, np.ndarray]
     return -observed, most - observed
 
 
+def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
+    """Bounds of the transitions: those from a label are a cell that occurs in every piece."""
+    n_labels, n_pieces = loss.data.layout.n_labels, len(loss.pieces.before)
+    n_rows = n_labels + 1
+    lows, highs = (array.reshape(-1, n_labels) for array in transition_intervals(loss))
+    entries = np.arange(n_pieces * n_rows).reshape(-1, n_rows).T.ravel()
+    starts = n_pieces * np.arange(n_rows + 1)
+    pieces = np.repeat(np.arange(n_pieces), n_rows)
+    residuals = loss.expected.pairs.reshape(-1, n_labels)
+    return EntryBounds(starts, entries, pieces, lows, highs, residuals)
+
+
 class Chooser(ABC):
     """Follows the expectations of the features, and chooses one.
 
     Parameters
     ----------
-    loss : ExponentialLoss
+    loss : SequenceExponentialLoss
     most : float
         Largest step.
     """
 
-    def __init__(self, loss: ExponentialLoss, most: float):
+    def __init__(self, loss: SequenceExponentialLoss, most: float):
         self.loss = loss
         self.most = most
 
@@ -158,7 +171,7 @@ class Chooser(ABC):
 class UnionBound(Chooser):
     """Bounds by one interval for all pieces: equation 20 of Altun and others."""
 
-    def __init__(self, loss: ExponentialLoss, most: float):
+    def __init__(self, loss: SequenceExponentialLoss, most: float):
         super().__init__(loss, most)
         layout = loss.data.layout
         self.lows, self.highs = layout.weights(), layout.weights()
@@ -170,8 +183,8 @@ class UnionBound(Chooser):
         lows, highs = transition_intervals(loss)
         self.lows.transitions[:], self.highs.transitions[:] = lows.min(axis=0), highs.max(axis=0)
         self._sums = layout.weights()
-        self._table = attribute_rows(loss.data.scores.table, layout.width)
-        self._first_rows = loss.rows[loss.pieces.offsets[:-1]]
+        first_rows = loss.rows[loss.pieces.offsets[:-1]]
+        self._rows = attribute_rows(loss.data.scores.table, layout.width, first_rows)
         self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
 
     @staticmethod
@@ -184,25 +197,26 @@ class UnionBound(Chooser):
 
     def follow(self, chosen: np.ndarray) -> None:
         """Take over what the loss has just inferred of some pieces."""
-        loss = self.loss
+        expected = self.loss.expected
         kernel.collect(
-            self._table, chosen, loss.pieces.offsets, self._first_rows, loss.changes,
-            self._sums.attributes,
-        )  # fmt: skip
-        self._sums.transitions[:] += loss.pair_changes[chosen].sum(axis=0)
+            self._rows, self.loss.chains, chosen, expected.changes, self._sums.attributes
+        )
+        self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> Choice:
         """The feature with the smallest bound, the first of equals."""
         scale = np.exp(self.loss.level - self.loss.log_value)
         n = len(self._steps)
         parts = [(first, min(first + PART_FEATURES, n)) for first in range(0, n, PART_FEATURES)]
-        self.loss.data.scores.threads.map(
-            lambda part: kernel.bounds(
-                self._sums.vector, self.lows.vector, self.highs.vector, scale, self.most, *part,
-                self._steps, self._bounds,
-            ),
-            parts,
-        )  # fmt: skip
+
+        def fill(part: tuple[int, int]) -> None:
+            some = slice(*part)
+            kernel.union_bounds(
+                self._sums.vector[some], self.lows.vector[some], self.highs.vector[some], scale,
+                self.most, self._steps[some], self._bounds[some],
+            )  # fmt: skip
+
+        self.loss.data.scores.threads.map(fill, parts)
         best = int(np.argmin(self._bounds))
         return Choice(best, float(self._steps[best]), float(self._bounds[best]))
 
@@ -210,25 +224,19 @@ class UnionBound(Chooser):
 class SequenceBound(Chooser):
     """Bounds by an interval for each piece: equation 17, minimized by Newton's method."""
 
-    def __init__(self, loss: ExponentialLoss, most: float):
+    def __init__(self, loss: SequenceExponentialLoss, most: float):
         super().__init__(loss, most)
         layout, n_pieces = loss.data.layout, len(loss.pieces.before)
         self._entries = entries = Entries.of(loss, 0, n_pieces)
-        self._lows, self._highs = entries.intervals(loss)
+        lows, highs = entries.intervals(loss)
         self._of_piece = np.searchsorted(entries.pieces, np.arange(n_pieces + 1))
-        self._residuals = np.zeros_like(self._lows)
+        self._residuals = np.zeros_like(lows)
         n_cells = layout.n_attributes * layout.n_offsets
-        self._by_cell = np.argsort(entries.cells, kind="stable")
-        self._starts = np.searchsorted(entries.cells[self._by_cell], np.arange(n_cells + 1))
+        by_cell = np.argsort(entries.cells, kind="stable")
+        starts = np.searchsorted(entries.cells[by_cell], np.arange(n_cells + 1))
+        self._cells = EntryBounds(starts, by_cell, entries.pieces, lows, highs, self._residuals)
+        self._transitions = _transition_bounds(loss)
         self._steps, self._bounds = layout.weights(), layout.weights()
-        rows = layout.n_labels + 1
-        self._pair_lows, self._pair_highs = (
-            array.reshape(-1, layout.n_labels) for array in transition_intervals(loss)
-        )
-        # Transitions from a label are a cell that occurs in every piece.
-        self._pair_entries = np.arange(n_pieces * rows).reshape(-1, rows).T.ravel()
-        self._pair_starts = n_pieces * np.arange(rows + 1)
-        self._pair_pieces = np.repeat(np.arange(n_pieces), rows)
 
     def forget(self) -> None:
         """Get ready for an update of all pieces."""
@@ -240,29 +248,25 @@ class SequenceBound(Chooser):
             len(chosen),
             lambda part: kernel.collect_entries(
                 chosen[slice(*part)], self._of_piece, entries.starts, entries.positions,
-                entries.values, self.loss.residuals, self._residuals,
+                entries.values, self.loss.expected.residuals, self._residuals,
             ),
         )  # fmt: skip
 
     def choose(self) -> Choice:
         """The feature with the smallest bound, the first of equals."""
         layout = self._steps.layout
-        by_piece = self.loss.scales, self.loss.shares, self.most
+        by_piece = self.loss.scales, self.loss.shares
         steps, bounds = (
             weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)
         )
         if len(self._entries.pieces):
             self._share(
                 len(steps),
-                lambda part: kernel.entry_bounds(
-                    self._starts, self._by_cell, self._entries.pieces, self._residuals,
-                    self._lows, self._highs, *by_piece, *part, steps, bounds,
-                ),
-            )  # fmt: skip
-        kernel.entry_bounds(
-            self._pair_starts, self._pair_entries, self._pair_pieces,
-            self.loss.pairs.reshape(-1, layout.n_labels), self._pair_lows, self._pair_highs,
-            *by_piece, 0, layout.n_labels + 1, self._steps.transitions, self._bounds.transitions,
+                lambda part: self._cells.minimize(by_piece, self.most, *part, steps, bounds),
+            )
+        self._transitions.minimize(
+            by_piece, self.most, 0, layout.n_labels + 1, self._steps.transitions,
+            self._bounds.transitions,
         )  # fmt: skip
         best = int(np.argmin(self._bounds.vector))
         return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))

@@ -9,8 +9,11 @@ import numpy as np
 
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.examples import position_rows
-from treecrf.learners.structured.sequence_boosting._sequence_boosting import Chains
+from treecrf.learners.structured.examples import labeled_chains, position_rows
+from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
+    Expectations,
+    PieceLosses,
+)
 
 # Pieces are shared among threads in so many parts for each.
 PARTS_PER_THREAD = 4
@@ -96,10 +99,8 @@ class SequenceLosses:
         self._piece_of = self.pieces.of_positions
         self._position_of = np.full(data.scores.table.n_rows, -1)
         self._position_of[self.rows] = np.arange(len(self.rows))
-        self.chains = Chains(
-            self.pieces.offsets, data.codes, self.pieces.before, len(data.classes),
-            data.layout.width, data.constraints.follows, data.constraints.allowed,
-        )  # fmt: skip
+        self.chains = labeled_chains(data, self.pieces.offsets, self.pieces.before)
+        self._inference = PieceLosses(self.chains, self.scores, self.transitions)
         self.update(self.all_pieces)
 
     def _start_scores(self, weights: Weights) -> np.ndarray:
@@ -134,10 +135,7 @@ class SequenceLosses:
 
     def update(self, chosen: np.ndarray) -> None:
         """Compute the losses of some pieces anew."""
-        self._share(
-            chosen,
-            lambda part: self.chains.losses(part, self.scores, self.transitions, self.losses),
-        )
+        self._share(chosen, lambda part: self._inference.update(part, self.losses))
 
     def _share(self, chosen: np.ndarray, work: Callable[[np.ndarray], None]) -> None:
         """Do something with some pieces, in parts for all threads."""
@@ -180,7 +178,7 @@ class SequenceLosses:
             self.scores[where.positions, feature % layout.width] += step * where.values
 
 
-class ExponentialLoss(SequenceLosses):
+class SequenceExponentialLoss(SequenceLosses):
     """The weighted sum of 1 / P(labels) - 1, and what is expected of the labels.
 
     Parameters
@@ -190,24 +188,16 @@ class ExponentialLoss(SequenceLosses):
 
     Attributes
     ----------
-    residuals : float64 array (n_positions, width)
-        By how much more often labels and pairs are expected than they are there.
-    pairs : float64 array (n_pieces, n_labels + 1, n_labels)
-        The same of transitions, summed over a piece.
-    changes, pair_changes : like these
-        By how much the latest update has changed them, where each is multiplied by its piece's
-        weight / P(labels), divided by ``exp(level)``.
+    expected : Expectations
+        Expected labels and pairs of labels.
     level : float
+        Logarithm of the loss that changes of the expectations are relative to.
     """
 
     def __init__(self, data: TrainingData, weights: Weights, most: int | None):
-        n = len(data.classes)
-        n_pieces = len(Pieces.of(data, most).before)
-        self.residuals = np.zeros((len(data.codes), data.layout.width))
-        self.pairs = np.zeros((n_pieces, n + 1, n))
-        self.changes, self.pair_changes = np.zeros_like(self.residuals), np.zeros_like(self.pairs)
-        self.level = 0.0
         super().__init__(data, weights, most)
+        self.expected = Expectations(self._inference, self.pieces.log_weights)
+        self.level = 0.0
 
     def forget(self) -> None:
         """Take the present loss for the level; the next update is to be one of all pieces."""
@@ -216,13 +206,7 @@ class ExponentialLoss(SequenceLosses):
 
     def infer(self, chosen: np.ndarray) -> None:
         """Compute the losses of some pieces anew, and what is expected of them."""
-        self._share(
-            chosen,
-            lambda part: self.chains.infer(
-                part, self.scores, self.transitions, self.pieces.log_weights, self.level,
-                self.residuals, self.pairs, self.losses, self.changes, self.pair_changes,
-            ),
-        )  # fmt: skip
+        self._share(chosen, lambda part: self.expected.infer(part, self.level, self.losses))
 
     @property
     def scales(self) -> np.ndarray:

@@ -13,8 +13,8 @@ from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
 from treecrf.learners.structured.sequence_boosting.bounds import Choice, Chooser
 from treecrf.learners.structured.sequence_boosting.loss import (
-    ExponentialLoss,
     Occurrences,
+    SequenceExponentialLoss,
     SequenceLosses,
 )
 
@@ -51,7 +51,7 @@ class Rounds:
         max_step: float,
         piece_length: int | None,
     ):
-        self.loss = ExponentialLoss(data, start, piece_length)
+        self.loss = SequenceExponentialLoss(data, start, piece_length)
         self.chooser = bound(self.loss, max_step)
         self._max_step = max_step
         self._n_since = 0
@@ -115,12 +115,12 @@ class Record:
 
     Parameters
     ----------
-    loss : ExponentialLoss
+    loss : SequenceExponentialLoss
     watched : SequenceLosses or None
         Held-out sequences.
     """
 
-    loss: ExponentialLoss
+    loss: SequenceExponentialLoss
     watched: SequenceLosses | None
     choices: list[Choice] = field(default_factory=list)
     log_losses: list[float] = field(default_factory=list)

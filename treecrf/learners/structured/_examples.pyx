@@ -1,0 +1,209 @@
+"""Training examples for kernels that visit one sequence at a time: attributes and labels.
+
+Rows, windows and blocks of weights are those of `treecrf.learners.linear._linear`.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cdef extern from "learners/linear/linear.h" nogil:
+    void add_rows(const int64_t *starts, const int32_t *attributes, const double *values,
+                  Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
+                  const double *weights, Py_ssize_t first, Py_ssize_t last, double *target)
+
+cdef extern from "learners/structured/attribute_rows.h" nogil:
+    void collect_rows(const int64_t *starts, const int32_t *attributes, const double *values,
+                      Py_ssize_t n_rows, Py_ssize_t left, Py_ssize_t right, Py_ssize_t width,
+                      const double *deltas, Py_ssize_t first, Py_ssize_t last, double *weights)
+    void move_blocks(const int64_t *starts, const int32_t *attributes, Py_ssize_t n_rows,
+                     Py_ssize_t left, Py_ssize_t right, Py_ssize_t width, double factor,
+                     Py_ssize_t first, Py_ssize_t last, double *source, double *target)
+
+cdef extern from "learners/structured/best_path.h" nogil:
+    double best_path(const double *rows, Py_ssize_t length, Py_ssize_t width,
+                     const double *transitions, Py_ssize_t n_labels, double *work,
+                     int32_t *origins, int32_t *out)
+
+
+cdef class AttributeRows:
+    """Attributes of the rows of all sequences.
+
+    Parameters
+    ----------
+    by_row : (starts, attributes, values)
+        int64 array (n_rows + 1,) with the start of each row's entries, and int32 and float64 arrays
+        (n_entries,) with the attribute and the value of each entry.
+    window : (int, int)
+        Number of positions to the left and to the right.
+    first_rows : int64 array (n_sequences,)
+        Row of the first position of each sequence.
+    width : int
+        Number of weights of an attribute at an offset.
+    """
+
+    def __init__(self, by_row, window, first_rows, Py_ssize_t width):
+        self.starts, self.attributes, self.values = by_row
+        self.left, self.right = window
+        self.first_rows = first_rows
+        self.width = width
+
+    cdef void score(self, Py_ssize_t i, Py_ssize_t length, const double *weights,
+                    double *out) noexcept nogil:
+        """Write the scores of the rows of sequence i to ``out``."""
+        cdef Py_ssize_t first = self.first_rows[i]
+        memset(out, 0, length * self.width * sizeof(double))
+        if self.attributes.shape[0]:
+            add_rows(&self.starts[0], &self.attributes[0], &self.values[0],
+                     self.starts.shape[0] - 1, self.left, self.right, self.width, weights, first,
+                     first + length, out)
+
+    cdef void collect(self, Py_ssize_t i, Py_ssize_t length, const double *deltas,
+                      double *weights) noexcept nogil:
+        """The transpose of `score`: add to each weight its attribute's values times the deltas."""
+        cdef Py_ssize_t first = self.first_rows[i]
+        if self.attributes.shape[0]:
+            collect_rows(&self.starts[0], &self.attributes[0], &self.values[0],
+                         self.starts.shape[0] - 1, self.left, self.right, self.width, deltas,
+                         first, first + length, weights)
+
+    cdef void move(self, Py_ssize_t i, Py_ssize_t length, double factor, double *source,
+                   double *target) noexcept nogil:
+        """Add ``factor * source`` to all weights that score sequence i, and clear the source."""
+        cdef Py_ssize_t first = self.first_rows[i]
+        if self.attributes.shape[0]:
+            move_blocks(&self.starts[0], &self.attributes[0], self.starts.shape[0] - 1, self.left,
+                        self.right, self.width, factor, first, first + length, source, target)
+
+
+cdef class LabeledChains:
+    """True labels of sequences, and the constraints on all other label sequences.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+    labels : int32 array (n_positions,)
+    n_labels : int
+    follows : bool array (n_labels + 1, n_labels) or None
+        Labels that may follow each label; the last row holds those that may come first.
+    allowed : bool array (n_positions, n_labels) or None
+        Labels that are possible at each position.
+    before : int32 array (n_sequences,) or None
+        Known label before each sequence, ``n_labels`` for none; by default none has one.
+    """
+
+    def __init__(self, offsets, labels, Py_ssize_t n_labels, follows, allowed, before=None):
+        self.offsets = offsets
+        self.labels = labels
+        self.before = before
+        self.n_labels = n_labels
+        self.longest = np.diff(offsets).max()
+        no_penalties = np.zeros((n_labels + 1, n_labels))
+        self.penalties = no_penalties if follows is None else np.where(follows, 0.0, -np.inf)
+        self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
+
+    cdef Scratch open(self, Py_ssize_t width) except *:
+        """Memory to decode any of the sequences; ``width`` is that of a row of scores."""
+        cdef Scratch s
+        cdef Py_ssize_t n = self.n_labels
+        s.memory = <double *> malloc((2 * self.longest * width + (n + 3) * n) * sizeof(double))
+        s.codes = <int32_t *> malloc(self.longest * (n + 1) * sizeof(int32_t))
+        if not (s.memory and s.codes):
+            self.close(&s)
+            raise MemoryError(f"not enough memory to decode a sequence of {self.longest} positions")
+        s.rows = s.memory
+        s.deltas = s.rows + self.longest * width
+        s.transitions = s.deltas + self.longest * width
+        s.work = s.transitions + (n + 1) * n
+        s.path = s.codes
+        s.origins = s.codes + self.longest
+        return s
+
+    cdef void close(self, Scratch *scratch) noexcept nogil:
+        free(scratch.memory)
+        free(scratch.codes)
+
+    cdef inline Py_ssize_t length(self, Py_ssize_t i) noexcept nogil:
+        return self.offsets[i + 1] - self.offsets[i]
+
+    cdef inline Py_ssize_t label_before(self, Py_ssize_t i) noexcept nogil:
+        """Row of the transitions that leads to the first label."""
+        return self.n_labels if self.before is None else self.before[i]
+
+    cdef inline const int32_t *truth(self, Py_ssize_t i) noexcept nogil:
+        """The true labels of a sequence."""
+        return &self.labels[self.offsets[i]]
+
+    cdef Py_ssize_t n_mistakes(self, Py_ssize_t i, const int32_t *path) noexcept nogil:
+        """Number of positions at which a label sequence differs from the true one."""
+        cdef Py_ssize_t t, n = 0
+        cdef const int32_t *truth = self.truth(i)
+        for t in range(self.length(i)):
+            n += truth[t] != path[t]
+        return n
+
+    cdef double true_score(self, Py_ssize_t i, Py_ssize_t width, const double *rows,
+                           const double *transitions) noexcept nogil:
+        """Score of the true label sequence."""
+        cdef Py_ssize_t t, v, n = self.n_labels, before = self.label_before(i)
+        cdef const int32_t *truth = self.truth(i)
+        cdef double total = 0.0
+        for t in range(self.length(i)):
+            v = truth[t]
+            total += rows[t * width + v] + transitions[before * n + v]
+            if width > n and before < n:
+                total += rows[t * width + n + before * n + v]
+            before = v
+        return total
+
+    cdef void add_indicators(self, Py_ssize_t i, Py_ssize_t width, const int32_t *path,
+                             double factor, double *rows, double *transitions) noexcept nogil:
+        """Add ``factor`` wherever `true_score` would read a number for the labels ``path``."""
+        cdef Py_ssize_t t, v, n = self.n_labels, before = self.label_before(i)
+        for t in range(self.length(i)):
+            v = path[t]
+            rows[t * width + v] += factor
+            transitions[before * n + v] += factor
+            if width > n and before < n:
+                rows[t * width + n + before * n + v] += factor
+            before = v
+
+    cdef void add_losses(self, Py_ssize_t i, Py_ssize_t width, double *rows) noexcept nogil:
+        """Add 1 to the scores of all wrong labels."""
+        cdef Py_ssize_t t, v
+        cdef const int32_t *truth = self.truth(i)
+        for t in range(self.length(i)):
+            for v in range(self.n_labels):
+                rows[t * width + v] += v != truth[t]
+
+    cdef void constrain_transitions(self, const double *transitions, double *out) noexcept nogil:
+        """Write the transitions to ``out``, impossible ones as minus infinity."""
+        cdef Py_ssize_t k
+        cdef const double *penalties = &self.penalties[0, 0]
+        for k in range((self.n_labels + 1) * self.n_labels):
+            out[k] = transitions[k] + penalties[k]
+
+    cdef void constrain_rows(self, Py_ssize_t i, Py_ssize_t width, double *rows) noexcept nogil:
+        """Set the scores of impossible labels to minus infinity."""
+        cdef Py_ssize_t t, v
+        if self.allowed is None:
+            return
+        for t in range(self.length(i)):
+            for v in range(self.n_labels):
+                if not self.allowed[self.offsets[i] + t, v]:
+                    rows[t * width + v] = -INFINITY
+
+    cdef double decode(self, Py_ssize_t i, Py_ssize_t width, const double *transitions,
+                       Scratch *scratch) noexcept nogil:
+        """Write the best possible label sequence to ``scratch.path`` and return its score.
+
+        The scores in ``scratch.rows`` become minus infinity where labels are impossible. The label
+        before the sequence, if one is known, is not used.
+        """
+        self.constrain_transitions(transitions, scratch.transitions)
+        self.constrain_rows(i, width, scratch.rows)
+        return best_path(scratch.rows, self.length(i), width, scratch.transitions, self.n_labels,
+                         scratch.work, scratch.origins, scratch.path)
