@@ -15,16 +15,19 @@ the parts of its outputs that belong to these sequences, so that threads can sha
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, ROUND, backward, backward_row, close_chain,
+    Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain,
     contexts_at, forward, forward_row, next_context, occupancy, open_chain, place, tile_length,
     tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
 
 
 def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
@@ -81,24 +84,6 @@ cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) 
         for low in range(1, contexts_at(&chain.shape, t + 1) // n_labels):
             for v in range(n_labels):
                 out[chain.start + t, v] += p[low * n_labels + v]
-
-
-def joint_marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
-                    Py_ssize_t last, double[:, :, ::1] out):
-    """Write P(context c, label v at t) to ``out[v, t, c]``, class-major as the scores."""
-    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
-    cdef Py_ssize_t i, tile, v, n
-    with nogil:
-        for i in range(first, last):
-            place(&chain, scores, offsets, i)
-            forward(&chain)
-            for tile in range(chain.n_tiles - 1, -1, -1):
-                backward(&chain, tile, True)
-                n = tile_length(&chain, tile) * chain.shape.width
-                for v in range(chain.shape.n_labels):
-                    memcpy(&out[v, chain.start + tile * chain.tile, 0],
-                           tile_pairs(&chain, tile) + v * n, n * sizeof(double))
-        close_chain(&chain)
 
 
 def pairwise(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
@@ -321,5 +306,5 @@ cdef void store_bounds(const Chain *chain, Py_ssize_t t, const double *past,
             future = future_of(chain, t + 1)[low * chain.shape.n_labels + v]
             for h in range(n_starts):
                 c = h * n_ends + low
-                target[c] = row[c] * (own_influence(row[c]) + future + past[c]) + ROUND - ROUND
+                target[c] = rounded(row[c] * (own_influence(row[c]) + future + past[c]))
         row += row_stride(chain, t)

@@ -21,7 +21,8 @@ from support.cases import STORAGES, random_sequences
 from support.forests import PLAIN_GROWTH, Trained
 
 from treecrf import TreeCRF, _inference
-from treecrf.chains import _beam, _decode
+from treecrf.chains import _beam, _beam_gradients, _beam_paths, _decode
+from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
 from treecrf.encoding.encoder import Encoder
@@ -68,9 +69,8 @@ class Beams:
         self.chains = chains_of(self.offsets, order)
         self.whole = (0, len(self.chains) - 1)
 
-    @property
-    def source(self):
-        return self.known().source
+    def beam(self, forward_only=False):
+        return BeamChains(self.known().source, self.chains, self.width, forward_only)
 
     def known(self):
         return KnownScores(self.scores, self.offsets, self.order)
@@ -82,19 +82,19 @@ class Beams:
     def marginals(self, forward_only=False, part=None):
         out, log_z = np.full((self.offsets[-1], self.n_labels), 7.0), np.full(self.whole[1], 7.0)
         part = part or self.whole
-        _beam.marginals(self.source, self.chains, *part, self.width, forward_only, out, log_z)
+        _beam.marginals(self.beam(forward_only), *part, out, log_z)
         return out, log_z
 
     def pairs(self):
         out = np.full((self.offsets[-1], self.n_labels, self.n_labels), 7.0)
         log_z = np.zeros(self.whole[1])
-        _beam.pair_marginals(self.source, self.chains, *self.whole, self.width, out, log_z)
+        _beam.pair_marginals(self.beam(), *self.whole, out, log_z)
         return out
 
     def log_likelihood(self, part=None):
         out = np.full(self.whole[1], 7.0)
         part = part or self.whole
-        _beam.log_likelihood(self.source, self.chains, self.labels, *part, self.width, out)
+        _beam.log_likelihood(self.beam(), self.labels, *part, out)
         return out
 
     def residuals(self, forward_only=False, curved=True, part=None):
@@ -102,13 +102,10 @@ class Beams:
         known = self.known()
         out, curvature = np.full((2, self.n_labels, known.source.n_places), np.nan)
         log_likelihoods = np.full(self.whole[1], 7.0)
-        _beam.residuals(
-            known.source,
-            self.chains,
+        _beam_gradients.residuals(
+            BeamChains(known.source, self.chains, self.width, forward_only),
             self.labels,
             *(part or self.whole),
-            self.width,
-            forward_only,
             out,
             curvature if curved else None,
             log_likelihoods,
@@ -123,7 +120,7 @@ class Beams:
         codes = np.full((n, self.offsets[-1]), -1, dtype=np.int32)
         best, log_z = np.full((self.whole[1], n), 7.0), np.full(self.whole[1], 7.0)
         part = part or self.whole
-        _beam.best_paths(self.source, self.chains, *part, self.width, codes, best, log_z)
+        _beam_paths.best_paths(self.beam(), *part, codes, best, log_z)
         return codes, best, log_z
 
     def naive(self, labeled):
@@ -371,9 +368,8 @@ def test_remembered_scores_follow_the_forest(kind, order):
     for i in [0, 1, 2, 2, 5, 6, 7, 8, 9, 10, 11, 12]:
         forest.trees = trained.forest.trees[: 3 * i]
         labels = rng.integers(3, size=n).astype(np.int32)
-        _beam.log_likelihood(
-            remembered.begin_pass(), offsets, labels, 0, len(offsets) - 1, 2, np.zeros(99)
-        )
+        chains = BeamChains(remembered.begin_pass(), offsets, 2)
+        _beam.log_likelihood(chains, labels, 0, len(offsets) - 1, np.zeros(99))
         scores = remembered.scores
         seen = np.flatnonzero(scores.seen())
         positions = position_of[seen % remembered.n_rows]

@@ -207,7 +207,8 @@ def test_remembered_scores_follow_the_forest(method, kind):
         forest.trees = trained.forest.trees[: 3 * i]
         labels = np.random.default_rng(i).integers(3, size=n).astype(np.int32)
         source, none = remembered.begin_pass(), np.zeros(99)
-        _beam.log_likelihood(source, offsets, labels, 0, len(offsets) - 1, 2, none)
+        chains = _beam.BeamChains(source, offsets, 2)
+        _beam.log_likelihood(chains, labels, 0, len(offsets) - 1, none)
         seen = np.flatnonzero(source.seen())
         positions = position_of[seen % remembered.n_rows]
         contexts = context_numbers(source.labels[:, seen], 3)

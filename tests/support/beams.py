@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from treecrf.chains import _beam
+from treecrf.chains import _beam, _beam_paths
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
 from treecrf.inputs.reading import as_sequences
@@ -61,8 +61,9 @@ def everything(source, offsets, width):
     n, n_positions = len(offsets) - 1, int(offsets[-1])
     unary, log_z, best = np.zeros((n_positions, source.n_labels)), np.zeros(n), np.zeros((n, 2))
     codes = np.zeros((2, n_positions), dtype=np.int32)
-    _beam.marginals(source, offsets, 0, n, width, False, unary, log_z)
-    _beam.best_paths(source, offsets, 0, n, width, codes, best, log_z)
+    chains = _beam.BeamChains(source, offsets, width)
+    _beam.marginals(chains, 0, n, unary, log_z)
+    _beam_paths.best_paths(chains, 0, n, codes, best, log_z)
     return unary, log_z, best, codes
 
 

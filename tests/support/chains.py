@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from support.oracles import brute_force
+from support.oracles import brute_force, indicator
 
 from treecrf import _inference
 from treecrf.chains import _decode, _local
@@ -67,10 +67,10 @@ class Chains:
         _inference.marginals(self.scores, self.chains, *(part or self.everything), out, log_z)
         return out, log_z
 
-    def joint_marginals(self, part=None):
-        out = self.blank(*self.scores.shape)
-        _inference.joint_marginals(self.scores, self.chains, *(part or self.everything), out)
-        return out
+    def joint_marginals(self):
+        """P(label and context) as the residuals have it: rounded to multiples of `STEP`."""
+        truth = [indicator(labels, self.n_labels, self.order) for _, labels, _ in self.slices()]
+        return np.concatenate(truth, axis=1) - self.residuals(curved=False)[0]
 
     def pairwise(self, part=None):
         out = self.blank(self.offsets[-1], self.n_labels, self.n_labels)
@@ -94,15 +94,9 @@ class Chains:
         return out, curvature
 
     def viterbi(self, part=None):
-        return self._decoded(_decode.viterbi, part)
-
-    def greedy(self, part=None):
-        return self._decoded(_decode.greedy, part)
-
-    def _decoded(self, function, part):
         out = np.full(self.offsets[-1], 7, dtype=np.int32)
         best = self.blank(len(self.chains) - 1)
-        function(self.scores, self.chains, *(part or self.everything), out, best)
+        _decode.viterbi(self.scores, self.chains, *(part or self.everything), out, best)
         return out, best
 
     def n_best(self, n, part=None):

@@ -161,15 +161,6 @@ def n_best(
     return sorted((item for item in scored if item[0] > -math.inf), key=rank)[:n]
 
 
-def greedy(scores: np.ndarray, n_labels: int, order: int) -> list[int]:
-    """Return the labels that are best after the labels chosen before them."""
-    labels: list[int] = []
-    for t in range(scores.shape[1]):
-        context = context_at(labels, t, n_labels, order)
-        labels.append(max(range(n_labels), key=scores[:, t, context].__getitem__))
-    return labels
-
-
 def indicator(labels: Sequence[int], n_labels: int, order: int) -> np.ndarray:
     """Return the (K, T, C) array that is 1 at the labels and their contexts, else 0."""
     array = np.zeros((n_labels, len(labels), n_labels**order))

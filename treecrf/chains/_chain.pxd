@@ -3,8 +3,6 @@
 from libc.stdint cimport int64_t
 
 cdef extern from "chains/recursions.h" nogil:
-    double ROUND
-
     ctypedef struct chain_shape:
         Py_ssize_t n_labels
         Py_ssize_t order         # at least 1: with order 0 the state after a position is its label

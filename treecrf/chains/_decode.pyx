@@ -12,7 +12,17 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from treecrf.chains._chain cimport chain_shape, contexts_at, next_context, shape_of, tile_of
+from treecrf.chains._chain cimport chain_shape, contexts_at, shape_of, tile_of
+
+cdef extern from "chains/heap.h" nogil:
+    ctypedef struct Candidate "candidate":
+        double score           # of the best label sequence that a list still offers
+        double added           # by the step from the list's context
+        Py_ssize_t step        # orders ties
+        Py_ssize_t source      # the list
+        Py_ssize_t rank        # of the label sequence in the list
+
+    void sift_down_candidate(Candidate *heap, Py_ssize_t n, Py_ssize_t i)
 
 cdef extern from "chains/recursions.h" nogil:
     void best_tile(const chain_shape *shape, const double *scores, Py_ssize_t stride,
@@ -81,15 +91,6 @@ cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores
             context += n
         n = contexts_at(shape, t - start)
     return highest
-
-
-cdef struct Candidate:
-    # The best sequence that a list has left to offer, and the step from the list's context.
-    double score
-    double added           # by the step
-    Py_ssize_t step        # number by which ties are ordered
-    Py_ssize_t source      # the list
-    Py_ssize_t rank        # of the sequence in the list
 
 
 cdef struct Lists:
@@ -239,7 +240,7 @@ cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
     cdef Py_ssize_t i, found = 0
     cdef Candidate *top = search.heap
     for i in range(size // 2 - 1, -1, -1):
-        sift_down(search.heap, size, i)
+        sift_down_candidate(search.heap, size, i)
     while size and found < search.n_best:
         search.after.scores[target * search.n_best + found] = top.score
         origin[found] = top.step * search.n_best + top.rank
@@ -250,48 +251,5 @@ cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
         else:
             size -= 1
             search.heap[0] = search.heap[size]
-        sift_down(search.heap, size, 0)
+        sift_down_candidate(search.heap, size, 0)
     search.after.count[target] = found
-
-
-cdef inline bint comes_before(const Candidate *a, const Candidate *b) noexcept nogil:
-    return a.score > b.score or (a.score == b.score and a.step < b.step)
-
-
-cdef void sift_down(Candidate *heap, Py_ssize_t size, Py_ssize_t i) noexcept nogil:
-    """Move the i-th candidate behind those that come before it."""
-    cdef Candidate moved = heap[i]
-    cdef Py_ssize_t child = 2 * i + 1
-    while child < size:
-        if child + 1 < size and comes_before(&heap[child + 1], &heap[child]):
-            child += 1
-        if not comes_before(&heap[child], &moved):
-            break
-        heap[i] = heap[child]
-        i = child
-        child = 2 * i + 1
-    heap[i] = moved
-
-
-def greedy(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
-           Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
-    """Write the labels that are best given the labels chosen before them, and their scores' sum.
-
-    Ties go to the lowest label. A sequence that runs into a position where all labels are
-    forbidden gets the score -inf, even where another sequence is allowed. With order 0 every
-    position is a sequence of its own.
-    """
-    cdef chain_shape shape = shape_of(scores)
-    cdef Py_ssize_t i, t, v, best, context
-    with nogil:
-        for i in range(first, last):
-            context = 0
-            best_scores[i] = 0.0
-            for t in range(offsets[i], offsets[i + 1]):
-                best = 0
-                for v in range(1, shape.n_labels):
-                    if scores[v, t, context] > scores[best, t, context]:
-                        best = v
-                out[t] = <int32_t> best
-                best_scores[i] += scores[best, t, context]
-                context = next_context(&shape, t - offsets[i], context, best)

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf.chains._chain cimport ROUND, chain_shape, shape_of
+from treecrf.chains._chain cimport chain_shape, shape_of
 
 cdef extern from "chains/recursions.h" nogil:
     double exp_of(double x)
@@ -18,6 +18,9 @@ cdef extern from "chains/recursions.h" nogil:
     void softmax_residuals(const double *columns, Py_ssize_t n_rows, Py_ssize_t stride,
                            Py_ssize_t n, double *residuals, double *curvature,
                            double *log_totals)
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
 
 cdef enum:
     BLOCK = 256    # LOCAL_BLOCK: columns that are worked on at a time
@@ -143,9 +146,8 @@ cdef void spread_residuals(const Conditional *given, const int32_t[::1] labels, 
     cdef int32_t label
     cdef double residual, bound
     for v in range(given.shape.n_labels):
-        residual = ((v == labels[given.start + t]) - given.p[v] + ROUND) - ROUND
-        bound = 2.0 * given.p[v] * (1.0 - given.p[v])
-        bound = (bound * (end - t) + ROUND) - ROUND
+        residual = rounded((v == labels[given.start + t]) - given.p[v])
+        bound = rounded(2.0 * given.p[v] * (1.0 - given.p[v]) * (end - t))
         for s in range(t, end):
             context = true_context(given, labels, s, t, v)
             label = <int32_t> v if s == t else labels[given.start + s]

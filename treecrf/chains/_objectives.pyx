@@ -30,14 +30,17 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_SOME, ROUND, allocate, backward, close_chain, contexts_at, forward, forward_row,
-    log_forward, log_sum, open_chain, place, shift_to_zero, tile_length, tile_pairs,
+    Chain, KEEP_SOME, allocate, backward, close_chain, contexts_at, forward, forward_row, log_forward,
+    log_sum, open_chain, place, shift_to_zero, tile_length, tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
     void log_in_place(double *values, Py_ssize_t n)
     double largest(const double *values, Py_ssize_t n)
+
+cdef extern from "chains/rounding.h" nogil:
+    double SHIFT_TO_INTEGER
 
 cdef extern from "chains/slopes.h" nogil:
     void means_before(const double *rows, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t n_ends,
@@ -135,7 +138,7 @@ def weigh(double[:, :, ::1] residuals, const double[::1] weights, double unit, P
     cdef Py_ssize_t v, t, c, n = residuals.shape[2]
     cdef double *row
     # Plus and minus a number with digits down to the unit.
-    cdef double rounding = ROUND * (unit * 4294967296.0)
+    cdef double rounding = SHIFT_TO_INTEGER * (unit * 4294967296.0)
     with nogil:
         for v in range(residuals.shape[0]):
             for t in range(first, last):
@@ -317,7 +320,7 @@ cdef void look_ahead(Chain *chain, Slope *slope, const int32_t[::1] labels,
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
     """What is added and subtracted."""
-    return 0.0 if slope.exponential else ROUND
+    return 0.0 if slope.exponential else SHIFT_TO_INTEGER
 
 
 cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, double[:, :, ::1] out,

@@ -10,6 +10,7 @@
 #ifndef TREECRF_RECURSIONS_H
 #define TREECRF_RECURSIONS_H
 
+#include "chains/rounding.h"
 #include "utils/vector_math.h"
 
 /* A sum of products of weights and factors stays within double precision while weights lie above
@@ -19,9 +20,6 @@
 #define SMALLEST_TOTAL 1e-30
 #define LOWEST_LOG (-200.0)
 #define HIGHEST_LOG 100.0
-
-/* Adding and subtracting this rounds to a multiple of 2^-32: sums of such numbers are exact. */
-#define ROUND 1572864.0 /* 1.5 * 2^20 */
 
 /* Loops over so few labels are compiled for their number, see TREECRF_BY_SIZE. */
 #define FEW_LABELS 8
@@ -352,7 +350,7 @@ TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff
                                           double *restrict target)
 {
     for (ptrdiff_t i = 0; i < n; i++)
-        target[i] = (ROUND - values[i]) - ROUND;
+        target[i] = rounded(-values[i]);
 }
 
 /* The larger of each two numbers. Compilers turn loops over lanes into one operation. */
@@ -510,10 +508,10 @@ TREECRF_WIDEST static void softmax_residuals(const double *columns, ptrdiff_t n_
         if (curvature)
             for (i = 0; i < n; i++) {
                 double p = residuals[i] * total[i];
-                curvature[v * stride + i] = 2.0 * p * (1.0 - p) + ROUND - ROUND;
+                curvature[v * stride + i] = rounded(2.0 * p * (1.0 - p));
             }
         for (i = 0; i < n; i++)
-            residuals[i] = (ROUND - residuals[i] * total[i]) - ROUND;
+            residuals[i] = rounded(-(residuals[i] * total[i]));
     }
 }
 #endif

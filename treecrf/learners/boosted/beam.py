@@ -12,13 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
-from treecrf.chains import _beam
+from treecrf.chains import _beam, _beam_gradients, _beam_paths
+from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.loop import Booster
-from treecrf.trees._tree_scores import CachedScores, TreeScores
+from treecrf.trees._tree_scores import TreeScores
 from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -123,31 +124,21 @@ class BeamObjective:
             shape = (scores.n_labels, scores.n_places)
             self._residuals = np.zeros(shape)
             self._curvature = np.zeros(shape) if self.second_order else None
-        self.threads.map(lambda part: self._follow_likelihood(scores, *part), self.parts)
+        chains = BeamChains(scores, self.offsets, self.width, self.beam.forward_only)
+        self.threads.map(lambda part: self._follow_likelihood(chains, *part), self.parts)
         curvature = None if self._curvature is None else self._curvature[:, :, None]
         return self._residuals[:, :, None], curvature, self._mean()
 
-    def _follow_likelihood(self, scores: CachedScores, first: int, last: int) -> None:
-        _beam.residuals(
-            scores,
-            self.offsets,
-            self.codes,
-            first,
-            last,
-            self.width,
-            self.beam.forward_only,
-            self._residuals,
-            self._curvature,
-            self.likelihoods,
+    def _follow_likelihood(self, chains: BeamChains, first: int, last: int) -> None:
+        _beam_gradients.residuals(
+            chains, self.codes, first, last, self._residuals, self._curvature, self.likelihoods
         )
 
     def value(self, remembered: ScoreCache) -> float:
         """Mean log-likelihood of a position."""
-        scores = remembered.begin_pass()
+        chains = BeamChains(remembered.begin_pass(), self.offsets, self.width)
         self.threads.map(
-            lambda part: _beam.log_likelihood(
-                scores, self.offsets, self.codes, *part, self.width, self.likelihoods
-            ),
+            lambda part: _beam.log_likelihood(chains, self.codes, *part, self.likelihoods),
             self.parts,
         )
         return self._mean()
@@ -160,11 +151,9 @@ class BeamObjective:
         """
         scores = remembered.begin_pass()
         marginals = np.zeros((len(self.codes), scores.n_labels))
+        chains = BeamChains(scores, self.offsets, self.width)
         self.threads.map(
-            lambda part: _beam.marginals(
-                scores, self.offsets, *part, self.width, False, marginals, self.likelihoods
-            ),
-            self.parts,
+            lambda part: _beam.marginals(chains, *part, marginals, self.likelihoods), self.parts
         )
         true = marginals[np.arange(len(self.codes)), self.codes]
         return float(np.log(np.maximum(true, MIN_PROBABILITY)).mean())
@@ -272,7 +261,7 @@ class BeamLattice:
         """P(label) at every position, (n_positions, n_labels)."""
         out = np.zeros((self.encoded.n_positions, self.forest.n_labels))
         log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.marginals(*part, self.width, False, out, log_z))
+        self._map(lambda *part: _beam.marginals(*part, out, log_z))
         self._check(log_z)
         return out
 
@@ -281,7 +270,7 @@ class BeamLattice:
         n = self.forest.n_labels
         out = np.zeros((self.encoded.n_positions, n, n))
         log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.pair_marginals(*part, self.width, out, log_z))
+        self._map(lambda *part: _beam.pair_marginals(*part, out, log_z))
         self._check(log_z)
         return out
 
@@ -289,9 +278,7 @@ class BeamLattice:
         """Log-probability of a label sequence for each sequence, whose contexts are kept."""
         values = np.zeros(len(self.offsets) - 1)
         self._map(
-            lambda scores, offsets, first, last: _beam.log_likelihood(
-                scores, offsets, codes, first, last, self.width, values
-            )
+            lambda chains, first, last: _beam.log_likelihood(chains, codes, first, last, values)
         )
         return values
 
@@ -313,13 +300,13 @@ class BeamLattice:
         codes = np.zeros((n, self.encoded.n_positions), dtype=np.int32)
         best = np.zeros((len(self.offsets) - 1, n))
         log_z = np.zeros(len(self.offsets) - 1)
-        self._map(lambda *part: _beam.best_paths(*part, self.width, codes, best, log_z))
+        self._map(lambda *part: _beam_paths.best_paths(*part, codes, best, log_z))
         self._check(log_z)
         return codes, best - log_z[:, None]
 
-    def _map(self, function: Callable[[TreeScores, np.ndarray, int, int], None]) -> None:
-        scores, offsets = self.scores, self.offsets
-        self.threads.map(lambda part: function(scores, offsets, *part), self.threads.parts(offsets))
+    def _map(self, function: Callable[[BeamChains, int, int], None]) -> None:
+        chains = BeamChains(self.scores, self.offsets, self.width)
+        self.threads.map(lambda part: function(chains, *part), self.threads.parts(self.offsets))
 
     def _check(self, log_z: np.ndarray) -> None:
         dead = np.flatnonzero(log_z == -np.inf)

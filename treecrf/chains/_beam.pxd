@@ -1,0 +1,83 @@
+"""The kept contexts of some sequences, which inference in a beam works on; see `_beam.pyx`."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+
+cdef extern from "chains/heap.h" nogil:
+    ctypedef struct State "beam_state":
+        int64_t context, base
+        double weight              # logarithm of its forward weight
+        double probability
+        double future, past        # influence on later and on earlier positions
+        double arrivals            # probability of the (context, label) pairs that lead here
+        Py_ssize_t first, last     # the states of the previous position that lead here
+
+
+cdef struct Trellis:
+    # The states of one sequence.
+    Py_ssize_t sequence, start, length
+    Py_ssize_t n_labels, order, width
+    int64_t n_bases
+    Py_ssize_t *n_states       # [t]
+    State *states              # [t, s]
+    int64_t *contexts          # [t, s]: contexts of the states
+    Py_ssize_t *columns        # [t, s]: columns of their residuals
+    double *rows               # [t, s, label]: scores, then probabilities
+    Py_ssize_t *truth          # [t]: state of the given labels, -1 for none
+    double *scratch            # two rows for each state, and one more
+    double path                # sum of the scores of the given labels
+    double log_z
+
+
+cdef struct Beam:
+    # A batch of sequences and the memory for it.
+    Py_ssize_t next, last      # sequences that remain
+    Py_ssize_t n_trellises, n_positions, max_positions
+    Trellis *trellises
+    Request *requests
+    Py_ssize_t *n_states
+    State *states
+    int64_t *contexts
+    Py_ssize_t *columns
+    double *rows
+    Py_ssize_t *truth
+    double *scratch
+    # One of each per request.
+    int32_t *stale
+    int32_t *included
+    uint8_t *symbols
+    Segment *segments
+
+
+cdef class BeamChains:
+    cdef ContextScores scores
+    cdef const int64_t[::1] offsets
+    cdef readonly Py_ssize_t width
+    cdef readonly bint forward_only
+
+    cdef Beam open(self, Py_ssize_t first, Py_ssize_t last) except *
+    cdef bint next_batch(self, Beam *beam, const int32_t[::1] labels) noexcept nogil
+
+
+cdef void close_beam(Beam *beam) noexcept nogil
+cdef double path_log_likelihood(const Trellis *trellis) noexcept nogil
+cdef void backward(Trellis *trellis, bint forward_only) noexcept nogil
+
+
+cdef inline State *states_at(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
+    return trellis.states + t * trellis.width
+
+
+cdef inline double *row_at(const Trellis *trellis, Py_ssize_t t, Py_ssize_t s) noexcept nogil:
+    return trellis.rows + (t * trellis.width + s) * trellis.n_labels
+
+
+cdef inline Py_ssize_t end_of_base(const Trellis *trellis, Py_ssize_t t,
+                                   Py_ssize_t s) noexcept nogil:
+    """One past the last state that has the same base as state s."""
+    cdef State *states = states_at(trellis, t)
+    cdef int64_t base = states[s].base
+    while s < trellis.n_states[t] and states[s].base == base:
+        s += 1
+    return s

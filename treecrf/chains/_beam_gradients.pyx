@@ -1,0 +1,180 @@
+"""Functional gradients in a beam, and bounds of their curvature; see ``_beam``."""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t
+from libc.string cimport memset
+
+from treecrf.chains._beam cimport (
+    Beam, BeamChains, State, Trellis, backward, close_beam, path_log_likelihood, row_at, states_at,
+)
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
+
+# Positions whose residuals are stored together.
+cdef Py_ssize_t TILE = 16
+
+
+def residuals(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
+              double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
+    """Functional gradient in the beam: ``I(c, v) - P(c, v | X)`` for the kept contexts.
+
+    ``out[v, column]`` is rounded to a multiple of 2**-32; the columns are those that the scores
+    assign to contexts, and those of contexts outside the beam do not change. ``curvature``, if
+    given, receives the bound that `store_curvature` explains. ``log_likelihoods`` receives
+    log P(labels) of each sequence.
+    """
+    cdef Beam beam = chains.open(first, last)
+    cdef Py_ssize_t i
+    cdef Trellis *trellis
+    with nogil:
+        while chains.next_batch(&beam, labels):
+            for i in range(beam.n_trellises):
+                trellis = &beam.trellises[i]
+                log_likelihoods[trellis.sequence] = path_log_likelihood(trellis)
+                backward(trellis, chains.forward_only)
+                store_residuals(trellis, labels, out)
+                if curvature is not None:
+                    store_curvature(trellis, chains.forward_only, curvature)
+        close_beam(&beam)
+
+
+cdef void store_residuals(const Trellis *trellis, const int32_t[::1] labels,
+                          double[:, ::1] out) noexcept nogil:
+    cdef Py_ssize_t t, column
+    cdef int32_t label
+    cdef double p
+    store_negative_rows(trellis, out)
+    for t in range(trellis.length):
+        label = labels[trellis.start + t]
+        column = trellis.columns[t * trellis.width + trellis.truth[t]]
+        p = row_at(trellis, t, trellis.truth[t])[label]
+        out[label, column] = rounded(1.0 - p)
+
+
+cdef void store_negative_rows(const Trellis *trellis, double[:, ::1] out) noexcept nogil:
+    """Store the negated rows, label by label for a few positions at a time.
+
+    The columns of neighboring positions are close to each other in memory.
+    """
+    cdef Py_ssize_t t, s, i, v, n = trellis.n_labels, start = 0, end
+    cdef const double *rows = trellis.rows
+    while start < trellis.length:
+        end = min(start + TILE, trellis.length)
+        for v in range(n):
+            for t in range(start, end):
+                i = t * trellis.width
+                for s in range(i, i + trellis.n_states[t]):
+                    out[v, trellis.columns[s]] = rounded(-rows[s * n + v])
+        start = end
+
+
+cdef void store_curvature(const Trellis *trellis, bint forward_only,
+                          double[:, ::1] out) noexcept nogil:
+    """Bounds of the effect of all scores on the probability of each pair (context, label).
+
+    As in ``_inference.store_curvature``, the bound of a pair of probability p is p times its
+    influence: 2 (1 - p) on its own position, and on others the influence of the two states that
+    it connects. Forward only, the scores of later positions have no effect. The bounds replace the
+    probabilities.
+    """
+    cdef Py_ssize_t t, s, v, n = trellis.n_labels
+    cdef double *row
+    cdef double past
+    if not forward_only:
+        influence_of_future(trellis)
+    influence_of_past(trellis)
+    for t in range(trellis.length):
+        spread_future(trellis, t)
+        for s in range(trellis.n_states[t]):
+            row = row_at(trellis, t, s)
+            past = states_at(trellis, t)[s].past
+            for v in range(n):
+                row[v] *= -(2.0 * (1.0 - min(row[v], 1.0)) + trellis.scratch[s * n + v] + past)
+    store_negative_rows(trellis, out)
+
+
+cdef void spread_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
+    """Influence of each state and label of a position on later positions, to ``scratch``."""
+    cdef Py_ssize_t j, s, n = trellis.n_labels
+    cdef State *after = states_at(trellis, t + 1)
+    memset(trellis.scratch, 0, trellis.n_states[t] * n * sizeof(double))
+    for j in range(trellis.n_states[t + 1] if t + 1 < trellis.length else 0):
+        for s in range(after[j].first, after[j].last):
+            trellis.scratch[s * n + after[j].context % n] = after[j].future
+
+
+cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
+    """Influence of knowing a state on the probabilities from its position on.
+
+    ``_inference.influence_of_future`` derives it, for all contexts in place of states.
+    """
+    cdef Py_ssize_t t, j, s, v, n_after = 0
+    cdef State *states
+    cdef State *after
+    cdef double all_after, change, now
+    for t in range(trellis.length - 1, -1, -1):
+        states = states_at(trellis, t)
+        after = states + trellis.width
+        all_after = 0.0
+        for j in range(n_after):
+            all_after += after[j].probability * after[j].future
+        for s in range(trellis.n_states[t]):
+            states[s].future = all_after
+        for j in range(n_after):
+            v = after[j].context % trellis.n_labels
+            for s in range(after[j].first, after[j].last):
+                change = 1.0
+                if states[s].probability > 0.0:
+                    change = fabs(row_at(trellis, t, s)[v] / states[s].probability
+                                  - after[j].probability)
+                states[s].future += (change - after[j].probability) * after[j].future
+        for s in range(trellis.n_states[t]):
+            now = 2.0 * (1.0 - min(states[s].probability, 1.0))
+            states[s].future = min(now + states[s].future, now * (trellis.length - t))
+        n_after = trellis.n_states[t]
+
+
+cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
+    """The same for the positions before a state; compare ``_inference.influence_of_past``."""
+    cdef Py_ssize_t t, j, s, v
+    cdef State *states
+    cdef State *after
+    cdef double *chances = trellis.scratch
+    cdef double all_before, change, now
+    states_at(trellis, 0)[0].past = 0.0
+    for t in range(trellis.length - 1):
+        states = states_at(trellis, t)
+        after = states + trellis.width
+        sum_arrivals(trellis, t, chances)
+        all_before = 0.0
+        for s in range(trellis.n_states[t]):
+            all_before += chances[s] * states[s].past
+        for j in range(trellis.n_states[t + 1]):
+            v = after[j].context % trellis.n_labels
+            after[j].past = all_before
+            for s in range(after[j].first, after[j].last):
+                change = 1.0
+                if after[j].arrivals > 0.0:
+                    change = fabs(row_at(trellis, t, s)[v] / after[j].arrivals - chances[s])
+                after[j].past += (change - chances[s]) * states[s].past
+            now = 2.0 * (1.0 - min(after[j].probability, 1.0))
+            after[j].past = min(now + after[j].past, now * (t + 1))
+
+
+cdef void sum_arrivals(const Trellis *trellis, Py_ssize_t t, double *chances) noexcept nogil:
+    """P(state at t) from the probabilities of the states after it, to ``chances``.
+
+    Forward only, these take one position more into account than the rows of t.
+    """
+    cdef Py_ssize_t j, s, v
+    cdef State *after = states_at(trellis, t + 1)
+    memset(chances, 0, trellis.n_states[t] * sizeof(double))
+    for j in range(trellis.n_states[t + 1]):
+        v = after[j].context % trellis.n_labels
+        after[j].arrivals = 0.0
+        for s in range(after[j].first, after[j].last):
+            after[j].arrivals += row_at(trellis, t, s)[v]
+        for s in range(after[j].first, after[j].last if after[j].arrivals > 0.0 else 0):
+            chances[s] += (row_at(trellis, t, s)[v] / after[j].arrivals
+                           * after[j].probability)

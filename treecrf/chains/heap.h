@@ -1,0 +1,59 @@
+/* Binary heaps of the items that decoding ranks: the first item stands at the top. */
+#ifndef TREECRF_HEAP_H
+#define TREECRF_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Defines `name(heap, n, i)`: restore a heap of n items in which only item i may stand too high.
+ * `before(a, b)` is true if a belongs above b. */
+#define TREECRF_SIFT_DOWN(name, item, before)                                                      \
+    static inline void name(item *heap, ptrdiff_t n, ptrdiff_t i)                                  \
+    {                                                                                              \
+        item moved = heap[i];                                                                      \
+        for (ptrdiff_t child = 2 * i + 1; child < n; child = 2 * i + 1) {                          \
+            if (child + 1 < n && before(&heap[child + 1], &heap[child]))                           \
+                child++;                                                                           \
+            if (!before(&heap[child], &moved))                                                     \
+                break;                                                                             \
+            heap[i] = heap[child];                                                                 \
+            i = child;                                                                             \
+        }                                                                                          \
+        heap[i] = moved;                                                                           \
+    }
+
+/* The best label sequence that a list still offers, and the step from the list's context. */
+typedef struct {
+    double score;
+    double added;     /* by the step */
+    ptrdiff_t step;   /* orders ties */
+    ptrdiff_t source; /* the list */
+    ptrdiff_t rank;   /* of the label sequence in the list */
+} candidate;
+
+/* The best candidate is at the top. */
+static inline int is_better_candidate(const candidate *a, const candidate *b)
+{
+    return a->score > b->score || (a->score == b->score && a->step < b->step);
+}
+
+TREECRF_SIFT_DOWN(sift_down_candidate, candidate, is_better_candidate)
+
+/* A context that a beam keeps. */
+typedef struct {
+    int64_t context, base;
+    double weight;         /* logarithm of its forward weight */
+    double probability;
+    double future, past;   /* influence on later and on earlier positions */
+    double arrivals;       /* probability of the (context, label) pairs that lead here */
+    ptrdiff_t first, last; /* the states of the previous position that lead here */
+} beam_state;
+
+/* The worst state, which the next one replaces, is at the top. */
+static inline int is_worse_state(const beam_state *a, const beam_state *b)
+{
+    return a->weight < b->weight || (a->weight == b->weight && a->context > b->context);
+}
+
+TREECRF_SIFT_DOWN(sift_down_state, beam_state, is_worse_state)
+#endif
