@@ -17,7 +17,7 @@ from treecrf.datasets import make_future_bags
 from treecrf.inputs.sequences import offsets_of
 from treecrf.inspection import permutation_importance
 from treecrf.inspection.permutation import features_in_use
-from treecrf.inspection.shuffled import ReplacedSequences, column_of, shuffled_places
+from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.metrics import SCORERS, log_likelihood, token_accuracy
 
 RNG = np.random.default_rng(7)
@@ -44,7 +44,7 @@ def places_of(seed, feature, repeat, offsets, within=False):
     """Where a shuffle takes its values from."""
     drawn = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     rng = np.random.default_rng([drawn, feature, repeat])
-    return shuffled_places(offsets, rng, within)
+    return shuffled_positions(offsets, rng, within)
 
 
 # What it is

@@ -18,7 +18,7 @@ from treecrf.inspection import (
     strongest_rules,
     transition_scores,
 )
-from treecrf.inspection.grown import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.plotting import (
     plot_future_features,
     plot_importance_map,

@@ -10,7 +10,7 @@ import numpy as np
 import treecrf
 from treecrf.inputs.sequences import KINDS
 from treecrf.inspection import strongest_rules
-from treecrf.inspection.grown import has_trees
+from treecrf.inspection.fitted_trees import has_trees
 from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = "Tell what a model file holds."

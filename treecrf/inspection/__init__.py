@@ -1,13 +1,13 @@
-"""What a trained model has learned, as numbers and as text.
+"""Inspection of fitted models: importances, trees, rules, and scores, as numbers and text.
 
-`treecrf.plotting` draws it.
+`treecrf.plotting` draws the results.
 """
 
 from treecrf.inspection.export import export_graphviz, export_text
 from treecrf.inspection.gain import gain_importance
 from treecrf.inspection.permutation import permutation_importance
+from treecrf.inspection.rules import Rule, strongest_rules
 from treecrf.inspection.scores import likelihood_curve, transition_scores
-from treecrf.inspection.strongest import Rule, strongest_rules
 
 __all__ = [
     "Rule",

@@ -1,11 +1,11 @@
-"""Trees as text, for people and for Graphviz."""
+"""Trees as plain text and in the DOT language of Graphviz."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from treecrf.inspection.grown import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.inspection.trees import Node, iteration_of, tree_of
 
 SPACE, BRANCH = "|   ", "|--- "
@@ -19,35 +19,35 @@ def export_text(
     max_depth: int | None = None,
     decimals: int = 3,
 ) -> str:
-    """The trees of an iteration as text.
+    """Export the trees of an iteration as text.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     iteration : int, default=0
-        Counted from 0, or from -1 backward.
+        Number of the iteration; negative numbers count from the last.
     label : str, int or bool, optional
-        Whose tree. By default the trees of all labels, one after another.
+        Label of the tree. By default the trees of all labels are exported.
     max_depth : int, optional
-        Deeper nodes are only counted.
+        Maximum depth to print; deeper nodes are only counted.
     decimals : int, default=3
-        Of values, gains and weights.
+        Number of decimal places of values, gains, and weights.
 
     Returns
     -------
     str
-        A line for each node. ``label[-1]`` is the previous label, ``none`` at the start of a
-        sequence; for other tests see :doc:`/guide/inspection`. A leaf tells what it adds to the
-        score of the label, and the weight of the training examples that reached it. Where training
-        missed values of a test, its branches tell what becomes of such positions.
+        One line per node. ``label[-1]`` is the previous label, or ``none`` at the start of a
+        sequence; for other tests see :doc:`/guide/inspection`. A leaf shows its value, which is
+        added to the score of the label, and the weight of the training examples that reached it. If
+        the feature of a test had missing values in training, the branches show how they are routed.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or no such iteration or label.
+        If the model has no trees, or the iteration or label does not exist.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def export_text(
 
 
 def title_of(grown: FittedTrees, iteration: int, label: Any) -> str:
-    """What a tree is called."""
+    """Return the title of a tree."""
     return f"{label!r}, iteration {iteration_of(grown, iteration)}"
 
 
@@ -84,44 +84,45 @@ def _lines(
 ) -> Iterator[str]:
     node = nodes[i]
     if node.is_leaf:
-        told = f"{node.told_value(decimals)} ({node.told_weight(decimals)})"
-        yield SPACE * depth + BRANCH + told
+        leaf = f"{node.format_value(decimals)} ({node.format_weight(decimals)})"
+        yield SPACE * depth + BRANCH + leaf
         return
     if max_depth is not None and depth >= max_depth:
         yield SPACE * depth + BRANCH + f"... {node.n_leaves} leaves"
         return
     notes = [f"gain {node.gain:.{decimals}f}", node.missing[0]], [node.missing[1]]
     for child, word, of_side in zip((node.passed, node.failed), ("", "not "), notes, strict=True):
-        told = "; ".join(filter(None, of_side))
-        yield SPACE * depth + BRANCH + word + node.test + (f" ({told})" if told else "")
+        note = "; ".join(filter(None, of_side))
+        yield SPACE * depth + BRANCH + word + node.test + (f" ({note})" if note else "")
         yield from _lines(nodes, child, depth + 1, max_depth, decimals)
 
 
 def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decimals: int = 3) -> str:
-    r"""One tree in Graphviz's language, for ``dot -Tsvg`` and its like.
+    r"""Export a tree in the DOT language of Graphviz.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     iteration : int, default=0
-        Counted from 0, or from -1 backward.
+        Number of the iteration; negative numbers count from the last.
     label : str, int or bool, optional
-        Whose tree. By default that of the first label.
+        Label of the tree; the first label by default.
     decimals : int, default=3
-        Of values and weights.
+        Number of decimal places of values and weights.
 
     Returns
     -------
     str
-        Graphviz itself is not needed to make it.
+        The source of a graph, to be drawn by ``dot -Tsvg``, for example. Graphviz does not need to
+        be installed.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or no such iteration or label.
+        If the model has no trees, or the iteration or label does not exist.
 
     Examples
     --------
@@ -154,8 +155,8 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
 
 def _statements(i: int, node: Node, decimals: int) -> list[str]:
     if node.is_leaf:
-        told = f"{node.told_value(decimals)}\n{node.told_weight(decimals)}"
-        return [f"  {i} [label={_quoted(told)}]"]
+        leaf = f"{node.format_value(decimals)}\n{node.format_weight(decimals)}"
+        return [f"  {i} [label={_quoted(leaf)}]"]
     sides = zip((node.passed, node.failed), ("yes", "no"), node.missing, strict=True)
     return [f"  {i} [label={_quoted(node.test)}]"] + [
         f"  {i} -> {child} [label={_quoted(chr(10).join(filter(None, (word, note))))}]"
@@ -164,5 +165,5 @@ def _statements(i: int, node: Node, decimals: int) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A string of Graphviz's language."""
+    """Quote a string for the DOT language."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

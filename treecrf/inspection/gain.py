@@ -1,4 +1,4 @@
-"""Importance by gain: what the splits on each feature have reduced of the training error."""
+"""Feature importance by gain: the reduction of the training error by splits on each feature."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from sklearn.utils import Bunch
 
 from treecrf.encoding.names import feature_names
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inspection.grown import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.trees.forest import LABEL
 
 
 def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
-    """Importance of each feature at each offset of the window, by the gain of its splits.
+    """Compute the importance of each feature at each offset in the window by gain.
 
-    A split's gain is what it has reduced of the squared error of the trees' targets in training.
-    All numbers here are shares of the total gain of all features, as ``feature_importances_`` is;
-    ends of sequences and previous labels come on top of this total.
+    The gain of a split is its reduction of the squared error of the trees' targets in training. All
+    values are fractions of the total gain of all features, like ``feature_importances_``. The gains
+    of sequence ends and previous labels are not part of this total.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     per_label : bool, default=False
-        Whether to tell the labels apart: each has trees of its own.
+        Whether to return separate values for each label, which has its own trees.
 
     Returns
     -------
     Bunch
         With these attributes:
 
-        - importances : float array (n_features, n_offsets); its sum over the offsets, with
+        - importances : float array (n_features, n_offsets); its sum over the offsets, plus
           ``in_bags``, is ``feature_importances_``;
-        - offsets : int array (n_offsets,); 0 is the position that is labeled, positive offsets lie
-          to its right;
-        - in_bags : float array (n_features,), through the discovered features of a
-          `treecrf.FutureFeatureMEMM`, in whose bags an instance may be anywhere; else 0;
-        - outside : float array (n_offsets,), of tests whether a position is beyond the end of the
+        - offsets : int array (n_offsets,); 0 is the labeled position, positive offsets are to its
+          right;
+        - in_bags : float array (n_features,), importance through the discovered features of a
+          `treecrf.FutureFeatureMEMM`, which may occur anywhere in their bags; 0 for other models;
+        - outside : float array (n_offsets,), importance of tests whether an offset is outside the
           sequence;
-        - labels_before : float array (order,), of tests of the previous labels, the nearest first;
+        - labels_before : float array (order,), importance of tests of the previous labels, the
+          nearest first;
         - feature_names : array of str (n_features,);
         - labels : array (n_classes,).
 
-        With ``per_label`` the arrays of floats have the labels as a first axis more. Sums over this
-        axis are what they are without it.
+        With ``per_label``, the float arrays have an additional first axis for the labels; sums over
+        this axis equal the values without it.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     TypeError
         If the model has no trees.
 
@@ -73,7 +74,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     importances = np.stack(
         [_by_feature(grown, gains[:, :n_own, j]) for j in range(len(offsets))], axis=2
     )
-    in_bags = _by_made_feature(grown, gains[:, n_own:].sum(axis=2))
+    in_bags = _by_source_feature(grown, gains[:, n_own:].sum(axis=2))
     scale = max(gains.sum(), np.finfo(float).tiny)
     found = {
         "importances": importances,
@@ -90,17 +91,17 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
 
 
 def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gains of columns and offsets, of ends by offset, and of previous labels by lag.
+    """Sum gains by column and offset, of sequence ends by offset, and of previous labels by lag.
 
-    Offsets are those of the input. The first axis of all has the labels, or one group of them all.
+    Offsets are those of the input. The first axis has the labels, or one group of all labels.
     """
     packed = grown.forest.pack()
     inner = packed["true_child"] >= 0
     sizes = np.diff(packed["starts"])
     group = np.repeat(np.arange(len(sizes)) % len(grown.classes), sizes)[inner] % n_groups
     column, offset = (packed[name][inner].astype(np.int64) for name in ("column", "offset"))
-    gain, place = packed["gain"][inner], -offset if grown.backward else offset
-    place = place - grown.offsets[0]
+    gain, index = packed["gain"][inner], -offset if grown.backward else offset
+    index = index - grown.offsets[0]
 
     def table(chosen: np.ndarray, second: np.ndarray, *shape: int) -> np.ndarray:
         keys = group[chosen] * int(np.prod(shape)) + second[chosen]
@@ -108,21 +109,21 @@ def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np
         return np.bincount(keys, gain[chosen], n).reshape(n_groups, *shape)
 
     n_columns, n_offsets = len(grown.encoder.columns), len(grown.offsets)
-    of_value = column * n_offsets + place
+    of_value = column * n_offsets + index
     return (
         table(column >= 0, of_value, n_columns, n_offsets),
-        table(column == BOUNDARY, place, n_offsets),
+        table(column == BOUNDARY, index, n_offsets),
         table(column == LABEL, offset - 1, max(grown.forest.order, 1)),
     )
 
 
 def _by_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
-    """Sums over the columns that come from the same feature, for each row."""
+    """Sum each row over the columns that come from the same feature."""
     base = getattr(grown.encoder, "base", grown.encoder)
     return np.stack([base.by_feature(row) for row in gains])
 
 
-def _by_made_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
-    """What discovered features have gained, given to the features that tell their instances."""
+def _by_source_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
+    """Credit the gains of discovered features to the features that identify their instances."""
     zeros = np.zeros(len(grown.encoder.columns) - grown.encoder.n_derived)
     return np.stack([grown.encoder.by_feature(np.append(zeros, row)) for row in gains])

@@ -1,4 +1,4 @@
-"""Importance by permutation: what a score loses when a feature tells nothing any more."""
+"""Feature importance by permutation: the drop of a score when a feature is shuffled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import listed
-from treecrf.inspection.grown import check_model, has_trees
-from treecrf.inspection.shuffled import ReplacedSequences, column_of, shuffled_places
+from treecrf.inspection.fitted_trees import check_model, has_trees
+from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
 from treecrf.trees.forest import Forest
@@ -35,33 +35,34 @@ def permutation_importance(
     lengths: Any = None,
     groups: Any = None,
 ) -> Bunch:
-    """Importance of each feature, by what a score loses when its values are shuffled.
+    """Compute the importance of each feature as the drop of a score when it is shuffled.
 
-    The values that a feature has at all positions of all sequences are given to these positions in
-    random order, and stay in the rows of the other features' values no more. A window reads the new
-    values at all its offsets, so that the feature is lost to the model as a whole and not at one
-    offset alone. Sequences keep their lengths, their labels and the values of the other features.
+    The values of a feature are permuted over all positions of all sequences, independently of the
+    other features. Windows use the permuted values at all their offsets, so the model loses the
+    feature entirely, not only at one offset. Sequences keep their lengths, their labels, and the
+    values of the other features.
 
     Parameters
     ----------
     model : fitted classifier
-        Of any kind; it is not trained again.
+        Any classifier of treecrf; it is not refitted.
     X, y : sequences and their labels
-        As in the model's ``score``; better not those of training.
+        As in the model's ``score``; preferably not the training data.
     scoring : str, callable or None, default=None
-        A name among `treecrf.metrics.SCORERS`, or a function of the model, sequences and a list of
-        label arrays that gives a number, greater being better. The sequences are packed, as all
-        methods of the model take them. By default the model's ``score``. ``"log_likelihood"`` is
-        smoother than a share of right labels, and tells features apart that change none.
+        A name in `treecrf.metrics.SCORERS`, or a function of the model, sequences, and a list of
+        label arrays that returns a number, where greater is better. The sequences are passed in a
+        packed form that all methods of the model accept. The default is the model's ``score``.
+        ``"log_likelihood"`` is smoother than accuracy and also distinguishes features that change
+        no predicted label.
     n_repeats : int, default=5
-        How often each feature is shuffled.
+        Number of times each feature is shuffled.
     within_sequences : bool, default=False
-        Whether values stay in their sequences and change places in them only. Then a feature that
-        is the same in the whole of each sequence has no importance.
+        Whether to shuffle values only within their sequences. A feature that is constant within
+        each sequence then has no importance.
     features : list of str or int, optional
-        Names or numbers of those to shuffle. By default all.
+        Names or indices of the features to shuffle; all by default.
     random_state : int, RandomState instance or None, default=None
-        Seed. What a feature is given does not depend on which others are asked for.
+        Seed. The shuffles of a feature do not depend on the choice of ``features``.
     lengths, groups : optional
         As in the model's ``predict``.
 
@@ -70,23 +71,23 @@ def permutation_importance(
     Bunch
         With these attributes:
 
-        - importances : float array (n_features, n_repeats), the score as it is less the score after
-          each shuffle; a feature that no tree asks for has exactly 0, without being shuffled;
+        - importances : float array (n_features, n_repeats), the score of the original data minus
+          the score after each shuffle; exactly 0 for a feature that no tree uses;
         - importances_mean, importances_std : float arrays (n_features,);
-        - score : float, of the data as they are;
+        - score : float, the score of the original data;
         - feature_names : array of str (n_features,).
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If X is not like the training data, y does not fit X, a parameter is not as described, or
-        the score is not finite.
+        If X does not match the training data, y does not match X, a parameter is invalid, or the
+        score is not finite.
 
     See Also
     --------
-    gain_importance : By what training has gained, without any data.
+    gain_importance : Importance by the gain of splits in training; needs no data.
 
     References
     ----------
@@ -115,7 +116,7 @@ def permutation_importance(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     score = float(scorer(model, sequences, labels))
     if not np.isfinite(score):
-        raise ValueError(f"the score of the data as they are is {score}: nothing can be compared")
+        raise ValueError(f"the score of the original data is {score}; expected a finite number")
     importances, in_use = np.zeros((len(chosen), n_repeats)), features_in_use(model)
     for row, j in zip(importances, chosen, strict=True):
         if in_use[j]:
@@ -134,11 +135,11 @@ def permutation_importance(
 def _shuffles(
     sequences: Sequences, j: int, rngs: list[np.random.Generator], within_sequences: bool
 ) -> Iterator[Sequences]:
-    """The sequences with a feature shuffled, once for each generator."""
+    """Yield the sequences with a shuffled feature, once per generator."""
     values = column_of(sequences, j)
     for rng in rngs:
-        places = shuffled_places(sequences.offsets, rng, within_sequences)
-        yield ReplacedSequences.of(sequences, j, values[places])
+        order = shuffled_positions(sequences.offsets, rng, within_sequences)
+        yield ReplacedSequences.of(sequences, j, values[order])
 
 
 def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], float]:
@@ -148,22 +149,22 @@ def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], flo
         return get_scorer(scoring)
     if not callable(scoring):
         raise TypeError(
-            f"scoring is of type {type(scoring).__name__}; expected a name among "
-            "treecrf.metrics.SCORERS, a function of a model, sequences and labels, or None"
+            f"scoring is of type {type(scoring).__name__}; expected a name in "
+            "treecrf.metrics.SCORERS, a function of a model, sequences, and labels, or None"
         )
     return scoring
 
 
 def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
-    """Numbers of features that are given by name or number."""
-    places = {name: j for j, name in enumerate(names)}
+    """Return the indices of features given by name or index."""
+    index_of = {name: j for j, name in enumerate(names)}
     found = []
-    for given in listed(features, "features", "names or numbers"):
-        j = places.get(given, -1) if isinstance(given, str) else given
+    for feature in listed(features, "features", "names or indices"):
+        j = index_of.get(feature, -1) if isinstance(feature, str) else feature
         is_number = isinstance(j, numbers.Integral) and not isinstance(j, (bool, np.bool_))
         if not is_number or not 0 <= j < len(names):
             raise ValueError(
-                f"features: {given!r} is neither the name of a feature nor a number from 0 to "
+                f"features: {feature!r}; expected the name of a feature or an index from 0 to "
                 f"{len(names) - 1}"
             )
         found.append(int(j))
@@ -171,23 +172,23 @@ def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
 
 
 def features_in_use(model: SequenceClassifier) -> np.ndarray:
-    """Which features can change what a model says; bool array (n_features,).
+    """Mark the features that can change predictions; bool array (n_features,).
 
-    Of boosted trees those that a test asks for, or a surrogate.
+    For boosted trees, these are the features used by a test or a surrogate.
     """
     n_features = model.n_features_in_
     if not has_trees(model):
         return np.ones(n_features, dtype=bool)
     encoder = model._encoder
     base = getattr(encoder, "base", encoder)
-    asked = _asked(model._forest, encoder)[: len(base.columns)]
+    tested = _columns_tested(model._forest, encoder)[: len(base.columns)]
     for feature in getattr(encoder, "features", ()):
-        asked |= _asked(feature.trees, base)
-    return base.by_feature(asked.astype(float)) > 0
+        tested |= _columns_tested(feature.trees, base)
+    return base.by_feature(tested.astype(float)) > 0
 
 
-def _asked(forest: Forest, encoder: Encoder) -> np.ndarray:
-    """Which columns trees ask for."""
+def _columns_tested(forest: Forest, encoder: Encoder) -> np.ndarray:
+    """Mark the columns that trees test."""
     packed = forest.pack()
     columns = packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]
     found = np.zeros(len(encoder.columns), dtype=bool)

@@ -1,4 +1,4 @@
-"""What a model says of data on average: scores of label after label, likelihoods by iteration."""
+"""Average scores on data: transition scores, and likelihoods by iteration."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from treecrf.chains.objectives import make_objective
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, places_in_sequences, reversed_places, runs
-from treecrf.inspection.grown import FittedTrees, check_model
+from treecrf.inspection.fitted_trees import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
 
-# Scores of so many bytes are held at a time.
+# Size of the scores held in memory at a time.
 MAX_BYTES = 1 << 26
 
 
 def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> Bunch:
-    """Mean score of each label after each previous label, over the positions of some data.
+    """Compute the mean score of each label after each previous label over the positions of X.
 
-    Scores are what inference works with: of a conditional random field the sums of its trees, of a
-    hidden Markov model log-probabilities of a label and its symbol, of all others those of a label.
-    They depend on the input, and this is their mean.
+    Scores are the inputs of inference: sums of trees in a conditional random field, joint
+    log-probabilities of label and symbol in a hidden Markov model, and log-probabilities of labels
+    in all other models. They depend on the input; this function averages them.
 
     Parameters
     ----------
@@ -40,30 +40,30 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     Bunch
         With these attributes:
 
-        - scores : float array with ``order + 1`` axes of n_classes. Entry ``[u, v]`` is for label v
-          after u; with order 2 ``[w, u, v]`` for v after u after w, and so on; with order 0
-          ``[v]``. The mean is over the positions that have so many labels before them and where v
-          is possible; minus infinity where it never is;
-        - start : float array (n_classes,), the mean at first positions, where there is no label
-          before; NaN with order 0, which knows no first positions;
-        - backward : bool, whether the model goes through sequences from their end: then "after"
-          is "to the left of", and first positions are the last;
+        - scores : float array with ``order + 1`` axes of length n_classes. Entry ``[u, v]`` is for
+          label v after u; with order 2, ``[w, u, v]`` is for v after u after w, and so on; with
+          order 0, ``[v]``. The mean is over the positions with at least ``order`` preceding labels
+          at which v is allowed; minus infinity if there are none;
+        - start : float array (n_classes,), the mean at first positions, which have no previous
+          label; NaN with order 0;
+        - backward : bool, whether the model processes sequences from right to left; "after" then
+          means "to the left of", and first positions are the last ones;
         - labels : array (n_classes,).
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If X is not like the training data, no sequence is longer than the order, or the contexts
-        of a model with a beam are too many to score them all.
+        If X does not match the training data, no sequence is longer than the order, or a model with
+        a beam has too many contexts to score them all.
 
     Notes
     -----
-    A conditional random field says the same if a number is added to all scores after label u, and
-    taken from all scores of u at the position before. ``scores - scores.mean(0) -
-    scores.mean(1)[:, None] + scores.mean()`` is free of such numbers: it tells which labels attract
-    each other.
+    The distribution of a conditional random field does not change if a constant is added to all
+    scores after label u and subtracted from all scores of u at the previous position.
+    ``scores - scores.mean(0) - scores.mean(1)[:, None] + scores.mean()`` removes such constants and
+    shows which labels attract each other.
 
     Examples
     --------
@@ -78,17 +78,17 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
-        places = places_in_sequences(offsets)
-        total.add(scores[:, places >= order])
+        indices = places_in_sequences(offsets)
+        total.add(scores[:, indices >= order])
         if order:
-            start.add(scores[:, places == 0, :1])
+            start.add(scores[:, indices == 0, :1])
     if not total.n_positions:
         raise ValueError(
-            f"no sequence of X has more than {order} positions: the model looks at {order} labels "
-            "before a position"
+            f"no sequence of X has more than {order} positions, the number of previous labels that "
+            "the model uses"
         )
     return Bunch(
-        # The label of lag 1 is the lowest digit of a context, thus the last axis before the label.
+        # The label of lag 1 is the lowest digit of a context, hence the last axis before the label.
         scores=total.value().T.reshape((n_labels,) * (order + 1)),
         start=start.value()[:, 0] if order else np.full(n_labels, np.nan),
         backward=model._trained_backward,
@@ -97,33 +97,33 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
 
 
 class _Mean:
-    """The mean over positions of what is finite.
+    """Running mean of the finite scores over positions.
 
     Parameters
     ----------
     shape : (int, int)
-        Labels and contexts.
+        Numbers of labels and contexts.
     """
 
     def __init__(self, shape: tuple[int, int]):
         self.total, self.counts, self.n_positions = np.zeros(shape), np.zeros(shape), 0
 
     def add(self, scores: np.ndarray) -> None:
-        """Add positions, the middle axis."""
+        """Add the scores of some positions, the middle axis."""
         possible = np.isfinite(scores)
         self.total += np.where(possible, scores, 0.0).sum(axis=1)
         self.counts += possible.sum(axis=1)
         self.n_positions += scores.shape[1]
 
     def value(self) -> np.ndarray:
-        """The mean, minus infinity of nothing."""
+        """Return the mean, minus infinity if there are no finite scores."""
         return np.where(self.counts > 0, self.total / np.maximum(self.counts, 1), -np.inf)
 
 
 def _scores_of_parts(
     model: SequenceClassifier, sequences: Sequences
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Offsets and scores of some sequences at a time, in the direction of the chain."""
+    """Yield offsets and scores of runs of sequences, in the direction of the chain."""
     row_bytes = 8 * len(model.classes_) ** (model._trained_order + 1)
     with Threads(model.n_jobs) as threads:
         for first, last in runs(sequences.offsets, max(1, MAX_BYTES // row_bytes)):
@@ -139,14 +139,14 @@ def _scores_of_parts(
 def likelihood_curve(
     model: Any, X: Any = None, y: Any = None, *, lengths: Any = None, groups: Any = None
 ) -> Bunch:
-    """Mean log-likelihood of a position after each iteration, or what else was maximized.
+    """Return the mean log-likelihood per position, or another objective, by iteration.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     X, y : sequences and their labels, optional
-        Further data to follow. They are scored iteration by iteration.
+        Further data to score after each iteration.
     lengths, groups : optional
         As in the model's ``score``.
 
@@ -155,20 +155,20 @@ def likelihood_curve(
     Bunch
         With these attributes:
 
-        - objective : str, the parameter, ``"log"`` where there is none;
-        - iterations : int array (n_iter + 1,), from 0, before the first;
+        - objective : str, the objective of training, ``"log"`` for models without a choice;
+        - iterations : int array (n_iter + 1,), starting from 0, before the first iteration;
         - train : float array (n_iter + 1,), ``train_score_``;
-        - validation : float array (n_iter + 1,), ``validation_score_``, or None if there was no
-          validation data;
-        - given : float array (n_iter + 1,), the same of the further data, or None; the first entry
-          is NaN, as nothing is known yet.
+        - validation : float array (n_iter + 1,), ``validation_score_``, or None without validation
+          data;
+        - given : float array (n_iter + 1,), the same for X and y, or None without them; the first
+          entry is NaN, because there are no trees yet.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, X is not like the training data, or y does not fit X.
+        If the model has no trees, X does not match the training data, or y does not match X.
 
     Examples
     --------
@@ -184,8 +184,8 @@ def likelihood_curve(
     """
     FittedTrees.of(model)
     if (X is None) != (y is None):
-        there, missing = ("y", "X") if X is None else ("X", "y")
-        raise ValueError(f"{there} is given without {missing}")
+        passed, missing = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
     validation = model.validation_score_
     return Bunch(
         objective=model._trained_objective,
@@ -210,10 +210,10 @@ def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
 
 
 def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:
-    """What training has maximized, for a position."""
+    """Compute the objective of training per position."""
     objective = model._trained_objective
     if objective == "log":
         return float(lattice.log_likelihoods(codes).sum() / len(codes))
-    free = model._constraints(lattice.offsets)  # the scores are constrained already
+    free = model._constraints(lattice.offsets)  # the scores are already constrained
     arguments = codes, lattice.n_labels, lattice.order, free, lattice.threads
     return make_objective(objective, lattice.offsets, *arguments).value(lattice.scores)

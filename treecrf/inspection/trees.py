@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inspection.grown import FittedTrees, code_of
+from treecrf.inspection.fitted_trees import FittedTrees, code_of
 
 
 @dataclass(frozen=True)
@@ -19,22 +19,22 @@ class Node:
     Attributes
     ----------
     test : str
-        What it asks; of a leaf an empty string.
+        Description of the test; empty for a leaf.
     value : float
-        What a leaf adds to the score of the label; 0 elsewhere.
+        Value that a leaf adds to the score of the label; 0 for inner nodes.
     weight : float
-        Sum of the weights of the training examples that reached it: of a conditional random field
-        its positions in all contexts of previous labels, of a local model its positions. In
-        second-order boosting these weigh as the curvature says.
+        Sum of the weights of the training examples that reached the node: positions in all contexts
+        of previous labels for a conditional random field, positions for a local model. In
+        second-order boosting, weights are curvatures.
     gain : float
-        What the split has reduced of the squared error.
+        Reduction of the squared error by the split.
     missing : (str, str)
-        What becomes of those that miss the value asked for, on the side of those that pass and on
-        the other; empty where training missed none.
+        How missing values are routed to the child of positions that pass the test, and to the
+        other; empty if training had none.
     passed, failed : int
-        Numbers of the children; -1 of a leaf.
+        Indices of the children; -1 for a leaf.
     n_leaves : int
-        Leaves below it; of a leaf 1.
+        Number of leaves of the subtree; 1 for a leaf.
     """
 
     test: str
@@ -46,27 +46,27 @@ class Node:
     failed: int
     n_leaves: int
 
-    def told_value(self, decimals: int) -> str:
-        """The value of a leaf, with its sign."""
+    def format_value(self, decimals: int) -> str:
+        """Format the value of a leaf with its sign."""
         return f"{self.value:+.{decimals}f}"
 
-    def told_weight(self, decimals: int) -> str:
-        """The weight, without decimals that tell nothing."""
+    def format_weight(self, decimals: int) -> str:
+        """Format the weight without trailing zeros."""
         return "weight " + np.format_float_positional(self.weight, decimals, trim="-")
 
     @property
     def is_leaf(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether the node is a leaf."""
         return self.passed < 0
 
 
 def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
-    """The nodes of one tree; the first is the root, and children follow their parents.
+    """List the nodes of a tree; the first is the root, and children follow their parents.
 
     Raises
     ------
     ValueError
-        If the model has no such tree.
+        If the iteration or the label does not exist.
     """
     first = iteration_of(grown, iteration) * len(grown.classes)
     tree = grown.forest.trees[first + code_of(grown.classes, label)]
@@ -75,18 +75,18 @@ def tree_of(grown: FittedTrees, iteration: int, label: Any) -> list[Node]:
 
 
 def iteration_of(grown: FittedTrees, iteration: int) -> int:
-    """The number of an iteration, from 0 on.
+    """Return the number of an iteration, counted from 0.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the iteration does not exist.
     """
     n_iter = grown.forest.n_iter
     if not isinstance(iteration, numbers.Integral) or not -n_iter <= iteration < n_iter:
         raise ValueError(
-            f"iteration={iteration!r}; the model has {n_iter}: expected 0 to {n_iter - 1}, or -1 "
-            "for the last and so on"
+            f"iteration={iteration!r}; expected an integer from {-n_iter} to {n_iter - 1}: the "
+            f"model has {n_iter} iterations"
         )
     return int(iteration) % n_iter
 
@@ -115,22 +115,22 @@ def _node(grown: FittedTrees, tree: dict, i: int, n_leaves: int) -> Node:
 
 
 def _of_missing(grown: FittedTrees, tree: dict, i: int) -> tuple[str, str]:
-    """What becomes of those that miss the value of a test."""
+    """Describe how missing values of a test are routed, for both children."""
     column, encoder = int(tree["column"][i]), grown.encoder
     if column < 0 or not encoder.plan.has_missing[column]:
         return "", ""
     share = float(tree["share"][i])
     if encoder.missing == "weighting":
         return f"missing: {share:.0%}", f"missing: {1 - share:.0%}"
-    asked = ", then ".join(_surrogates(grown, tree, i))
-    rest = "else here" if asked else "here"
+    surrogates = ", then ".join(_surrogates(grown, tree, i))
+    rest = "else here" if surrogates else "here"
     if share < 0.5:
-        return f"missing: as {asked}" if asked else "", f"missing: {rest}"
-    return f"missing: as {asked}, {rest}" if asked else f"missing: {rest}", ""
+        return f"missing: as {surrogates}" if surrogates else "", f"missing: {rest}"
+    return f"missing: as {surrogates}, {rest}" if surrogates else f"missing: {rest}", ""
 
 
 def _surrogates(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
-    """The tests that are asked instead, as they must be to pass."""
+    """Describe the surrogate tests in the form in which they pass."""
     first = int(tree["n_surrogates"][:i].sum())
     for s in range(first, first + int(tree["n_surrogates"][i])):
         test = [int(tree[f"surrogate_{name}"][s]) for name in ("column", "offset", "value")]

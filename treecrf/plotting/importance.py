@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.inspection import gain_importance
-from treecrf.inspection.grown import code_of
+from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import (
     COLORS,
     add_legend,

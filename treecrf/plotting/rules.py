@@ -28,7 +28,7 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     Parameters
     ----------
     rules : fitted classifier or list of Rule
-        A model with boosted trees, or what `treecrf.inspection.strongest_rules` gives; if it was
+        A model with boosted trees, or what `treecrf.inspection.rules_rules` gives; if it was
         given data, how often each rule holds stands beside it.
     n_rules : int, default=15
         Most rules that are shown.

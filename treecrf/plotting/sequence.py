@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import listed
-from treecrf.inspection.grown import check_model
+from treecrf.inspection.fitted_trees import check_model
 from treecrf.plotting.common import (
     OTHERS,
     add_legend,

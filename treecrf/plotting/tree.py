@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inspection.export import title_of
-from treecrf.inspection.grown import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.inspection.trees import Node, tree_of
 from treecrf.plotting.common import axes_of, plain, pyplot, size_of
 
@@ -154,7 +154,7 @@ def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Pla
 def _text(node: Node, is_end: bool, decimals: int) -> str:
     if node.is_leaf:
         weight = np.format_float_positional(node.weight, 1, trim="-")
-        return f"{node.told_value(decimals)} ({weight})"
+        return f"{node.format_value(decimals)} ({weight})"
     return f"... {node.n_leaves} leaves" if is_end else node.test
 
 

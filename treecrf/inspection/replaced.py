@@ -1,4 +1,4 @@
-"""Sequences of which one feature is somebody else's."""
+"""Sequences with the values of one feature replaced."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from treecrf.inputs.sequences import Sequences, offsets_of, reversed_places, spl
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacedSequences(Sequences):
-    """Sequences with other values in one column.
+    """Sequences with replaced values in one column.
 
     Attributes
     ----------
     base : Sequences
     column : int
     values : array (n_positions,)
-        Symbols, or what the tables of ``base`` would hold.
+        Symbols, or values for the column of the tables of ``base``.
     """
 
     base: Sequences
@@ -29,12 +29,12 @@ class ReplacedSequences(Sequences):
 
     @classmethod
     def of(cls, base: Sequences, column: int, values: np.ndarray) -> ReplacedSequences:
-        """The sequences with the values in place of their own."""
+        """Replace the values of a column."""
         description = {field.name: getattr(base, field.name) for field in fields(Sequences)}
         return cls(**description, base=base, column=column, values=values)
 
     def rows(self, first: int, last: int) -> Any:
-        """The values of some sequences."""
+        """Return the rows of some sequences."""
         values = self.values[self.offsets[first] : self.offsets[last]]
         if self.form == "symbols":
             return values
@@ -46,14 +46,14 @@ class ReplacedSequences(Sequences):
         return piece
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The chosen sequences, in the given order."""
+        """Select sequences in the given order."""
         parts = split(self.values, self.offsets)
         values = np.concatenate([parts[i] for i in indices])
         offsets = offsets_of(np.diff(self.offsets)[indices])
         return replace(self, base=self.base.take(indices), offsets=offsets, values=values)
 
     def reversed(self) -> Sequences:
-        """The same sequences, each from its end to its start."""
+        """Reverse each sequence."""
         values = self.values[reversed_places(self.offsets)]
         return replace(self, base=self.base.reversed(), values=values)
 
@@ -68,7 +68,7 @@ def _with_sparse_column(piece: Any, column: int, values: np.ndarray) -> sparse.c
 
 
 def column_of(sequences: Sequences, j: int) -> np.ndarray:
-    """The values of a column at all positions."""
+    """Return the values of a column at all positions."""
     parts = [
         piece
         if sequences.form == "symbols"
@@ -80,10 +80,10 @@ def column_of(sequences: Sequences, j: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def shuffled_places(
+def shuffled_positions(
     offsets: np.ndarray, rng: np.random.Generator, within_sequences: bool
 ) -> np.ndarray:
-    """All positions in random order, or those of each sequence in theirs."""
+    """Shuffle all positions, or the positions of each sequence separately."""
     n = int(offsets[-1])
     if not within_sequences:
         return rng.permutation(n)

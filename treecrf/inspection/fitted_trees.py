@@ -1,4 +1,4 @@
-"""The trees of a fitted model, and how to speak of them."""
+"""The trees of a fitted model, and the names of their tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from treecrf.trees.rules import Condition
 
 @dataclass(frozen=True)
 class FittedTrees:
-    """What a boosted model has learned.
+    """The trees of a fitted model with their encoder and labels.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class FittedTrees:
     encoder : Encoder
     classes : array (n_classes,)
     backward : bool
-        Whether the chain begins at the end of the sequences.
+        Whether the chain starts at the end of the sequences.
     """
 
     forest: Forest
@@ -35,58 +35,58 @@ class FittedTrees:
 
     @classmethod
     def of(cls, model: Any) -> FittedTrees:
-        """The trees of a model.
+        """Take the trees of a model.
 
         Raises
         ------
         NotFittedError
-            Before its `fit`.
+            If the model is not fitted.
         TypeError
-            If it has none.
+            If the model has no trees.
         """
         check_model(model)
         if not has_trees(model):
             around = getattr(model, "estimator_", None)
             what = type(model).__name__ + (f" around {type(around).__name__}" if around else "")
             raise TypeError(
-                f"a {what} has no trees of its own; this is for boosted models such as TreeCRF and "
-                "TreeMEMM, while permutation_importance and transition_scores are for all"
+                f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
+                "permutation_importance and transition_scores support all models"
             )
         return cls(model._forest, model._encoder, model.classes_, model._trained_backward)
 
     @property
     def offsets(self) -> np.ndarray:
-        """The offsets of the window, to the right."""
+        """The offsets in the window, from left to right."""
         left, right = self.encoder.window
         left, right = (right, left) if self.backward else (left, right)
         return np.arange(-left, right + 1)
 
     def name_of_test(self, column: int, offset: int, value: int) -> str:
-        """What a node asks."""
+        """Describe the test of a node."""
         if column == LABEL:
             return name_of_label_test(self.classes, offset, value, backward=self.backward)
         return name_of_test(self.encoder, column, offset, value, backward=self.backward)
 
     def name_of_condition(self, condition: Condition) -> str:
-        """When a leaf is reached."""
+        """Describe the condition under which a leaf is reached."""
         everything = (1 << len(self.classes) + 1) - 1
-        told = [
+        parts = [
             name_of_labels(self.classes, lag, mask, backward=self.backward)
             for lag, mask in enumerate(condition.labels, 1)
             if mask != everything
         ]
-        if condition.window or not told:
-            told.append(conjunction(self.encoder, condition.window, backward=self.backward))
-        return " and ".join(told)
+        if condition.window or not parts:
+            parts.append(conjunction(self.encoder, condition.window, backward=self.backward))
+        return " and ".join(parts)
 
 
 def has_trees(model: Any) -> bool:
-    """Whether a fitted classifier is one of boosted trees."""
+    """Whether a fitted classifier has boosted trees."""
     return hasattr(model, "_forest")
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no fitted classifier of sequences.
+    """Raise unless the model is a fitted sequence classifier.
 
     Raises
     ------
@@ -95,20 +95,22 @@ def check_model(model: Any) -> None:
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
             f"model is of type {type(model).__name__}; expected a fitted classifier of treecrf, "
-            "such as a TreeCRF (of a pipeline its last step, with data as the steps before make it)"
+            "such as TreeCRF. For a pipeline, pass its last step and transformed data"
         )
     check_is_fitted(model, "classes_")
 
 
 def code_of(classes: np.ndarray, label: Any) -> int:
-    """The place of a label.
+    """Return the index of a label.
 
     Raises
     ------
     ValueError
-        If it is none of the model's.
+        If the model does not have this label.
     """
     labels = classes.tolist()
     if label not in labels:
-        raise ValueError(f"label={label!r} is none of the model's: {', '.join(map(repr, labels))}")
+        raise ValueError(
+            f"label={label!r}; the labels of the model are {', '.join(map(repr, labels))}"
+        )
     return labels.index(label)

@@ -1,4 +1,4 @@
-"""The conjunctions that say most of a label, as rules to read."""
+"""The conjunctions with the largest effect on a label, as readable rules."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inspection.counting import shares_of
-from treecrf.inspection.grown import FittedTrees, code_of
+from treecrf.inspection.coverage import fractions_of
+from treecrf.inspection.fitted_trees import FittedTrees, code_of
 from treecrf.trees.rules import Condition, leaf_values
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition, and what it adds to the score of a label.
+    """A condition and its effect on the score of a label.
 
     Attributes
     ----------
     label : str, int or bool
     value : float
-        Sum of all leaves with this condition.
+        Sum of the values of all leaves with this condition.
     condition : str
-        On the previous labels and the window.
+        Description of the tests on the previous labels and the window.
     labels_before : tuple
-        For each lag, the nearest first, the labels that are meant, None among them for the start of
-        a sequence; or None where any may be.
+        The allowed labels at each lag, the nearest first; None among them stands for the start of a
+        sequence, and None instead of a tuple for any label.
     share : float or None
-        Share of some positions for which it holds.
+        Fraction of positions at which the condition holds, if data were passed.
     """
 
     label: Any
@@ -41,8 +41,8 @@ class Rule:
     share: float | None = None
 
     def __str__(self) -> str:
-        often = "" if self.share is None else f"  ({self.share:.1%} of positions)"
-        return f"{self.value:+.3f} for {self.label!r} if {self.condition}{often}"
+        coverage = "" if self.share is None else f"  ({self.share:.1%} of positions)"
+        return f"{self.value:+.3f} for {self.label!r} if {self.condition}{coverage}"
 
 
 def strongest_rules(
@@ -55,41 +55,41 @@ def strongest_rules(
     lengths: Any = None,
     groups: Any = None,
 ) -> list[Rule]:
-    r"""The conditions that add most to the scores of labels, or take most from them.
+    r"""Return the rules that change the scores of labels the most.
 
-    Every leaf of a tree is a rule: if the tests on its path turn out so, and the previous labels
-    are among some, the score of a label changes by the value of the leaf. Leaves of a label that
-    have the same condition are one rule, whatever their iterations. A condition leaves out what
-    follows from the rest of it.
+    Every leaf of a tree is a rule: if the tests on its path hold, including those of the previous
+    labels, the score of a label changes by the value of the leaf. Leaves of the same label with the
+    same condition are merged into one rule over all iterations. Redundant tests are removed from
+    conditions.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     X : sequences, optional
-        Data to count on how often the rules hold.
+        Data on which to count how often the rules hold.
     y : their labels, optional
-        The labels before a position are those of y, or else those that the model predicts.
+        Labels for the tests of previous labels; predicted by the model if not passed.
     n_rules : int, default=20
-        Most rules that are wanted.
+        Maximum number of rules.
     label : str, int or bool, optional
-        Only rules of this label.
+        If given, only rules for this label.
     lengths, groups : optional
         As in the model's ``predict``.
 
     Returns
     -------
     list of Rule
-        The largest absolute values first. A missing value fulfills no test of a rule, nor that it
-        should not hold.
+        Rules by decreasing absolute value. A missing value satisfies neither a test nor its
+        negation.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees or no such label, X is not like the training data, or y does not
-        fit X.
+        If the model has no trees or no such label, X does not match the training data, or y does
+        not match X.
 
     Examples
     --------
@@ -105,12 +105,14 @@ def strongest_rules(
     if not isinstance(n_rules, numbers.Integral) or n_rules < 1:
         raise ValueError(f"n_rules={n_rules!r}; expected a positive integer")
     if X is None and y is not None:
-        raise ValueError("y is given without X")
+        raise ValueError("y is given without X; pass both or neither")
     chosen = _largest(grown, n_rules, None if label is None else code_of(grown.classes, label))
-    shares: list = [None] * len(chosen)
+    fractions: list = [None] * len(chosen)
     if X is not None:
         conditions = [condition for (_, condition), _ in chosen]
-        shares = shares_of(model, grown, conditions, RawData(X, y, Segmentation(lengths, groups)))
+        fractions = fractions_of(
+            model, grown, conditions, RawData(X, y, Segmentation(lengths, groups))
+        )
     return [
         Rule(
             label=grown.classes[code].item(),
@@ -119,14 +121,14 @@ def strongest_rules(
             labels_before=tuple(_labels(grown.classes, mask) for mask in condition.labels),
             share=share,
         )
-        for ((code, condition), value), share in zip(chosen, shares, strict=True)
+        for ((code, condition), value), share in zip(chosen, fractions, strict=True)
     ]
 
 
 def _largest(
     grown: FittedTrees, n: int, code: int | None
 ) -> list[tuple[tuple[int, Condition], float]]:
-    """The rules of a label, or of all, with the largest absolute values."""
+    """Return the rules of a label, or of all labels, with the largest absolute values."""
     rules = leaf_values(grown.forest, grown.encoder).items()
     some = (rule for rule in rules if code is None or rule[0][0] == code)
     return nlargest(n, some, key=lambda rule: abs(rule[1]))
@@ -134,5 +136,5 @@ def _largest(
 
 def _labels(classes: np.ndarray, mask: int) -> tuple | None:
     symbols = [*classes.tolist(), None]
-    meant = tuple(symbol for k, symbol in enumerate(symbols) if mask >> k & 1)
-    return None if len(meant) == len(symbols) else meant
+    allowed = tuple(symbol for k, symbol in enumerate(symbols) if mask >> k & 1)
+    return None if len(allowed) == len(symbols) else allowed

@@ -1,4 +1,4 @@
-"""How often conditions hold: trees that say 1 where they do, evaluated as all trees are."""
+"""How often conditions hold, computed by trees whose value is 1 where a condition holds."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.sequences import Sequences, reversed_places
-from treecrf.inspection.grown import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
 from treecrf.trees.rules import Condition
 from treecrf.utils.threads import Threads
 
 
-def shares_of(
+def fractions_of(
     model: SequenceClassifier, grown: FittedTrees, conditions: list[Condition], data: RawData
 ) -> list[float]:
-    """Share of the positions for which each condition holds.
+    """Compute the fraction of positions at which each condition holds.
 
-    A missing value fulfills no test, nor that it should not hold.
+    A missing value satisfies neither a test nor its negation.
 
     Raises
     ------
     ValueError, TypeError
-        If the data are not like those of training, or the labels too many.
+        If the data do not match the training data, or there are too many labels.
     """
     n_labels, order = len(grown.classes), grown.forest.order
     check_label_codes(n_labels, "counting rules")
@@ -41,7 +41,7 @@ def shares_of(
 
 
 def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np.ndarray]:
-    """Sequences with codes of their labels, which the model predicts if they are not given."""
+    """Return sequences with label codes, which are predicted if no labels are given."""
     if data.y is not None:
         sequences, labels = model._read_labeled(data)
     else:
@@ -57,7 +57,7 @@ def _means(
     given: np.ndarray,
     threads: Threads,
 ) -> list[float]:
-    """Mean value of each tree over the positions, one iteration at a time."""
+    """Compute the mean value of each tree over all positions, one iteration at a time."""
     means = [
         forest.scores(encoder, encoded, threads, (i, i + 1), given=given).mean(axis=(1, 2))
         for i in range(forest.n_iter)
@@ -66,7 +66,7 @@ def _means(
 
 
 def _paths(conditions: list[Condition], n_labels: int, order: int) -> Forest:
-    """Trees that are 1 where a condition holds, and else 0; as many as whole iterations have."""
+    """Make trees with value 1 where a condition holds and 0 elsewhere, for whole iterations."""
     forest = Forest(n_labels, order)
     forest.trees = [_path(condition, n_labels) for condition in conditions]
     while len(forest.trees) % n_labels:
@@ -75,7 +75,7 @@ def _paths(conditions: list[Condition], n_labels: int, order: int) -> Forest:
 
 
 def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
-    """A tree of one test after the other: node 2i asks, 2i + 1 is where it turns out wrong."""
+    """Make a tree that is a chain of tests: node 2i is a test, leaf 2i + 1 its failure."""
     tests = sorted(condition.window)
     for lag, mask in enumerate(condition.labels, 1):
         symbols = range(n_labels + 1)
@@ -84,7 +84,7 @@ def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
             tests.append(((LABEL, lag, within[0]), True))
         else:
             tests += [((LABEL, lag, s), False) for s in symbols if s not in within]
-    asks, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
+    inner, n = 2 * np.arange(len(tests)), 2 * len(tests) + 1
     tree = {name: np.zeros(n) for name in ("leaf", "gain", "weight", "share")}
     tree |= {name: np.zeros(n, np.int32) for name in ("column", "offset", "value", "n_surrogates")}
     tree |= {name: np.full(n, -1, np.int32) for name in ("true_child", "false_child")}
@@ -94,8 +94,8 @@ def _path(condition: Condition, n_labels: int) -> dict[str, np.ndarray]:
         holds = np.array([holds for _, holds in tests])
         fields = np.array([test for test, _ in tests]).T
         for name, field in zip(("column", "offset", "value"), fields, strict=True):
-            tree[name][asks] = field
-        tree["true_child"][asks] = np.where(holds, asks + 2, asks + 1)
-        tree["false_child"][asks] = np.where(holds, asks + 1, asks + 2)
-        tree["share"][asks] = ~holds  # who misses a value goes where it is wrong
+            tree[name][inner] = field
+        tree["true_child"][inner] = np.where(holds, inner + 2, inner + 1)
+        tree["false_child"][inner] = np.where(holds, inner + 1, inner + 2)
+        tree["share"][inner] = ~holds  # a missing value counts as failure
     return tree
