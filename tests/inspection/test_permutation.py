@@ -236,7 +236,7 @@ def test_sequences_with_a_column_replaced_can_be_taken_and_turned(kind):
 # What is left out, and what is asked for
 
 
-def test_features_that_no_tree_asks_for_are_not_scored():
+def test_unused_features_are_not_scored():
     X, y = cut(np.column_stack([HEAT, np.zeros(N), NOISE])), cut(np.where(HEAT > 1, "y", "z"))
     model = small(order=0, max_iter=1, max_leaf_nodes=2).fit(X, y)
     calls = []
@@ -251,7 +251,7 @@ def test_features_that_no_tree_asks_for_are_not_scored():
     assert found.importances[1:].tolist() == [[0.0] * 3] * 2
 
 
-def test_surrogates_count_as_asked_for():
+def test_surrogates_count_as_use():
     X = [np.column_stack([part, part]) for part in cut(HEAT)]
     for table in X:
         table[0, 0] = np.nan
@@ -262,7 +262,7 @@ def test_surrogates_count_as_asked_for():
     assert features_in_use(model).tolist() == [j in asked for j in range(2)]
 
 
-def test_what_discovered_features_ask_for_counts():
+def test_features_of_discovered_features_count_as_use():
     X, y = make_future_bags("or", n_sequences=60, random_state=0)
     memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, y)
     assert memm.future_features_
@@ -296,7 +296,7 @@ def test_scorers_may_be_functions(trained, letters):
         np.testing.assert_array_equal(found.importances, by_name.importances)
 
 
-def test_what_is_wrong_is_told(trained, letters):
+def test_bad_parameters_are_refused(trained, letters):
     X, y = letters
     with pytest.raises(NotFittedError):
         permutation_importance(TreeCRF(), X, y)
@@ -306,12 +306,14 @@ def test_what_is_wrong_is_told(trained, letters):
         permutation_importance(trained, X, y, n_repeats=0)
     with pytest.raises(ValueError, match="unknown scorer 'accuracy'; expected one of"):
         permutation_importance(trained, X, y, scoring="accuracy")
-    with pytest.raises(TypeError, match="scoring is of type int; expected a name among"):
+    with pytest.raises(TypeError, match="scoring is of type int; expected a name in"):
         permutation_importance(trained, X, y, scoring=3)
     for wrong in ("color", 1, True, -1, 0.5):
-        with pytest.raises(ValueError, match=f"features: {wrong!r} is neither the name of a"):
+        with pytest.raises(
+            ValueError, match=f"features: {wrong!r}; expected the name of a feature"
+        ):
             permutation_importance(trained, X, y, features=[wrong])
-    with pytest.raises(TypeError, match="features is a string; expected a list of names or num"):
+    with pytest.raises(TypeError, match="features is a string; expected a list of names or ind"):
         permutation_importance(trained, X, y, features="symbol")
     with pytest.raises(ValueError, match="X has 24 sequences, y has 23"):
         permutation_importance(trained, X, y[1:])
@@ -320,5 +322,5 @@ def test_what_is_wrong_is_told(trained, letters):
 def test_a_score_of_minus_infinity_is_refused():
     X, y = ["ab", "ba"] * 3, ["xy", "xy"] * 3
     model = HMMClassifier(transitions=[[1, 1], [0, 1]]).fit(X, y)
-    with pytest.raises(ValueError, match="the score of the data as they are is -inf: nothing can"):
+    with pytest.raises(ValueError, match="the score of the original data is -inf; expected"):
         permutation_importance(model, X, ["yx"] * 6, scoring="log_likelihood")

@@ -209,9 +209,7 @@ def test_a_warm_start_goes_on(letters):
     again = copy.copy(parts).fit(X, y)
     assert again.n_iter_ < whole.n_iter_ / 2
     # Other sequences, with a label less and a letter more.
-    with pytest.raises(
-        ValueError, match="attributes of kind 'window', which cannot change"
-    ):
+    with pytest.raises(ValueError, match="attributes of kind 'window', which cannot change"):
         copy.copy(parts).set_params(attributes=Doubled(), window=0).fit(X, y)
     parts.fit(["abe", "ba"], ["xyx", "yx"])
     assert parts.classes_.tolist() == ["x", "y", "z"]
