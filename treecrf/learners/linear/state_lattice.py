@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from treecrf.chains.lattice import Lattice
+from treecrf.encoding.layout import rows_of_positions
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.weights import Weights
@@ -51,8 +52,8 @@ class StateLattice:
             offsets = self.offsets[first : last + 1] - self.offsets[first]
             chains = StateChains(offsets, first_rows)
             chains.marginals(rows, self.weights.transitions, 0, last - first)
-            places = np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))
-            out[self.offsets[first] : self.offsets[last]] = rows[places]
+            of_positions = rows_of_positions(offsets, first_rows)
+            out[self.offsets[first] : self.offsets[last]] = rows[of_positions]
 
         self.linear.threads.map(fill, table.parts)
         return out

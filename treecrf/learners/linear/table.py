@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding.layout import RowLayout
 from treecrf.inputs.sequences import Sequences, runs
 from treecrf.learners.linear.attributes import Attributes
 
@@ -18,26 +19,18 @@ PART_POSITIONS = 4096
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of attributes: those of the positions, and rows outside between and around sequences.
+    """Rows of attributes: those of the positions, and boundary rows around the sequences.
 
-    As many rows lie between two sequences as windows reach on either side, and as many before the
-    first and behind the last as they reach there. With a window the last attribute is "outside",
-    which these rows have alone. So the window of a position is the run of rows around it.
+    With a window the last attribute is "outside", the only one that boundary rows have.
 
     Attributes
     ----------
-    offsets : int64 array (n_sequences + 1,)
-        Position at which each sequence starts.
-    window : (int, int)
+    layout : RowLayout
     matrix : CSR array (n_rows, n_attributes)
-    first_rows : int64 array (n_sequences,)
-        Row of the first position of each sequence.
     """
 
-    offsets: np.ndarray
-    window: tuple[int, int]
+    layout: RowLayout
     matrix: sparse.csr_array
-    first_rows: np.ndarray
 
     @classmethod
     def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
@@ -55,17 +48,29 @@ class Table:
                 f"{type(attributes).__name__} gives rows of the shape {rows.shape}; expected "
                 f"({offsets[-1]}, {attributes.n_attributes})"
             )
-        left, right = attributes.window
-        gap = max(left, right)
-        first_rows = offsets[:-1] + left + gap * np.arange(len(offsets) - 1)
-        n_rows = int(first_rows[-1] + offsets[-1] - offsets[-2]) + right
+        layout = RowLayout(offsets, attributes.window)
         starts, indices, data = rows.indptr, rows.indices, rows.data
         n_attributes = rows.shape[1]
-        if gap:
-            starts, indices, data = _with_gaps(rows, offsets, first_rows, n_rows)
+        if layout.n_boundary_rows:
+            starts, indices, data = _with_boundary_rows(rows, layout)
             n_attributes += 1
-        matrix = sparse.csr_array((data, indices, starts), shape=(n_rows, n_attributes))
-        return cls(offsets, (left, right), matrix, first_rows)
+        matrix = sparse.csr_array((data, indices, starts), shape=(layout.n_rows, n_attributes))
+        return cls(layout, matrix)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Position at which each sequence starts; int64 array (n_sequences + 1,)."""
+        return self.layout.offsets
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Number of positions to the left and to the right in a window."""
+        return self.layout.window
+
+    @cached_property
+    def first_rows(self) -> np.ndarray:
+        """Row of the first position of each sequence; int64 array (n_sequences,)."""
+        return self.layout.first_rows
 
     @property
     def n_rows(self) -> int:
@@ -124,15 +129,14 @@ def _typed(
     return starts, indices, np.ascontiguousarray(matrix.data, dtype=np.float64)
 
 
-def _with_gaps(
-    rows: sparse.csr_array, offsets: np.ndarray, first_rows: np.ndarray, n_rows: int
+def _with_boundary_rows(
+    rows: sparse.csr_array, layout: RowLayout
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Starts, attributes and values of all rows, where those that are no positions are outside."""
-    lengths = np.diff(offsets)
-    row_of = np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], lengths)
-    is_outside = np.ones(n_rows, dtype=bool)
+    """Starts, attributes and values of all rows; boundary rows have the attribute "outside"."""
+    row_of = layout.rows
+    is_outside = np.ones(layout.n_rows, dtype=bool)
     is_outside[row_of] = False
-    counts = np.ones(n_rows, dtype=np.int64)
+    counts = np.ones(layout.n_rows, dtype=np.int64)
     counts[row_of] = np.diff(rows.indptr)
     starts = np.append(0, np.cumsum(counts))
     of_positions = np.repeat(~is_outside, counts)

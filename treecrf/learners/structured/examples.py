@@ -53,10 +53,3 @@ def bursts(offsets: np.ndarray, order: np.ndarray) -> Iterator[np.ndarray]:
     lengths = np.append(0, np.cumsum(np.diff(offsets)[order]))
     for first, last in runs(lengths, BURST_POSITIONS):
         yield order[first:last]
-
-
-def position_rows(table: Table) -> np.ndarray:
-    """The row of each position."""
-    return np.arange(table.n_positions) + np.repeat(
-        table.first_rows - table.offsets[:-1], np.diff(table.offsets)
-    )

@@ -14,7 +14,6 @@ from treecrf.learners.structured.examples import (
     attribute_rows,
     bursts,
     labeled_chains,
-    position_rows,
 )
 from treecrf.learners.structured.max_margin._max_margin import (
     DualState,
@@ -117,7 +116,7 @@ class LinearProblem(Problem):
         """The weights that the dual variables stand for."""
         scores = self.data.scores
         rows = scores.new_rows()
-        rows[scores.table.window[1] + position_rows(scores.table)] = dual.deltas
+        rows[scores.table.window[1] + scores.table.layout.rows] = dual.deltas
         return scores.gradient_of_rows(rows, dual.pairs)
 
     def state(self, dual: Dual) -> LinearDualState:

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.table import Table
-from treecrf.learners.structured.examples import position_rows
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
 
@@ -41,7 +40,7 @@ class Inputs:
     def of(cls, table: Table) -> Inputs:
         """The windows of all positions, in the order of their first occurrence."""
         left, right = table.window
-        here = position_rows(table)
+        here = table.layout.rows
         blocks = [table.matrix[here + offset] for offset in range(-left, right + 1)]
         rows = sparse.csr_array(sparse.hstack(blocks, format="csr"))
         rows.sum_duplicates()

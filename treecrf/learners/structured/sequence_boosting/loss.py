@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.structured.examples import labeled_chains, position_rows
+from treecrf.learners.structured.examples import labeled_chains
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
     Expectations,
     PieceLosses,
@@ -92,7 +92,7 @@ class SequenceLosses:
     def __init__(self, data: TrainingData, weights: Weights, most: int | None = None):
         self.data = data
         self.pieces = Pieces.of(data, most)
-        self.rows = position_rows(data.scores.table)
+        self.rows = data.scores.table.layout.rows
         self.transitions = weights.transitions.copy()
         self.scores = self._start_scores(weights)
         self.losses = np.full(len(self.pieces.before), np.inf)
