@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from treecrf._version import __version__
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.window import (
-    RecurrentSlidingWindowClassifier,
-    SlidingWindowClassifier,
-)
+from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
+from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.flat.model import FlatModel, flatten
 from treecrf.learners.flat.pruning import Pruned
 from treecrf.learners.future.features import FutureFeature

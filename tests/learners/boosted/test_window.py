@@ -233,7 +233,7 @@ def test_labels_that_an_estimator_never_predicts(letters):
 
 def test_a_model_around_an_estimator_is_not_saved(letters, tmp_path):
     model = SlidingWindowClassifier(LogisticRegression()).fit(*letters)
-    message = "a SlidingWindowClassifier around LogisticRegression cannot be saved without"
+    message = "a SlidingWindowClassifier around LogisticRegression cannot be saved in"
     with pytest.raises(TypeError, match=message):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The loop that all learners share: scores, residuals, trees, scores."""
+"""The boosting loop of all learners with trees: scores, residuals, trees, new scores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from treecrf.utils.threads import Threads
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown; the names are those of the estimators' parameters."""
+    """Settings of tree growth, with the names of the estimators' parameters."""
 
     max_leaf_nodes: int
     l2_regularization: float
@@ -38,13 +37,41 @@ class Growth:
     seed: int
 
 
+@dataclass(frozen=True)
+class Examples:
+    """The examples that the trees of one iteration are fitted to.
+
+    Attributes
+    ----------
+    iteration : int
+    residuals : float64 array (n_labels, n_positions, n_contexts)
+        Targets, multiplied by the weights.
+    curvature : float64 array of the same shape, or None
+    weights : float64 array (n_positions,) or None
+        Weight of each position; None if all are 1.
+    """
+
+    iteration: int
+    residuals: np.ndarray
+    curvature: np.ndarray | None
+    weights: np.ndarray | None
+
+    def of_label(self, k: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Targets, curvature and weights for the tree of one label."""
+        return (
+            self.residuals[k],
+            None if self.curvature is None else self.curvature[k],
+            self.weights,
+        )
+
+
 class Booster:
     """Trees and scores of one training run.
 
     Parameters
     ----------
     forest : Forest
-        Trees to start from; new ones are added to it.
+        Trees to start from. New trees are appended to it.
     encoder, encoded : Encoder, EncodedSequences
     objective : Objective
     growth : Growth
@@ -71,7 +98,7 @@ class Booster:
         self.threads = threads
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
-        # Whether nodes may have rows in part.
+        # Whether a row can belong to several nodes in part.
         self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
         self.scores = self._start(encoder, encoded, plan)
@@ -80,24 +107,23 @@ class Booster:
             leave_room(self.position_weights, self._n_contexts() + 1)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
-        self._grow = self._grow_product if objective.given is None else self._grow_given
 
     def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
-        """Scores of the trees there are, under the constraints."""
+        """Scores of the trees to start from, under the constraints."""
         scores = self.forest.scores(encoder, encoded, self.threads, given=self.objective.given)
         self.objective.constrain(scores)
         return scores
 
     def _make_growers(self) -> SimpleQueue:
-        """One grower, with its working memory, for each tree that grows at the same time."""
+        """One grower with its own working memory for each tree that grows concurrently."""
         forest, growth = self.forest, self.growth
         depth = self.encoded.depth_of(forest.order)
         curved = np.isfinite(growth.max_leaf_value)
-        # Weights count examples unless something else is in them.
+        # Sums of weights are numbers of examples unless the weights contain something else.
         counts = self.objective.counts
         uncounted = curved or self.weighted or growth.subsample < 1 or counts is not None
-        # An example, or where values are missing a part of one, is on each side anyway.
-        fewest = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        # Every child has at least one example, or part of one if values are missing.
+        min_samples = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
         n_examples = max(2, self.scores[0].size)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
@@ -110,11 +136,11 @@ class Booster:
                 max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
                 l2_regularization=growth.l2_regularization,
                 min_gain=growth.min_gain,
-                min_samples_leaf=fewest,
+                min_samples_leaf=min_samples,
                 max_leaf_value=growth.max_leaf_value,
                 learning_rate=growth.learning_rate,
                 n_chosen=_n_chosen(self.table, growth.max_features),
-                count_apart=uncounted and (fewest > 0 or self.surrogates),
+                count_apart=uncounted and (min_samples > 0 or self.surrogates),
                 n_planes=self.n_planes,
                 surrogates=self.surrogates,
             )
@@ -124,7 +150,7 @@ class Booster:
         return growers
 
     def _place(self, grower: TreeGrower) -> None:
-        """Give the grower one example a position, in its row."""
+        """Give the grower one example per position, in the position's row."""
         given, rows = self.objective.given, self.encoded.rows_from_first
         labels = np.zeros((len(given), grower.n_rows), dtype=np.uint8)
         labels[:, rows] = given
@@ -134,25 +160,12 @@ class Booster:
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
-        iteration = self.forest.n_iter
-        residuals, curvature, value = self._examples(iteration)
-        weights = self._weights_of(iteration)
-        if weights is not None:
-            of_positions = weights[None, :, None]
-            residuals = rounded(residuals * of_positions)
-            curvature = None if curvature is None else rounded(curvature * of_positions)
-        weights = self._counts_of(weights)
-        if self.in_parts:
-            self._round(residuals)
-            if curvature is not None:
-                self._round(curvature)
+        examples, value = self._weighted_examples(self.forest.n_iter)
 
         def grow(k: int) -> dict:
             grower = self._growers.get()
-            bends = None if curvature is None else curvature[k]
-            seed = _seed(self.growth.seed, iteration, k)
             try:
-                return self._grow(grower, residuals[k], bends, weights, seed, self.scores[k])
+                return self._grow(grower, examples, k)
             finally:
                 self._growers.put(grower)
 
@@ -160,12 +173,27 @@ class Booster:
             self.forest.append(tree, self._meanings)
         return value
 
+    def _weighted_examples(self, iteration: int) -> tuple[Examples, float]:
+        """The examples of an iteration, and the value of the objective before it."""
+        residuals, curvature, value = self._examples(iteration)
+        weights = self._weights_of(iteration)
+        if weights is not None:
+            of_positions = weights[None, :, None]
+            residuals = rounded(residuals * of_positions)
+            curvature = None if curvature is None else rounded(curvature * of_positions)
+        counts = self._counts_of(weights)
+        if self.in_parts:
+            self._round(residuals)
+            if curvature is not None:
+                self._round(curvature)
+        return Examples(iteration, residuals, curvature, counts), value
+
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and value, which an iteration starts from."""
+        """Residuals, curvature and value of the objective at the current scores."""
         return self.objective.examples(self.scores, iteration)
 
     def _round(self, values: np.ndarray) -> None:
-        """Round the values of examples, in place, so that sums of their parts are exact."""
+        """Round the values of examples in place, so that sums of parts of them are exact."""
         n_labels, order = self.forest.n_labels, self.forest.order
         depth = self.encoded.depth_of(order)
         for d in range(0 if self.n_planes else order):
@@ -174,7 +202,7 @@ class Booster:
             leave_room(of_class)
 
     def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
-        """As how many examples trees take each position: by its objective, times its weight."""
+        """Number of examples that each position counts as: by the objective, times its weight."""
         counts = self.objective.counts
         if counts is None:
             return weights
@@ -184,27 +212,20 @@ class Booster:
         return counts
 
     def _n_contexts(self) -> int:
-        """Number of examples that a position has at most."""
+        """Maximum number of examples of a position."""
         return self.scores[0].size // self.encoded.n_positions
 
     def value(self) -> float:
-        """Value of the objective under the trees there are."""
+        """Value of the objective at the current scores."""
         return self.objective.value(self.scores)
 
-    @staticmethod
-    def _grow_product(grower: TreeGrower, *arguments: Any) -> dict:
-        return grower.grow(*arguments)
-
-    def _grow_given(
-        self,
-        grower: TreeGrower,
-        targets: np.ndarray,
-        curvature: np.ndarray | None,
-        weights: np.ndarray | None,
-        seed: int,
-        scores: np.ndarray,
-    ) -> dict:
-        """Spread the positions over the rows, where this grower has its examples."""
+    def _grow(self, grower: TreeGrower, examples: Examples, k: int) -> dict:
+        """Grow the tree of one label and add its values to the scores."""
+        targets, curvature, weights = examples.of_label(k)
+        seed, scores = _seed(self.growth.seed, examples.iteration, k), self.scores[k]
+        if self.objective.given is None:
+            return grower.grow(targets, curvature, weights, seed, scores)
+        # This grower has one example per position, in the position's row (see `_place`).
         rows = self.encoded.rows_from_first
 
         def spread(values: np.ndarray | None) -> np.ndarray | None:
@@ -220,7 +241,7 @@ class Booster:
         return tree
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
-        """Weights of the positions; those of sequences left out of this iteration are 0."""
+        """Weights of the positions; 0 in sequences that this iteration does not sample."""
         if self.growth.subsample >= 1:
             return self.position_weights if self.weighted else None
         rng = np.random.default_rng([self.growth.seed, iteration])
@@ -236,13 +257,13 @@ def _n_chosen(table: TestTable, max_features: float) -> int:
 
 
 def _seed(seed: int, iteration: int, k: int) -> int:
-    """A different number for every tree; the kernel scrambles it."""
+    """A different seed for every tree; the kernel scrambles it."""
     return ((seed << 32) + (iteration << 12) + k) % 2**64
 
 
 @dataclass
 class Validation:
-    """Held-out sequences, whose scores follow the training."""
+    """Held-out sequences, and their scores under the trees so far."""
 
     encoder: Encoder
     encoded: EncodedSequences
@@ -269,13 +290,23 @@ def boost(
     stopping: Stopping | None,
     report: Callable[[int, History], None],
 ) -> History:
-    """Run iterations until each class has ``max_iter`` trees, or validation says stop.
+    """Run iterations until each label has ``max_iter`` trees, or early stopping ends training.
 
     Parameters
     ----------
+    booster : Booster
+    max_iter : int
+        Number of iterations, including those of the trees to start from.
+    validation : Validation or None
+    stopping : Stopping or None
     report : callable
-        Called after each iteration with the number of iterations and the history so far, in
-        which the latest training value is the one from before the iteration.
+        Called after each iteration with the number of iterations and the history so far. The
+        latest training value is the one before that iteration.
+
+    Returns
+    -------
+    History
+        Values of the objective before the first and after each iteration.
     """
     forest, threads = booster.forest, booster.threads
     history = History()

@@ -14,8 +14,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import split
 from treecrf.learners.boosted.base import report_to
+from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation
-from treecrf.learners.boosted.memm import LocalClassifier
 from treecrf.learners.future import state
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import Search, shown

@@ -1,0 +1,135 @@
+"""Base class of the models that are normalized at each position, and their decoding."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from treecrf.chains.beam_search import beam_search
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
+from treecrf.chains.lattice import Lattice
+from treecrf.chains.objectives import LocalObjective, normalize
+from treecrf.inputs.sequences import Sequences, split
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.utils.threads import Threads
+from treecrf.utils.validation import Interval, StrOptions
+
+# A function of positions and the labels before each: scores of the labels, label-major.
+Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class LocalClassifier(BoostedSequenceClassifier):
+    """Base of the models of P(label | input, previous labels), normalized at each position.
+
+    Training uses the true previous labels and needs no inference. Prediction either sums over the
+    previous labels or follows those that it has predicted.
+    """
+
+    _alternative: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
+    _parameter_constraints: ClassVar[dict] = {
+        **BoostedSequenceClassifier._parameter_constraints,
+        "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk", "greedy", "beam"})],
+        "beam_width": [Interval(numbers.Integral, 1, None, closed="left")],
+    }
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        check_label_codes(n_labels, type(self).__name__)
+        check_lags(order)
+
+    def _objective(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        constraints: Constraints,
+        threads: Threads,
+    ) -> LocalObjective:
+        return LocalObjective(
+            offsets, codes, n_labels, self.order, self.second_order, constraints, threads
+        )
+
+    def _constrained(
+        self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
+    ) -> Lattice:
+        """A lattice of normalized scores under constraints; the scores change in place.
+
+        Transitions are part of the model, so they apply before normalization. Masks apply after
+        it, so that a mask at one position also changes the probabilities at earlier positions.
+        """
+        self._constraints(offsets).forbid(scores, offsets)
+        normalize(scores, threads)
+        return super()._constrained(scores, offsets, constraints, threads)
+
+    def _log_likelihoods(
+        self, sequences: Sequences, codes: np.ndarray, threads: Threads
+    ) -> np.ndarray:
+        every = np.arange(len(codes))
+        given = previous_labels(codes, sequences.offsets, len(self.classes_), self._trained_order)
+        log_p = self._conditionals(sequences, threads)(every, given)
+        return np.add.reduceat(log_p[codes, every], sequences.offsets[:-1])
+
+    def _conditionals(self, sequences: Sequences, threads: Threads) -> Scorer:
+        """Log P(label | previous labels) as a function of positions and their previous labels."""
+        constraints = self._constraints(sequences.offsets)
+        scorer = self._scorer(sequences, threads)
+
+        def log_p(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            scores = scorer(positions, given)
+            constraints.forbid_given(scores, given, positions)
+            normalize(scores, threads)
+            return scores[:, :, 0]
+
+        return log_p
+
+    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
+        if self._uses_search():
+            return self._decoded(sequences, masks)[0]
+        return super()._labels(sequences, masks)
+
+    def _decoded(
+        self, sequences: Sequences, masks: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Most probable label sequences and their log-probabilities.
+
+        With greedy or beam ``decoding`` the sequences found need not be the most probable. Their
+        log-probabilities are those of `predict_log_likelihood`, which ``allowed`` and ``known`` do
+        not change.
+        """
+        if not self._uses_search():
+            return super()._decoded(sequences, masks)
+        constraints = self._constraints(sequences.offsets, masks)
+        with Threads(self.n_jobs) as threads:
+            conditionals = self._conditionals(sequences, threads)
+
+            def step(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+                log_p = conditionals(positions, given)
+                constraints.forbid_given(log_p[:, :, None], given, positions)
+                return log_p.T
+
+            codes, log_probabilities = beam_search(
+                step,
+                sequences.offsets,
+                len(self.classes_),
+                self._trained_order,
+                self.beam_width if self.decoding == "beam" else 1,
+            )
+        labels = split(self.classes_[codes], sequences.offsets)
+        return self._as_read(labels), log_probabilities
+
+    def _uses_search(self) -> bool:
+        return self.decoding in ("greedy", "beam")
+
+    def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
+        """Scores of the labels as a function of positions and their previous labels."""
+        encoded = self._encoder.encode(sequences)
+
+        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            some = replace(encoded, row_of_position=encoded.row_of_position[positions])
+            return self._forest.scores(self._encoder, some, threads, given=given)
+
+        return scores

@@ -1,0 +1,242 @@
+"""The window classifier that also uses the labels it has already predicted."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from treecrf.inputs.labels import RawData
+from treecrf.learners.boosted.wrapped import WindowClassifier
+from treecrf.utils.validation import StrOptions
+
+DIRECTIONS = ("left-to-right", "right-to-left")
+
+
+class RecurrentSlidingWindowClassifier(WindowClassifier):
+    """Labels one position after another, from a window of the input and the labels before it.
+
+    Trained on the true labels before a position (behind it, from right to left), it follows its
+    own labels at prediction; it may also weigh all of them (``decoding``).
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        A scikit-learn classifier to train on rows of window values and one-hot encoded previous
+        labels; see `SlidingWindowClassifier`. If None, trees are boosted.
+    direction : {"left-to-right", "right-to-left"}, default="left-to-right"
+        Direction in which the sequence is labeled. ``window`` always counts positions in reading
+        order, from left to right.
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose features the trees can use.
+    max_iter : int, default=100
+        Number of boosting iterations, each with one tree per label.
+    max_leaf_nodes : int, default=100
+        Maximum number of leaves per tree. Trees grow best-first.
+    l2_regularization : float, default=40.0
+        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
+        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
+    learning_rate : float, default=1.0
+        Factor by which the leaf values of each tree are multiplied.
+    second_order : bool, default=False
+        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
+        instead of the number of examples.
+    min_gain : float, default=0.0
+        Minimum reduction of the squared error by a split.
+    min_samples_leaf : int, default=1
+        Minimum number of positions in each child.
+    max_features : float, default=1.0
+        Fraction of the windowed features considered at each node, chosen at random. Previous labels
+        are always considered.
+    subsample : float, default=1.0
+        Fraction of the training sequences used in each iteration, chosen at random.
+    max_bins : int, default=255
+        Maximum number of quantile bins per numeric feature.
+    missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
+        How missing values are handled. ``"weighting"`` sends the position to both children of a
+        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
+        it. ``"impute"`` fills in the mean of numeric features and the most common value of all
+        others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
+        missing.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of tables are categorical: those with strings or a categorical dtype
+        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
+        (None).
+    decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
+        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
+        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
+        each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
+        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two do not
+        score all contexts, so they suit many labels and high orders.
+    beam_width : int, default=10
+        Number of label sequences that ``decoding="beam"`` keeps.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
+        Cost of predicting a label (column) when another is true (row), for
+        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
+        other errors cost 1.
+    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: the rules for tags like
+        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
+        previous label, in the order of ``classes_``. An optional extra row marks the labels that
+        may come first. Rows and columns follow the reading order from left to right, whatever the
+        ``direction``.
+    early_stopping : bool, default=False
+        Whether to stop when the likelihood of the validation sequences has not improved by ``tol``
+        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+    validation_fraction : float, default=0.1
+        Fraction of the training sequences held out for early stopping.
+    n_iter_no_change : int, default=10
+        Number of iterations without improvement before training stops.
+    tol : float, default=1e-4
+        Minimum increase of the mean log-likelihood per position that counts as an improvement.
+    warm_start : bool, default=False
+        Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. In tree fitting, each position has the weight of its true label; the
+        reported likelihoods are unweighted.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices: validation sequences, subsamples, features.
+    verbose : int, default=0
+        Whether to show progress (1) or not (0).
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    n_iter_ : int
+        Number of boosting iterations of the model.
+    train_score_ : float array of shape ``(n_iter_ + 1,)``
+        Mean log-likelihood per training position, before the first and after each iteration.
+    validation_score_ : float array
+        The same for the validation sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Fraction of the total gain of all splits that is due to each feature, over all offsets.
+    n_features_in_ : int
+        Number of features; 1 for symbols.
+    feature_names_in_ : array of shape ``(n_features_in_,)``
+        Names of the features, if the sequences are data frames or dicts.
+    estimator_ : classifier
+        The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
+        ``classes_`` and ``n_features_in_``.
+
+    See Also
+    --------
+    TreeMEMM : The same model from left to right.
+
+    References
+    ----------
+    .. [1] G. Bakiri, T. G. Dietterich, "Achieving high-accuracy text-to-speech with machine
+       learning", in R. Damper (ed.), Data Mining Techniques in Speech Synthesis, 2001.
+
+    Examples
+    --------
+    >>> from treecrf import RecurrentSlidingWindowClassifier
+    >>> X = ["banana", "panama", "cabana"]
+    >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> model = RecurrentSlidingWindowClassifier(max_iter=10, l2_regularization=1.0).fit(X, y)
+    >>> "".join(model.predict(["bacan"])[0])
+    'cvcvc'
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **WindowClassifier._parameter_constraints,
+        "direction": [StrOptions(set(DIRECTIONS))],
+    }
+    _fitted: ClassVar[tuple[str, ...]] = (*WindowClassifier._fitted, "_direction")
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        direction="left-to-right",
+        order=1,
+        window=0,
+        max_iter=100,
+        max_leaf_nodes=100,
+        l2_regularization=40.0,
+        learning_rate=1.0,
+        second_order=False,
+        min_gain=0.0,
+        min_samples_leaf=1,
+        max_features=1.0,
+        subsample=1.0,
+        max_bins=255,
+        missing="weighting",
+        categorical_features="from_dtype",
+        decoding="greedy",
+        beam_width=10,
+        cost_matrix=None,
+        transitions=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        warm_start=False,
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.direction = direction
+        self.order = order
+        self.window = window
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.second_order = second_order
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.decoding = decoding
+        self.beam_width = beam_width
+        self.cost_matrix = cost_matrix
+        self.transitions = transitions
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _window(self) -> tuple[int, int]:
+        left, right = super()._window()
+        return (right, left) if self._is_backward() else (left, right)
+
+    def _is_backward(self) -> bool:
+        return self.direction == "right-to-left"
+
+    @property
+    def _trained_backward(self) -> bool:
+        return self._direction == "right-to-left"
+
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        return super()._train(raw, validation, allowed) | {"_direction": self.direction}
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        # A change of direction also mirrors the window, so it comes first.
+        return {"direction": self._direction} | super()._fixed_settings()
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        return values | {"direction": self._direction}, arrays
+
+    def _restore(
+        self, values: dict, arrays: dict[str, np.ndarray]
+    ) -> RecurrentSlidingWindowClassifier:
+        self._direction = values["direction"]
+        if self._direction not in DIRECTIONS:
+            raise ValueError(f"its direction is {self._direction!r}")
+        return super()._restore(values, arrays)

@@ -1,0 +1,127 @@
+"""Base class of the window classifiers, which can wrap any estimator in place of boosted trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from treecrf.chains.contexts import previous_labels
+from treecrf.chains.lattice import Lattice
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.sequences import Sequences, places_in_sequences
+from treecrf.learners.boosted.local import LocalClassifier, Scorer
+from treecrf.learners.boosted.window_rows import WindowTable
+from treecrf.utils.threads import Threads
+from treecrf.utils.validation import HasMethods
+
+# A probability of 0 from an estimator is replaced by this one.
+MIN_PROBABILITY = 1e-12
+
+
+class WindowClassifier(LocalClassifier):
+    """Base of the window classifiers: boosted trees, or any estimator of rows.
+
+    With an ``estimator``, each position is one row of numbers (see `WindowTable`). Such a model has
+    an attribute ``estimator_`` and no trees.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LocalClassifier._parameter_constraints,
+        "estimator": [HasMethods(["fit", "predict"]), None],
+    }
+    _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
+
+    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+        if self.estimator is None:
+            return super()._train(raw, validation, allowed)
+        self._check_unused(X_val=validation.X, y_val=validation.y, allowed=allowed)
+        sequences, labels = raw.read(None, self.categorical_features)
+        classes = find_classes(labels)
+        self._check_size(len(classes), self.order, sequences.n_positions)
+        training = self._labeled(sequences, labels, classes)
+        sequences, codes = training.sequences, training.codes
+        encoder = Encoder(self._window(), self.max_bins, self.missing)
+        encoder.fit(sequences, np.random.default_rng(0))
+        table = WindowTable(encoder, len(classes))
+        previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
+        rows = table.rows(table.windows(sequences), previous)
+        estimator = clone(self.estimator).fit(rows, codes)
+        return self._feature_names(encoder.names) | {
+            "classes_": classes,
+            "n_features_in_": encoder.n_features,
+            "estimator_": estimator,
+            "_encoder": encoder,
+            "_order": self.order,
+        }
+
+    def _check_unused(self, **arguments: Any) -> None:
+        """Raise ValueError for settings that have no effect with ``estimator``."""
+        unused = [name for name, value in arguments.items() if value is not None]
+        names = ("early_stopping", "warm_start", "class_weight")
+        unused += [name for name in names if getattr(self, name)]
+        if unused:
+            raise ValueError(
+                f"{', '.join(unused)} cannot be used with an estimator, which trains once on all "
+                "rows; it applies to boosted trees only"
+            )
+
+    @property
+    def _trained_order(self) -> int:
+        return self._order if hasattr(self, "estimator_") else super()._trained_order
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        if not hasattr(self, "estimator_"):
+            return super()._scores_of(sequences, threads)
+        self._require_memory(sequences)
+        n_labels, order = len(self.classes_), self._order
+        scorer = self._scorer(sequences, threads)
+        every = np.arange(sequences.n_positions)
+        places = places_in_sequences(sequences.offsets)
+        lags = np.arange(order)[:, None]
+        scores = np.zeros((n_labels, sequences.n_positions, n_labels**order))
+        for context in range(n_labels**order):
+            labels = context // n_labels**lags % n_labels
+            given = np.where(lags < places, labels, n_labels).astype(np.uint8)
+            scores[:, :, context] = scorer(every, given)[:, :, 0]
+        return scores
+
+    def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
+        if not hasattr(self, "estimator_"):
+            return super()._scorer(sequences, threads)
+        table = WindowTable(self._encoder, len(self.classes_))
+        windows = table.windows(sequences)
+
+        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+            rows = table.rows(windows[positions], given)
+            p = self._probabilities(rows).astype(np.float64)
+            log_p = np.log(np.maximum(p, MIN_PROBABILITY))
+            return np.ascontiguousarray(log_p.T)[:, :, None]
+
+        return scores
+
+    def _probabilities(self, rows: Any) -> np.ndarray:
+        """Probabilities of all labels; 0 and 1 for estimators without ``predict_proba``."""
+        if hasattr(self.estimator_, "predict_proba"):
+            return self.estimator_.predict_proba(rows)
+        return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        if hasattr(self, "estimator_"):
+            raise AttributeError(
+                f"a {type(self).__name__} around {type(self.estimator_).__name__} has no boosting "
+                "iterations"
+            )
+        return super()._staged_lattices(sequences, threads)
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        if hasattr(self, "estimator_"):
+            raise TypeError(
+                f"a {type(self).__name__} around {type(self.estimator_).__name__} cannot be saved "
+                "in a file that loads without executing code; use joblib.dump, and load such "
+                "files only from sources you trust"
+            )
+        return super()._state()
