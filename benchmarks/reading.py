@@ -91,7 +91,7 @@ def by_pandas(path: Path) -> tuple[Sequences, list[np.ndarray]]:
 
     frame = pd.read_csv(path, dtype={"late": str})
     labels = frame.pop("y").to_numpy(dtype=str)
-    sequences = as_sequences(frame, cut=Segmentation(groups="id"))
+    sequences = as_sequences(frame, segmentation=Segmentation(groups="id"))
     return sequences, np.split(labels, sequences.offsets[1:-1])
 
 

@@ -310,7 +310,7 @@ TRAINING = "id,y,n,b,c,k\n" + "1,A,0.5,true,red,1\n1,B,2,false,blue,2\n1,A,1,tru
 def model(tmp_path):
     data = read_csv(tmp_path, TRAINING, label="y", drop=("id",), category=("k",))
     fitted = TreeCRF(max_iter=2, l2_regularization=1.0).fit(data.sequences, data.labels)
-    return ModelInput(fitted._trained_on, fitted.classes_)
+    return ModelInput(fitted._schema, fitted.classes_)
 
 
 def test_columns_are_found_by_the_names_of_the_model(tmp_path, model):
@@ -347,7 +347,7 @@ def test_labels_are_read_as_in_training(tmp_path, model):
 
 def test_models_without_names_take_columns_in_order(tmp_path):
     fitted = TreeCRF(max_iter=2).fit([np.eye(2)], ["ab"])
-    model = ModelInput(fitted._trained_on, fitted.classes_)
+    model = ModelInput(fitted._schema, fitted.classes_)
     data = read_csv(tmp_path, "u,y,v\n1,a,0\n", model, label="y")
     assert data.sequences.names == ("u", "v")
     with pytest.raises(ValueError, match="3 columns are features, the model was trained with 2"):
@@ -418,7 +418,7 @@ def test_conll_columns_are_categories(tmp_path):
 
 def test_conll_files_with_and_without_labels(tmp_path):
     data = read_lines(tmp_path, "a.conll", "b 1 X\na 2 Y\n")
-    model = ModelInput(data.sequences.like, np.array(["X", "Y"]))
+    model = ModelInput(data.sequences.schema, np.array(["X", "Y"]))
     assert read_lines(tmp_path, "b.conll", "b 1\n", model).labels is None
     assert read_lines(tmp_path, "b.conll", "b 1 Y\n", model).labels[0].tolist() == ["Y"]
     with pytest.raises(ValueError, match="line 1: 4 columns; the model was trained with 2"):
@@ -435,7 +435,7 @@ def test_crfsuite_attributes_are_columns(tmp_path):
     assert data.sequences.kinds.tolist() == [NUMBER, BOOLEAN, NUMBER]
     table = np.concatenate([piece.toarray() for _, _, piece in data.sequences.pieces()])
     assert table.tolist() == [[2, 1, 0], [0, 1, 0], [0, 0, -1]]
-    model = ModelInput(data.sequences.like, np.array(["X", "Y"]))
+    model = ModelInput(data.sequences.schema, np.array(["X", "Y"]))
     known = read_lines(tmp_path, "b.crfsuite", "X\tnew\n\nX\tc:3\n", model)
     table = np.concatenate([piece.toarray() for _, _, piece in known.sequences.pieces()])
     assert table.tolist() == [[0, 0, 0], [0, 0, 3]]

@@ -417,7 +417,7 @@ def test_absent_categories_are_not_beyond_the_end(X):
     y = [["first", "second", "third", "last"], ["last"]]
     crf = TreeCRF(window=1, order=0, max_iter=5, l2_regularization=0.1).fit(X, y)
     encoder = crf._encoder
-    encoded = encoder.encode(as_sequences(X, encoder.trained_on))
+    encoded = encoder.encode(as_sequences(X, encoder.schema))
     table = number_tests(encoder)
     ends = [t for t in range(table.n_bins) if table.columns[t] == -1]
     assert [table.offsets[t] for t in ends] == [-1, 1]
@@ -430,5 +430,5 @@ def test_absent_categories_are_not_beyond_the_end(X):
 def test_letters_that_indicators_tell_are_not_beyond_the_end():
     crf = TreeCRF(window=1, missing="indicator", max_iter=2).fit([["a", None, "b"]], ["xyx"])
     encoder = crf._encoder
-    codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.trained_on)).codes
+    codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.schema)).codes
     assert codes[:, 0].tolist() == [0, 1, 1, 1, 0]

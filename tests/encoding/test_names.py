@@ -72,6 +72,6 @@ def test_previous_labels():
 
 
 def test_features_have_names():
-    assert feature_names(encoder_of(["ab"], ["xy"]).trained_on).tolist() == ["symbol"]
+    assert feature_names(encoder_of(["ab"], ["xy"]).schema).tolist() == ["symbol"]
     tables = [np.array([[1.0, 2.0], [3.0, 4.0]])]
-    assert feature_names(encoder_of(tables, ["xy"]).trained_on).tolist() == ["x0", "x1"]
+    assert feature_names(encoder_of(tables, ["xy"]).schema).tolist() == ["x0", "x1"]

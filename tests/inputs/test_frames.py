@@ -254,7 +254,7 @@ def test_an_unseen_category_is_missing(crf, columns, unseen):
     np.testing.assert_array_equal(
         np.concatenate(crf.predict_proba(frames)), np.concatenate(crf.predict_proba(gone))
     )
-    rows = [as_sequences([frame], crf._trained_on) for frame in frames]
+    rows = [as_sequences([frame], crf._schema) for frame in frames]
     assert all(np.isnan(piece[:, 3]).all() for one in rows for _, _, piece in one.pieces())
 
 
@@ -345,7 +345,7 @@ def test_only_trained_categories_count_after_a_hold_out(columns, labels):
     for i, frame in enumerate(frames):
         frame["room"] = [f"room of {i}"] * len(frame)
     crf = small(early_stopping=True, validation_fraction=0.5).fit(frames, labels)
-    known = crf._trained_on.categories[3].tolist()
+    known = crf._schema.categories[3].tolist()
     assert len(known) == 3
     # The held-out rooms are unseen in validation as they are in prediction.
     kept = [i for i in range(6) if f"room of {i}" in known]
@@ -367,7 +367,7 @@ def test_only_trained_categories_count_after_a_hold_out(columns, labels):
 def test_categorical_features_may_be_named(chosen, columns, labels):
     frames = [pandas.DataFrame(some) for some in columns]
     crf = small(categorical_features=chosen).fit(frames, labels)
-    assert crf._trained_on.categories[1].tolist() == [0, 1, 2, 3, 4]
+    assert crf._schema.categories[1].tolist() == [0, 1, 2, 3, 4]
     as_strings = [frame.astype({"count": str}) for frame in frames]
     np.testing.assert_array_equal(
         np.concatenate(crf.predict_proba(frames)),

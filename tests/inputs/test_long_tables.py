@@ -59,7 +59,10 @@ every_form = pytest.mark.parametrize("name", LONG)
 
 @every_form
 def test_pieces_are_those_of_a_list(name):
-    listed, long = as_sequences(parts_of(name)), as_sequences(LONG[name], cut=Segmentation(LENGTHS))
+    listed, long = (
+        as_sequences(parts_of(name)),
+        as_sequences(LONG[name], segmentation=Segmentation(LENGTHS)),
+    )
     assert (long.form, long.names, long.n_features) == (
         listed.form,
         listed.names,
@@ -227,12 +230,12 @@ def test_columns_of_categories_and_dates_are_groups():
         ),
     ):
         frame = pandas.DataFrame({"n": TABLE[:, 0], "id": ids})
-        sequences = as_sequences(frame, cut=Segmentation(groups="id"))
+        sequences = as_sequences(frame, segmentation=Segmentation(groups="id"))
         assert np.diff(sequences.offsets).tolist() == LENGTHS
     frame["id"] = frame["id"].where(frame["n"] > -9)
     gap = int(np.argmax(np.isnan(TABLE[:, 0])))
     with pytest.raises(ValueError, match=f"position {gap} belongs to no group"):
-        as_sequences(frame, cut=Segmentation(groups="id"))
+        as_sequences(frame, segmentation=Segmentation(groups="id"))
 
 
 def test_errors_name_sequence_and_place_in_it():

@@ -18,7 +18,7 @@ from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every, value_of
 from treecrf import HMMClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.contexts import previous_labels
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.sequences import reversed_places
+from treecrf.inputs.sequences import reversed_positions
 from treecrf.inspection import (
     export_graphviz,
     export_text,
@@ -239,7 +239,7 @@ def true_scores(model, word, labels):
     """Scores of all labels at each position, given the true ones around it."""
     grown = FittedTrees.of(model)
     sequences, codes = model._read([word])[0], codes_of([labels], model.classes_)
-    places = reversed_places(sequences.offsets) if grown.backward else np.arange(len(codes))
+    places = reversed_positions(sequences.offsets) if grown.backward else np.arange(len(codes))
     given = previous_labels(codes[places], sequences.offsets, 3, grown.forest.order)
     encoded = grown.encoder.encode(sequences)
     with Threads(None) as threads:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import place_of
+from treecrf.inputs.sequences import position_name
 
 # Where a tag stands in its chunk, by its first letter; O is in none.
 BEGIN, INSIDE, OUTSIDE, END, SINGLE = "B", "I", "O", "E", "S"
@@ -56,7 +56,7 @@ class Transitions:
         else:
             where = f" after {classes[before[p]].item()!r}"
         raise ValueError(
-            f"{place_of(p, offsets)}: {classes[codes[p]].item()!r}{where} is forbidden by "
+            f"{position_name(p, offsets)}: {classes[codes[p]].item()!r}{where} is forbidden by "
             "transitions"
         )
 
@@ -252,7 +252,7 @@ def as_allowed(
     known: Any,
     classes: np.ndarray,
     offsets: np.ndarray,
-    cut: Segmentation | None = None,
+    segmentation: Segmentation | None = None,
 ) -> np.ndarray | None:
     """Check masks of possible labels and labels known beforehand, and put them together.
 
@@ -263,7 +263,7 @@ def as_allowed(
         One of each for a long table: a mask, and a list of labels.
     classes : array (n_labels,)
     offsets : int64 array (n_sequences + 1,)
-    cut : Segmentation, optional
+    segmentation : Segmentation, optional
         Where the sequences of a long table are.
 
     Returns
@@ -285,13 +285,13 @@ def as_allowed(
     ):
         if items is None:
             continue
-        given = (cut or Segmentation()).items(items, offsets, name, what)
+        given = (segmentation or Segmentation()).items(items, offsets, name, what)
         for i, item in enumerate(given):
             if item is not None:
                 restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)
     without = ~mask.any(axis=1)
     if without.any():
-        raise ValueError(f"{place_of(int(np.argmax(without)), offsets)}: no label is allowed")
+        raise ValueError(f"{position_name(int(np.argmax(without)), offsets)}: no label is allowed")
     return mask
 
 
@@ -309,7 +309,7 @@ def check_allowed(
     if broken.any():
         p = int(np.argmax(broken))
         label = classes[codes[p]].item()
-        raise ValueError(f"{place_of(p, offsets)}: {label!r} is forbidden by allowed")
+        raise ValueError(f"{position_name(p, offsets)}: {label!r} is forbidden by allowed")
 
 
 def check_labels(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from treecrf.inputs.sequences import places_in_sequences
+from treecrf.inputs.sequences import positions_in_sequences
 
 MAX_SCORES_LOG2 = 24
 
@@ -79,7 +79,7 @@ def previous_labels(
     codes: np.ndarray, offsets: np.ndarray, n_labels: int, order: int
 ) -> np.ndarray:
     """The label at each lag before each position, ``n_labels`` for none; uint8 (order, n)."""
-    places = places_in_sequences(offsets)
+    places = positions_in_sequences(offsets)
     given = np.full((order, len(codes)), n_labels, dtype=np.uint8)
     for lag in range(1, order + 1):
         inside = np.flatnonzero(places >= lag)
@@ -99,7 +99,7 @@ def true_contexts(
     contexts : int64 array (n_positions,)
         Their number among all contexts of this depth.
     """
-    places = places_in_sequences(offsets)
+    places = positions_in_sequences(offsets)
     contexts = np.zeros(len(codes), dtype=np.int64)
     for lag in range(1, order + 1):
         reaching = np.flatnonzero(places >= lag)

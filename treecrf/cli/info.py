@@ -52,13 +52,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
-    labels, kinds = model.classes_.tolist(), model._trained_on.kinds
+    labels, kinds = model.classes_.tolist(), model._schema.kinds
     shown = ", ".join(map(str, labels[:MAX_LABELS]))
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
     yield "labels", f"{len(labels)}: {shown}" + (", ..." if len(labels) > MAX_LABELS else "")
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
-    yield "trained on", model._trained_on.form
+    yield "trained on", model._schema.form
     if hasattr(model, "n_iter_"):
         yield "iterations", str(model.n_iter_)
     if hasattr(model, "train_score_"):
@@ -72,7 +72,7 @@ def _print_features(model: SequenceClassifier, n: int) -> None:
         return
     print("importance of features")
     for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
-        print(f"  {model.feature_importances_[j]:.4f}  {model._trained_on.column(j)}")
+        print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
 
 
 def _print_rules(model: SequenceClassifier, n: int) -> None:

@@ -71,7 +71,7 @@ def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClas
 
 def input_of(model: SequenceClassifier) -> ModelInput:
     """What a model expects of a file."""
-    return ModelInput(model._trained_on, model.classes_)
+    return ModelInput(model._schema, model.classes_)
 
 
 def _jobs(text: str) -> int:

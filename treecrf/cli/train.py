@@ -117,7 +117,7 @@ def _validation(
         return ()
     if "validation_fraction" not in learner.get_params():
         raise ValueError(f"--validation: {type(learner).__name__} has no use for it")
-    expected = ModelInput(data.sequences.like, np.unique(np.concatenate(data.labels)))
+    expected = ModelInput(data.sequences.schema, np.unique(np.concatenate(data.labels)))
     held_out = read_file(options.validation, reading, expected)
     return held_out.sequences, held_out.labels
 

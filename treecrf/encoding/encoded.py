@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.inputs.sequences import places_in_sequences
+from treecrf.inputs.sequences import positions_in_sequences
 
 
 @dataclass(frozen=True)
@@ -58,4 +58,4 @@ class EncodedSequences:
 
     def depth_of(self, order: int) -> np.ndarray:
         """Number of labels before each position, at most ``order``; uint8."""
-        return np.minimum(places_in_sequences(self.offsets), order).astype(np.uint8)
+        return np.minimum(positions_in_sequences(self.offsets), order).astype(np.uint8)

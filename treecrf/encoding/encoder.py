@@ -18,7 +18,7 @@ from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, le
 from treecrf.encoding.layout import RowLayout
 from treecrf.encoding.plan import Plan, fits_codes, make_plan
 from treecrf.encoding.writer import RowWriter
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.utils.checks import check_counts, require
 from treecrf.utils.model_file import as_section, section
 
@@ -71,7 +71,7 @@ class Encoder:
         self.names = sequences.names
         self.imputation = None
         if self.missing in FILLED:
-            trained = sequences.like
+            trained = sequences.schema
             self.imputation = learn_imputation(sequences, trained, self.missing)
             sequences = ImputedSequences.of(sequences, self.imputation, trained)
         learned = learn_columns(sequences, self.max_bins, rng)
@@ -100,11 +100,11 @@ class Encoder:
         return len(self.columns) if self.imputation is None else len(self.imputation.values)
 
     @property
-    def trained_on(self) -> Trained:
+    def schema(self) -> InputSchema:
         """Description of the training data, which all other data must match."""
         columns, n = self.columns, self.n_features
         of_input = {j: values for j, values in columns.categories.items() if j < n}
-        return Trained(self.form, n, self.names, columns.kinds[:n], of_input)
+        return InputSchema(self.form, n, self.names, columns.kinds[:n], of_input)
 
     # Columns and features of the input
 
@@ -167,7 +167,7 @@ class Encoder:
 
     def prepared(self, sequences: Sequences) -> Sequences:
         """Sequences of the columns that are encoded, with the codes of the model's categories."""
-        trained = self.trained_on
+        trained = self.schema
         sequences = sequences.for_model(trained)
         if self.imputation is None:
             return sequences
@@ -222,7 +222,7 @@ class Encoder:
         if self.imputation is not None:
             self.imputation.check(len(self.imputation.values))
             require(len(self.imputation.sources) == len(self.columns), "missing values")
-        self.trained_on.check()
+        self.schema.check()
         require(len(self.window) == 2, "window")
         check_counts(*self.window)
         require(self.plan.has_free_first_code() or not self.has_boundary_code(), "plan")

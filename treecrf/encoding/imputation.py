@@ -10,7 +10,7 @@ from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import BOOLEAN, Sequences, Trained
+from treecrf.inputs.sequences import BOOLEAN, InputSchema, Sequences
 from treecrf.utils.checks import check_places, require
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
@@ -102,7 +102,7 @@ class ImputedSequences(Sequences):
     imputation: Imputation
 
     @classmethod
-    def of(cls, base: Sequences, imputation: Imputation, trained: Trained) -> ImputedSequences:
+    def of(cls, base: Sequences, imputation: Imputation, trained: InputSchema) -> ImputedSequences:
         """Sequences that fit a description, with imputed values and indicator columns."""
         return cls(
             form="sparse" if base.form == "sparse" else "dense",
@@ -129,13 +129,13 @@ class ImputedSequences(Sequences):
         return replace(self, base=self.base.reversed())
 
 
-def learn_imputation(sequences: Sequences, trained: Trained, method: str) -> Imputation:
+def learn_imputation(sequences: Sequences, trained: InputSchema, method: str) -> Imputation:
     """Learn what replaces missing values.
 
     Parameters
     ----------
     sequences : Sequences
-    trained : Trained
+    trained : InputSchema
         Description of these sequences.
     method : {"impute", "indicator"}
         ``"impute"``: the most frequent value, or the mean of numbers. ``"indicator"``: 0, and an
@@ -149,7 +149,7 @@ def learn_imputation(sequences: Sequences, trained: Trained, method: str) -> Imp
     return Imputation(values, np.flatnonzero(find_missing(sequences)), symbols)
 
 
-def _usual_values(sequences: Sequences, trained: Trained) -> np.ndarray:
+def _usual_values(sequences: Sequences, trained: InputSchema) -> np.ndarray:
     """Mean of each number, and most frequent value of each other column."""
     counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
     for _, _, piece in sequences.pieces() if counts else ():

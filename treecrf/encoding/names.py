@@ -8,7 +8,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.plan import BOUNDARY, LISTS
-from treecrf.inputs.sequences import Trained
+from treecrf.inputs.sequences import InputSchema
 
 Test = tuple[int, int, int]
 
@@ -73,16 +73,16 @@ def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np
     return (np.asarray(columns) != BOUNDARY) & in_lists & (values < plan.zeros[real])
 
 
-def feature_name(trained_on: Trained | Encoder, j: int) -> str:
+def feature_name(schema: InputSchema | Encoder, j: int) -> str:
     """What tests and pictures call a feature."""
-    if trained_on.form == "symbols":
+    if schema.form == "symbols":
         return "symbol"
-    return f"x{j}" if trained_on.names is None else trained_on.names[j]
+    return f"x{j}" if schema.names is None else schema.names[j]
 
 
-def feature_names(trained_on: Trained) -> np.ndarray:
+def feature_names(schema: InputSchema) -> np.ndarray:
     """What tests and pictures call the features; an array of str objects."""
-    names = [feature_name(trained_on, j) for j in range(trained_on.n_features)]
+    names = [feature_name(schema, j) for j in range(schema.n_features)]
     return np.array(names, dtype=object)
 
 

@@ -14,11 +14,11 @@ from treecrf.inputs.sequences import (
     BOOLEAN,
     CATEGORY,
     NUMBER,
+    InputSchema,
     ListedSequences,
     LongSequences,
     Sequences,
-    Trained,
-    place_of,
+    position_name,
 )
 from treecrf.inputs.symbols import as_symbols, read_symbols
 from treecrf.inputs.tables import (
@@ -38,7 +38,7 @@ FORMS = (
 
 
 def read_arrays(
-    items: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
+    items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> Sequences:
     """Arrays, matrices, lists and strings, or a long one, as sequences.
 
@@ -46,9 +46,9 @@ def read_arrays(
     ----------
     items : list
         One for each sequence, or one for all.
-    cut : Segmentation
+    segmentation : Segmentation
         Where the sequences of a long one are.
-    trained_on : Trained, optional
+    schema : InputSchema, optional
         What the sequences must be like.
     categorical : "from_dtype", None, or list
         What is a category in training.
@@ -58,7 +58,7 @@ def read_arrays(
     ValueError, TypeError
         If the sequences are not of one form, or hold what they cannot.
     """
-    whats = ["X"] if cut.is_long else [f"sequence {i}" for i in range(len(items))]
+    whats = ["X"] if segmentation.is_long else [f"sequence {i}" for i in range(len(items))]
     items = [_as_item(item, what) for item, what in zip(items, whats, strict=True)]
     if not items:
         raise ValueError("X holds no sequences")
@@ -71,46 +71,48 @@ def read_arrays(
                 "must have the same form"
             )
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
-    offsets = cut.offsets(lengths[0]) if cut.is_long else offsets_of_items(lengths)
-    if trained_on is not None:
-        trained_on.check_form(form)
+    offsets = (
+        segmentation.offsets(lengths[0]) if segmentation.is_long else offsets_of_items(lengths)
+    )
+    if schema is not None:
+        schema.check_form(form)
     if form == "symbols":
         category_columns(1, None, categorical)
-        return read_symbols(items, offsets, cut, trained_on)
+        return read_symbols(items, offsets, segmentation, schema)
     for item, what in zip(items, whats, strict=True):
-        check_width(item.shape[1], what, items[0].shape[1], trained_on)
-    return _read_tables(items, form, offsets, cut, trained_on, categorical)
+        check_width(item.shape[1], what, items[0].shape[1], schema)
+    return _read_tables(items, form, offsets, segmentation, schema, categorical)
 
 
 def _read_tables(
     items: list,
     form: str,
     offsets: np.ndarray,
-    cut: Segmentation,
-    trained_on: Trained | None,
+    segmentation: Segmentation,
+    schema: InputSchema | None,
     categorical: Any,
 ) -> Sequences:
     width = items[0].shape[1]
     of_objects = any(item.dtype.kind in "OU" for item in items)
-    if of_objects or len(category_columns(width, trained_on, categorical)):
+    if of_objects or len(category_columns(width, schema, categorical)):
         read = _read_sparse_columns if form == "sparse" else _read_columns
-        return read(items, offsets, trained_on, categorical)
+        return read(items, offsets, schema, categorical)
     _refuse_infinite(items, offsets)
-    _refuse_no_booleans(items, offsets, trained_on)
+    _refuse_no_booleans(items, offsets, schema)
     dtype = np.result_type(*{item.dtype for item in items})
     description = {"form": form, "offsets": offsets, "n_features": width, "dtype": dtype}
-    if cut.is_long:
+    if segmentation.is_long:
         return LongSequences.of(items[0], **description)
     return ListedSequences(items=items, **description)
 
 
 def _read_columns(
-    items: list, offsets: np.ndarray, trained_on: Trained | None, categorical: Any
+    items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
 ) -> Sequences:
     """Tables of which some columns are categories."""
     cells = []
-    names, width = None if trained_on is None else trained_on.names, items[0].shape[1]
-    for j, reader in enumerate(readers_of(names, width, trained_on, categorical, offsets)):
+    names, width = None if schema is None else schema.names, items[0].shape[1]
+    for j, reader in enumerate(readers_of(names, width, schema, categorical, offsets)):
         for item in items:
             if item.dtype.kind in "OU":
                 reader.add_objects(item[:, j].tolist())
@@ -121,17 +123,17 @@ def _read_columns(
 
 
 def _read_sparse_columns(
-    items: list, offsets: np.ndarray, trained_on: Trained | None, categorical: Any
+    items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
 ) -> Sequences:
     """Sparse matrices of which some columns are categories; 0 is the absence of any."""
     _refuse_infinite(items, offsets)
     table = sparse.csc_array(sparse.vstack(items), dtype=np.float64)
     kinds = np.full(table.shape[1], NUMBER, dtype=np.uint8)
     categories = {}
-    for j in category_columns(table.shape[1], trained_on, categorical):
-        rule = Rule(is_category=True) if trained_on is None else Rule.trained(trained_on, j)
+    for j in category_columns(table.shape[1], schema, categorical):
+        rule = Rule(is_category=True) if schema is None else Rule.trained(schema, j)
         part = slice(table.indptr[j], table.indptr[j + 1])
-        column = f"feature {j}" if trained_on is None else trained_on.column(j)
+        column = f"feature {j}" if schema is None else schema.column(j)
         reader = ColumnReader(rule, Places(offsets, column, table.indices[part]))
         reader.add_numbers(table.data[part])
         cells = reader.finish()
@@ -238,8 +240,8 @@ def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
     if found is not None:
         position, feature, value = found
         raise ValueError(
-            f"{place_of(position, offsets)}, feature {feature}: {value} is infinite; expected a "
-            "finite number, or NaN for a missing value"
+            f"{position_name(position, offsets)}, feature {feature}: {value} is infinite; expected "
+            "a finite number, or NaN for a missing value"
         )
 
 
@@ -250,11 +252,11 @@ def _are_infinite(values: np.ndarray) -> np.ndarray | None:
     return np.isinf(values.astype(np.float64, copy=False))
 
 
-def _refuse_no_booleans(items: list, offsets: np.ndarray, trained_on: Trained | None) -> None:
+def _refuse_no_booleans(items: list, offsets: np.ndarray, schema: InputSchema | None) -> None:
     """Refuse numbers other than 0 and 1 where training had booleans."""
-    if trained_on is None or not (trained_on.kinds == BOOLEAN).any():
+    if schema is None or not (schema.kinds == BOOLEAN).any():
         return
-    boolean = trained_on.kinds == BOOLEAN
+    boolean = schema.kinds == BOOLEAN
 
     def are_others(values: np.ndarray, columns: Any) -> np.ndarray | None:
         if values.dtype.kind == "b":
@@ -265,7 +267,7 @@ def _refuse_no_booleans(items: list, offsets: np.ndarray, trained_on: Trained | 
     if found is not None:
         position, feature, value = found
         raise TypeError(
-            f"{place_of(position, offsets)}, {trained_on.column(feature)}: {value} is neither 0 "
+            f"{position_name(position, offsets)}, {schema.column(feature)}: {value} is neither 0 "
             "nor 1; in training the column held booleans"
         )
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from treecrf.inputs.codes import Coder
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, TYPES, Trained
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import find_missing, is_number, shown
 
 # About so many values are Python's objects at a time.
@@ -41,7 +41,7 @@ class Rule:
     reason: str = ""
 
     @classmethod
-    def trained(cls, trained: Trained, j: int) -> Rule:
+    def trained(cls, trained: InputSchema, j: int) -> Rule:
         """A column must be like that in training."""
         kind, known = trained.kinds[j], trained.categories.get(j)
         held = "booleans" if kind == BOOLEAN else "numbers"

@@ -15,11 +15,11 @@ from treecrf.inputs.column_reader import ColumnReader
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import (
     CATEGORY,
+    InputSchema,
     LongSequences,
-    Trained,
     column_name,
     offsets_of,
-    place_of,
+    position_name,
 )
 from treecrf.inputs.tables import Places, rules_of, sparse_table_of
 
@@ -31,7 +31,7 @@ def are_dicts(item: Any) -> bool:
 
 
 def read_dicts(
-    items: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
+    items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
     """Lists of dicts, or a long one, as sequences.
 
@@ -43,9 +43,9 @@ def read_dicts(
     ----------
     items : list
         One list of dicts for each sequence, or one for all.
-    cut : Segmentation
+    segmentation : Segmentation
         Where the sequences of a long one are.
-    trained_on : Trained, optional
+    schema : InputSchema, optional
         What the columns must be like.
     categorical : "from_dtype", None, or list
         What is a category in training.
@@ -56,11 +56,15 @@ def read_dicts(
         If keys are no strings, or a value is of another kind than others of its key.
     """
     rows = list(chain.from_iterable(items))
-    offsets = cut.offsets(len(rows)) if cut.is_long else offsets_of_items(list(map(len, items)))
+    offsets = (
+        segmentation.offsets(len(rows))
+        if segmentation.is_long
+        else offsets_of_items(list(map(len, items)))
+    )
     _check_rows(rows, offsets)
-    names, starts, positions, values = _by_column(rows, trained_on)
+    names, starts, positions, values = _by_column(rows, schema)
     data, kinds, categories = np.empty(len(values)), np.empty(len(names), dtype=np.uint8), {}
-    for j, rule in enumerate(rules_of(names, len(names), trained_on, categorical)):
+    for j, rule in enumerate(rules_of(names, len(names), schema, categorical)):
         part = slice(starts[j], starts[j + 1])
         reader = ColumnReader(rule, Places(offsets, column_name(names, j), positions[part]))
         reader.add_objects(values[part].tolist())
@@ -77,30 +81,30 @@ def _check_rows(rows: list, offsets: np.ndarray) -> None:
     if odd:
         t = next(t for t, row in enumerate(rows) if type(row) in odd)
         raise TypeError(
-            f"{place_of(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict as at "
-            "the other positions"
+            f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict as "
+            "at the other positions"
         )
 
 
 def _by_column(
-    rows: list, trained_on: Trained | None
+    rows: list, schema: InputSchema | None
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
     """Names of the columns, where each starts among all entries, and their positions and values."""
     positions = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows), np.int64, len(rows)))
     values = chain.from_iterable(map(methodcaller("values"), rows))
     values = np.fromiter(values, object, len(positions))
-    names, columns = _columns(rows, len(positions), trained_on)
+    names, columns = _columns(rows, len(positions), schema)
     order = np.argsort(columns, kind="stable")
     order = order[np.count_nonzero(columns < 0) :]
     starts = offsets_of(np.bincount(columns[order], minlength=len(names)))
     return names, starts, positions[order], values[order]
 
 
-def _columns(rows: list, n: int, trained_on: Trained | None) -> tuple[tuple[str, ...], np.ndarray]:
+def _columns(rows: list, n: int, schema: InputSchema | None) -> tuple[tuple[str, ...], np.ndarray]:
     """Names of the columns, and the column of each entry; -1 for keys not seen in training."""
     keys = chain.from_iterable(rows)
-    if trained_on is not None:
-        names = trained_on.names
+    if schema is not None:
+        names = schema.names
         if names is None:
             raise ValueError("the columns of the training data have no names, X holds dicts")
         index = {name: j for j, name in enumerate(names)}

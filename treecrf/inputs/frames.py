@@ -11,7 +11,7 @@ import numpy as np
 
 from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
-from treecrf.inputs.sequences import LongSequences, Trained
+from treecrf.inputs.sequences import InputSchema, LongSequences
 from treecrf.inputs.tables import check_width, order_of, readers_of, table_of
 
 
@@ -21,7 +21,7 @@ def is_frame(item: Any) -> bool:
 
 
 def read_frames(
-    frames: list, cut: Segmentation, trained_on: Trained | None, categorical: Any
+    frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
     """Data frames, or a long one, as sequences.
 
@@ -29,9 +29,9 @@ def read_frames(
     ----------
     frames : list
         One data frame for each sequence, or one for all.
-    cut : Segmentation
+    segmentation : Segmentation
         Where the sequences of a long one are.
-    trained_on : Trained, optional
+    schema : InputSchema, optional
         What the columns must be like; they are matched by name.
     categorical : "from_dtype", None, or list
         What is a category in training.
@@ -44,19 +44,19 @@ def read_frames(
         If columns differ, or hold what they cannot.
     """
     narwhals = _narwhals()
-    whats = ["X"] if cut.is_long else [f"sequence {i}" for i in range(len(frames))]
+    whats = ["X"] if segmentation.is_long else [f"sequence {i}" for i in range(len(frames))]
     wrapped = [_wrap(frame, what, narwhals) for frame, what in zip(frames, whats, strict=True)]
-    offsets = _offsets(wrapped, cut)
-    columns = [_columns_of(frame, cut.column) for frame in wrapped]
+    offsets = _offsets(wrapped, segmentation)
+    columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], whats[0])
-    orders = _match(columns, names, whats, trained_on)
-    names = names if trained_on is None else trained_on.names or names
+    orders = _match(columns, names, whats, schema)
+    names = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
         for frame, order in zip(wrapped, orders, strict=True)
     ]
     parts = [narwhals.concat(run) for _, run in groupby(ordered, _types_of)]
-    readers = readers_of(names, len(orders[0]), trained_on, categorical, offsets)
+    readers = readers_of(names, len(orders[0]), schema, categorical, offsets)
     cells = [
         _read_column([part[:, j] for part in parts], reader, narwhals)
         for j, reader in enumerate(readers)
@@ -91,15 +91,15 @@ def _wrap(frame: Any, what: str, narwhals: ModuleType) -> Any:
         ) from None
 
 
-def _offsets(frames: list, cut: Segmentation) -> np.ndarray:
-    if not cut.is_long:
+def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
+    if not segmentation.is_long:
         return offsets_of_items([len(frame) for frame in frames])
-    groups, name = None, cut.column
+    groups, name = None, segmentation.column
     if name is not None:
         if name not in frames[0].columns:
             raise ValueError(f"groups={name!r}: X has no such column")
         groups = frames[0].get_column(name).to_list()
-    return cut.offsets(len(frames[0]), groups)
+    return segmentation.offsets(len(frames[0]), groups)
 
 
 def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:
@@ -119,18 +119,18 @@ def _match(
     columns: list[dict[Any, int]],
     names: tuple[str, ...] | None,
     whats: list[str],
-    trained_on: Trained | None,
+    schema: InputSchema | None,
 ) -> list[list[int]]:
     """Places of the features in each frame, in the order of the model, or of the first frame."""
-    expected = names if trained_on is None else trained_on.names
-    owner = whats[0] if trained_on is None else "the training data"
+    expected = names if schema is None else schema.names
+    owner = whats[0] if schema is None else "the training data"
     orders = []
     for here, what in zip(columns, whats, strict=True):
         own, places = _names_of(here, what), list(here.values())
         if (own is None) != (names is None):
             raise ValueError(f"{what} or {whats[0]} has no names of columns, but the other has")
         if own is None or expected is None:
-            check_width(len(here), what, len(columns[0]), trained_on)
+            check_width(len(here), what, len(columns[0]), schema)
             orders.append(places)
         else:
             orders.append([places[k] for k in order_of(own, expected, what, owner)])

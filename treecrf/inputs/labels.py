@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.inputs.values import (
     characters,
     listed,
@@ -26,25 +26,25 @@ class RawData:
     Attributes
     ----------
     X, y : list of sequences and list of label sequences, or one long table and its labels
-    cut : Segmentation
+    segmentation : Segmentation
         Where the sequences of a long table are.
     """
 
     X: Any
     y: Any
-    cut: Segmentation
+    segmentation: Segmentation
 
     def read(
-        self, trained_on: Trained | None = None, categorical_features: Any = "from_dtype"
+        self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
     ) -> tuple[Sequences, list[np.ndarray]]:
         """Check and pack both; see `as_sequences` and `as_label_arrays`."""
-        sequences = as_sequences(self.X, trained_on, self.cut, categorical_features)
+        sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
-        return sequences, as_label_arrays(self.y, sequences.offsets, self.cut)
+        return sequences, as_label_arrays(self.y, sequences.offsets, self.segmentation)
 
 
-def as_label_arrays(y: Any, offsets: np.ndarray, cut: Segmentation) -> list[np.ndarray]:
+def as_label_arrays(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> list[np.ndarray]:
     """Check that ``y`` holds one label for every position.
 
     Raises
@@ -52,8 +52,8 @@ def as_label_arrays(y: Any, offsets: np.ndarray, cut: Segmentation) -> list[np.n
     ValueError, TypeError
         If the number of sequences or a length differs, a label is NaN or None, or types are mixed.
     """
-    if cut.is_long:
-        return cut.split(label_array(y, "y"), offsets, "y")
+    if segmentation.is_long:
+        return segmentation.split(label_array(y, "y"), offsets, "y")
     items, lengths = listed(y, "y"), np.diff(offsets)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")

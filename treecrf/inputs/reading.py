@@ -11,13 +11,13 @@ from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_dicts, read_dicts
 from treecrf.inputs.frames import is_frame, read_frames
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 
 
 def as_sequences(
     X: Any,
-    trained_on: Trained | None = None,
-    cut: Segmentation | None = None,
+    schema: InputSchema | None = None,
+    segmentation: Segmentation | None = None,
     categorical_features: Any = "from_dtype",
 ) -> Sequences:
     """Check and pack the sequences that a user gives.
@@ -26,9 +26,9 @@ def as_sequences(
     ----------
     X : iterable of sequences, one long table of all, or Sequences
         What has been packed before is only compared with what the model was trained on.
-    trained_on : Trained, optional
+    schema : InputSchema, optional
         What the sequences must be like.
-    cut : Segmentation, optional
+    segmentation : Segmentation, optional
         Where the sequences of a long table are.
     categorical_features : "from_dtype", None, or list of names or indices or booleans
         Which columns are categories; a model that has been trained knows.
@@ -46,9 +46,9 @@ def as_sequences(
         the others, or holds infinite or other values that cannot be.
     """
     if isinstance(X, Sequences):
-        return X if trained_on is None else X.for_model(trained_on)
-    cut = cut or Segmentation()
-    items = [X] if cut.is_long else _listed(X)
+        return X if schema is None else X.for_model(schema)
+    segmentation = segmentation or Segmentation()
+    items = [X] if segmentation.is_long else _listed(X)
     for name, found, read in (
         ("a data frame", is_frame, read_frames),
         ("a list of dicts", are_dicts, read_dicts),
@@ -56,8 +56,8 @@ def as_sequences(
         are = [found(item) for item in items]
         if any(are):
             _refuse_others(items, are, name)
-            return read(items, cut, trained_on, categorical_features)
-    return read_arrays(items, cut, trained_on, categorical_features)
+            return read(items, segmentation, schema, categorical_features)
+    return read_arrays(items, segmentation, schema, categorical_features)
 
 
 def _refuse_others(items: list, are: list[bool], name: str) -> None:

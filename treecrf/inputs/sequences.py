@@ -26,7 +26,7 @@ TYPES = {"U": "strings", "i": "integers"}
 
 
 @dataclass(frozen=True)
-class Trained:
+class InputSchema:
     """What a model was trained on.
 
     Attributes
@@ -143,12 +143,12 @@ class Sequences:
     # What follows from it
 
     @property
-    def like(self) -> Trained:
+    def schema(self) -> InputSchema:
         """What other sequences must be like to go with these."""
         is_symbols = self.form == "symbols" or self.of_symbols
         categories = {0: self.symbols()} if is_symbols else self.categories
         form = "symbols" if is_symbols else "table"
-        return Trained(form, self.n_features, self.names, self.column_kinds, categories)
+        return InputSchema(form, self.n_features, self.names, self.column_kinds, categories)
 
     def symbols(self) -> np.ndarray:
         """The distinct symbols, sorted."""
@@ -204,7 +204,7 @@ class Sequences:
             return self
         return RecodedSequences(**_description(self, categories), base=self, tables=tables)
 
-    def for_model(self, trained: Trained) -> Sequences:
+    def for_model(self, trained: InputSchema) -> Sequences:
         """The same with the codes of a model's categories.
 
         Raises
@@ -337,7 +337,7 @@ class LongSequences(Sequences):
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
             return self.table[starts[0] : ends[-1]]
-        places = places_in_sequences(offsets_of(lengths))
+        places = positions_in_sequences(offsets_of(lengths))
         if self.backward:
             return self.table[np.repeat(ends - 1, lengths) - places]
         return self.table[np.repeat(starts, lengths) + places]
@@ -388,7 +388,7 @@ class RecodedSequences(Sequences):
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
     """Sequences and others like them, as one list; the latter's categories are the former's."""
-    second = second.for_model(first.like)
+    second = second.for_model(first.schema)
     items = [part.rows(i, i + 1) for part in (first, second) for i in range(part.n_sequences)]
     if first.form == "sparse":
         items = [sparse.csr_array(item) for item in items]
@@ -431,7 +431,7 @@ def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def places_in_sequences(offsets: np.ndarray) -> np.ndarray:
+def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
     """Index of each position within its sequence, from 0.
 
     Parameters
@@ -446,13 +446,13 @@ def places_in_sequences(offsets: np.ndarray) -> np.ndarray:
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
-def reversed_places(offsets: np.ndarray) -> np.ndarray:
+def reversed_positions(offsets: np.ndarray) -> np.ndarray:
     """For each position the one that takes its place when sequences are reversed."""
     n = int(offsets[-1])
     return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
-def place_of(position: int, offsets: np.ndarray) -> str:
+def position_name(position: int, offsets: np.ndarray) -> str:
     """What messages call one of all positions."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
     return f"sequence {i}, position {position - int(offsets[i])}"

@@ -10,11 +10,11 @@ from treecrf.inputs.column_reader import ColumnReader, Rule
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import (
     TYPES,
+    InputSchema,
     ListedSequences,
     LongSequences,
     Sequences,
-    Trained,
-    place_of,
+    position_name,
 )
 from treecrf.inputs.tables import table_of
 from treecrf.inputs.values import (
@@ -69,27 +69,27 @@ def _plain(array: np.ndarray, what: str) -> np.ndarray:
 
 
 def read_symbols(
-    items: list, offsets: np.ndarray, cut: Segmentation, trained_on: Trained | None
+    items: list, offsets: np.ndarray, segmentation: Segmentation, schema: InputSchema | None
 ) -> Sequences:
     """Symbols, or a long run of them, as sequences; where some are missing as a table."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        return _with_gaps(items, offsets, trained_on)
+        return _with_gaps(items, offsets, schema)
     dtype = _common_type(items)
-    if trained_on is not None:
-        trained_on.check_symbols(dtype)
+    if schema is not None:
+        schema.check_symbols(dtype)
     description = {"form": "symbols", "offsets": offsets, "n_features": 1, "dtype": dtype}
-    if cut.is_long:
+    if segmentation.is_long:
         table = characters(items[0]) if isinstance(items[0], str) else items[0]
         return LongSequences.of(table, **description)
     return ListedSequences(items=_of_one_kind(items), **description)
 
 
-def _with_gaps(items: list, offsets: np.ndarray, trained_on: Trained | None) -> Sequences:
+def _with_gaps(items: list, offsets: np.ndarray, schema: InputSchema | None) -> Sequences:
     rule = Rule(is_category=True)
-    if trained_on is not None:
-        known = trained_on.categories[0]
+    if schema is not None:
+        known = schema.categories[0]
         rule = Rule(True, known=known, reason=f"in training all were {TYPES[known.dtype.kind]}")
-    reader = ColumnReader(rule, lambda position: place_of(position, offsets))
+    reader = ColumnReader(rule, lambda position: position_name(position, offsets))
     for item in items:
         reader.add_objects(list(item))
     return table_of([reader.finish()], offsets, None, of_symbols=True)

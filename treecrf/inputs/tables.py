@@ -13,10 +13,10 @@ from treecrf.inputs.column_reader import ColumnReader, ColumnValues, Rule
 from treecrf.inputs.sequences import (
     CATEGORY,
     ColumnTable,
+    InputSchema,
     LongSequences,
-    Trained,
     column_name,
-    place_of,
+    position_name,
 )
 from treecrf.inputs.values import shown
 
@@ -82,27 +82,27 @@ class Places:
     def __call__(self, i: int) -> str:
         """What messages call a value."""
         position = i if self.positions is None else int(self.positions[i])
-        return f"{place_of(position, self.offsets)}, {self.column}"
+        return f"{position_name(position, self.offsets)}, {self.column}"
 
 
 def readers_of(
     names: tuple[str, ...] | None,
     n: int,
-    trained_on: Trained | None,
+    schema: InputSchema | None,
     categorical: Any,
     offsets: np.ndarray,
 ) -> Iterator[ColumnReader]:
     """A reader for each of ``n`` columns of a table that holds the sequences one after another."""
-    for j, rule in enumerate(rules_of(names, n, trained_on, categorical)):
+    for j, rule in enumerate(rules_of(names, n, schema, categorical)):
         yield ColumnReader(rule, Places(offsets, column_name(names, j)))
 
 
 def rules_of(
-    names: tuple[str, ...] | None, n: int, trained_on: Trained | None, categorical: Any
+    names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
 ) -> list[Rule]:
     """What each column may hold: as in training, or as the user says."""
-    if trained_on is not None:
-        return [Rule.trained(trained_on, j) for j in range(n)]
+    if schema is not None:
+        return [Rule.trained(schema, j) for j in range(n)]
     chosen = chosen_columns(categorical, names, n)
     if chosen is None:
         return [Rule()] * n
@@ -110,20 +110,20 @@ def rules_of(
     return [Rule(bool(is_category), reason=reason) for is_category in chosen]
 
 
-def check_width(n: int, what: str, first: int, trained_on: Trained | None) -> None:
+def check_width(n: int, what: str, first: int, schema: InputSchema | None) -> None:
     """Refuse a table of ``n`` columns if the model, or else the first table, has others."""
-    width = first if trained_on is None else trained_on.n_features
+    width = first if schema is None else schema.n_features
     if n != width:
-        other = "sequence 0 has" if trained_on is None else "the model was trained with"
+        other = "sequence 0 has" if schema is None else "the model was trained with"
         raise ValueError(f"{what} has {n} features, {other} {width}")
     if n == 0:
         raise ValueError("the sequences have 0 features; at least 1 is needed")
 
 
-def category_columns(n: int, trained_on: Trained | None, categorical: Any) -> list[int]:
+def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
     """Which columns of a table without names and strings are categories."""
-    if trained_on is not None:
-        return np.flatnonzero(trained_on.kinds == CATEGORY).tolist()
+    if schema is not None:
+        return np.flatnonzero(schema.kinds == CATEGORY).tolist()
     chosen = chosen_columns(categorical, None, n)
     return [] if chosen is None else np.flatnonzero(chosen).tolist()
 

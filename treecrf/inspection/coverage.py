@@ -8,7 +8,7 @@ from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, encode_labels
-from treecrf.inputs.sequences import Sequences, reversed_places
+from treecrf.inputs.sequences import Sequences, reversed_positions
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
@@ -32,7 +32,7 @@ def fractions_of(
     check_label_codes(n_labels, "counting rules")
     sequences, codes = _with_labels(model, data)
     if grown.backward:
-        sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
+        sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
     given = previous_labels(codes, sequences.offsets, n_labels, order)
     forest = _paths(conditions, n_labels, order)
     encoded = grown.encoder.encode(sequences)
@@ -45,7 +45,7 @@ def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, n
     if data.y is not None:
         sequences, labels = model._read_labeled(data)
     else:
-        sequences = model._sequences(data.X, data.cut)
+        sequences = model._sequences(data.X, data.segmentation)
         labels = model.predict(sequences)
     return sequences, encode_labels(labels, model.classes_)
 

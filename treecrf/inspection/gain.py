@@ -85,7 +85,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     return Bunch(
         **{name: (a if per_label else a[0]) / scale for name, a in found.items()},
         offsets=offsets,
-        feature_names=feature_names(encoder.trained_on),
+        feature_names=feature_names(encoder.schema),
         labels=grown.classes,
     )
 

@@ -110,7 +110,7 @@ def permutation_importance(
     if not isinstance(n_repeats, numbers.Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats={n_repeats!r}; expected a positive integer")
     scorer = _scorer(scoring)
-    names = feature_names(model._trained_on)
+    names = feature_names(model._schema)
     chosen = np.arange(len(names)) if features is None else _chosen(features, names)
     sequences, labels = model._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import Sequences, offsets_of, reversed_places, split
+from treecrf.inputs.sequences import Sequences, offsets_of, reversed_positions, split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class ReplacedSequences(Sequences):
 
     def reversed(self) -> Sequences:
         """Reverse each sequence."""
-        values = self.values[reversed_places(self.offsets)]
+        values = self.values[reversed_positions(self.offsets)]
         return replace(self, base=self.base.reversed(), values=values)
 
 

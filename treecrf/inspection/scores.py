@@ -12,7 +12,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import make_objective
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, places_in_sequences, reversed_places, runs
+from treecrf.inputs.sequences import Sequences, positions_in_sequences, reversed_positions, runs
 from treecrf.inspection.fitted_trees import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
@@ -74,11 +74,11 @@ def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = 
     ((2, 2), (2,))
     """
     check_model(model)
-    sequences, _ = model._read(X, cut=Segmentation(lengths, groups))
+    sequences, _ = model._read(X, segmentation=Segmentation(lengths, groups))
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
-        indices = places_in_sequences(offsets)
+        indices = positions_in_sequences(offsets)
         total.add(scores[:, indices >= order])
         if order:
             start.add(scores[:, indices == 0, :1])
@@ -202,7 +202,7 @@ def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
     sequences, labels = model._read_labeled(data)
     codes = encode_labels(labels, model.classes_)
     if model._trained_backward:
-        sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
+        sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
     with Threads(model.n_jobs) as threads:
         stages = model._staged_lattices(sequences, threads)
         values = [_value(model, lattice, codes) for lattice in stages]

@@ -16,7 +16,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained, reversed_places, split
+from treecrf.inputs.sequences import InputSchema, Sequences, reversed_positions, split
 from treecrf.learners.costs import cost_table
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
@@ -50,7 +50,7 @@ class SequenceClassifier(BaseEstimator):
 
     @property
     @abstractmethod
-    def _trained_on(self) -> Trained:
+    def _schema(self) -> InputSchema:
         """What sequences must be like."""
 
     @property
@@ -120,8 +120,8 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
-        cut = Segmentation(lengths, groups)
-        return cut.join(self._labels(*self._read(X, allowed, known, cut)))
+        segmentation = Segmentation(lengths, groups)
+        return segmentation.join(self._labels(*self._read(X, allowed, known, segmentation)))
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Labels of what has been read, by ``decoding``."""
@@ -175,8 +175,8 @@ class SequenceClassifier(BaseEstimator):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
-        cut = Segmentation(lengths, groups)
-        return cut.join(self._proba(*self._read(X, allowed, known, cut)))
+        segmentation = Segmentation(lengths, groups)
+        return segmentation.join(self._proba(*self._read(X, allowed, known, segmentation)))
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Probabilities of what has been read."""
@@ -268,7 +268,7 @@ class SequenceClassifier(BaseEstimator):
         sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
         codes = encode_labels(labels, self.classes_)
         if self._trained_backward:
-            sequences, codes = sequences.reversed(), codes[reversed_places(sequences.offsets)]
+            sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
         with Threads(self.n_jobs) as threads:
             return self._log_likelihoods(sequences, codes, threads)
 
@@ -321,11 +321,11 @@ class SequenceClassifier(BaseEstimator):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
-        cut = Segmentation(lengths, groups)
-        asked = self._read(X, allowed, known, cut)
+        segmentation = Segmentation(lengths, groups)
+        asked = self._read(X, allowed, known, segmentation)
         if n_best == 1:
             labels, log_probabilities = self._decoded(*asked)
-            return cut.join(labels), log_probabilities
+            return segmentation.join(labels), log_probabilities
         with Threads(self.n_jobs) as threads:
             found = self._lattice(*asked, threads).n_best(int(n_best))
         labels = [self._as_read([self.classes_[codes] for codes in paths]) for paths, _ in found]
@@ -404,26 +404,30 @@ class SequenceClassifier(BaseEstimator):
 
     # Reading
 
-    def _sequences(self, X: Any, cut: Segmentation) -> Sequences:
+    def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Checked sequences, like those of training."""
         check_is_fitted(self, "classes_")
-        return as_sequences(X, self._trained_on, cut)
+        return as_sequences(X, self._schema, segmentation)
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, list[np.ndarray]]:
         """Checked sequences and their labels, in the direction of the input."""
-        sequences = self._sequences(raw.X, raw.cut)
-        return sequences, as_label_arrays(raw.y, sequences.offsets, raw.cut)
+        sequences = self._sequences(raw.X, raw.segmentation)
+        return sequences, as_label_arrays(raw.y, sequences.offsets, raw.segmentation)
 
     def _read(
-        self, X: Any, allowed: Any = None, known: Any = None, cut: Segmentation | None = None
+        self,
+        X: Any,
+        allowed: Any = None,
+        known: Any = None,
+        segmentation: Segmentation | None = None,
     ) -> tuple[Sequences, np.ndarray | None]:
         """Checked sequences and masks of possible labels, in the direction of the chain."""
-        cut = cut or Segmentation()
-        sequences = self._sequences(X, cut)
-        masks = as_allowed(allowed, known, self.classes_, sequences.offsets, cut)
+        segmentation = segmentation or Segmentation()
+        sequences = self._sequences(X, segmentation)
+        masks = as_allowed(allowed, known, self.classes_, sequences.offsets, segmentation)
         if self._trained_backward:
             sequences = sequences.reversed()
-            masks = None if masks is None else masks[reversed_places(sequences.offsets)]
+            masks = None if masks is None else masks[reversed_positions(sequences.offsets)]
         return sequences, masks
 
     def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:

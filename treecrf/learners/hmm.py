@@ -13,7 +13,7 @@ from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import CATEGORY, Sequences, Trained
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads
@@ -156,7 +156,7 @@ class HMMClassifier(SequenceClassifier):
         """
         self._validate_params()
         sequences, labels = RawData(X, y, Segmentation(lengths, groups)).read()
-        if sequences.like.form != "symbols":
+        if sequences.schema.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier counts symbols: a sequence is a string, or a 1-D "
                 "array or list of symbols"
@@ -176,24 +176,24 @@ class HMMClassifier(SequenceClassifier):
         return self
 
     @property
-    def _trained_on(self) -> Trained:
+    def _schema(self) -> InputSchema:
         kinds = np.array([CATEGORY], dtype=np.uint8)
-        return Trained("symbols", 1, None, kinds, {0: self.symbols_})
+        return InputSchema("symbols", 1, None, kinds, {0: self.symbols_})
 
     @property
     def _trained_order(self) -> int:
         return len(self.transition_log_prob_) - 1
 
-    def _sequences(self, X: Any, cut: Segmentation) -> Sequences:
+    def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         check_is_fitted(self, "classes_")
         # An unseen symbol is not a missing one here.
-        sequences = as_sequences(X, None, cut)
-        trained_on = self._trained_on
-        trained_on.check_form("symbols" if sequences.of_symbols else sequences.form)
+        sequences = as_sequences(X, None, segmentation)
+        schema = self._schema
+        schema.check_form("symbols" if sequences.of_symbols else sequences.form)
         if not sequences.of_symbols:
-            trained_on.check_symbols(sequences.dtype)
+            schema.check_symbols(sequences.dtype)
         elif len(sequences.symbols()):
-            trained_on.check_symbols(sequences.symbols().dtype)
+            schema.check_symbols(sequences.symbols().dtype)
         return sequences
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from treecrf.chains.constraints import as_allowed
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import (
@@ -148,16 +148,16 @@ class SequenceLearner(SequenceClassifier):
         rng = check_random_state(self.random_state)
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
-        masks = as_allowed(allowed, None, classes, sequences.offsets, raw.cut)
+        masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
         training = self._labeled(sequences, labels, classes, masks)
-        like = schema or sequences.like
-        held_out = read_validation(validation, like, lambda *read: self._labeled(*read, classes))
+        schema = schema or sequences.schema
+        held_out = read_validation(validation, schema, lambda *read: self._labeled(*read, classes))
         if held_out is None and self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         return TrainingInput(classes, training, held_out, seed, earlier)
 
     @abstractmethod
-    def _required_schema(self, earlier: dict) -> Trained | None:
+    def _required_schema(self, earlier: dict) -> InputSchema | None:
         """What the training sequences must be like, if anything is fixed before reading them."""
 
     def _labeled(

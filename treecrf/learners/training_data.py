@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.sequences import Sequences, Trained, joined, reversed_places, split
+from treecrf.inputs.sequences import InputSchema, Sequences, joined, reversed_positions, split
 
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
 MAX_WEIGHT = 1e6
@@ -50,7 +50,7 @@ class LabeledSequences:
 
     def reversed(self) -> LabeledSequences:
         """The same sequences, each read from its end to its start."""
-        positions = reversed_places(self.sequences.offsets)
+        positions = reversed_positions(self.sequences.offsets)
         allowed = None if self.allowed is None else self.allowed[positions]
         return LabeledSequences(self.sequences.reversed(), self.codes[positions], allowed)
 
@@ -105,7 +105,9 @@ def hold_out(
 
 
 def read_validation(
-    raw: RawData, like: Trained, label: Callable[[Sequences, list[np.ndarray]], LabeledSequences]
+    raw: RawData,
+    schema: InputSchema,
+    label: Callable[[Sequences, list[np.ndarray]], LabeledSequences],
 ) -> LabeledSequences | None:
     """The user's validation data, or None; error messages name them as such.
 
@@ -120,7 +122,7 @@ def read_validation(
     if raw.X is None:
         return None
     try:
-        return label(*raw.read(like))
+        return label(*raw.read(schema))
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"validation data: {error}") from error

@@ -109,7 +109,7 @@ def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax:
 def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     """What stands above each position; nothing if there are no symbols."""
     if symbols is None:
-        items = list(x) if model._trained_on.form == "symbols" else []
+        items = list(x) if model._schema.form == "symbols" else []
         return ["" if _is_missing(item) else str(item) for item in items]
     items = list(symbols) if isinstance(symbols, str) else listed(symbols, "symbols", "texts")
     if len(items) != n:

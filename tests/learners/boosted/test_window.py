@@ -111,7 +111,7 @@ def test_categories_become_indicators_and_gaps_stay(form):
     outside = [0] * 5 + [1]
     before = [outside if t in (0, 2) else [*values[t - 1], 0] for t in range(6)]
     np.testing.assert_array_equal(windows, np.hstack([before, values]))
-    rows = WindowTable(encoder, 2).windows(as_sequences([cells[3:]], encoder.trained_on))
+    rows = WindowTable(encoder, 2).windows(as_sequences([cells[3:]], encoder.schema))
     np.testing.assert_array_equal(rows.toarray()[1:], windows[4:])
 
 

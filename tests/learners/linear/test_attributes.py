@@ -25,7 +25,7 @@ def test_symbols_are_indicators():
     attributes, rows = learned(["abca", "b"])
     assert attributes.names_at(0) == ["symbol is 'a'", "symbol is 'b'", "symbol is 'c'"]
     assert rows.tolist() == np.eye(3)[[0, 1, 2, 0, 1]].tolist()
-    unseen = as_sequences(["cz"], attributes.trained_on, Segmentation())
+    unseen = as_sequences(["cz"], attributes.schema, Segmentation())
     assert attributes.rows(unseen).toarray().tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
@@ -44,7 +44,7 @@ def test_what_is_missing_is_told():
     ]
     # Where training misses nothing there is nothing to tell, and a number is its mean.
     attributes, _ = learned([[["a", 1.0], ["b", 3.0]]])
-    asked = as_sequences([[[None, NAN], ["c", 5.0]]], attributes.trained_on, Segmentation())
+    asked = as_sequences([[[None, NAN], ["c", 5.0]]], attributes.schema, Segmentation())
     assert attributes.rows(asked).toarray().tolist() == [[0, 0, 2], [0, 0, 5]]
 
 
@@ -54,7 +54,7 @@ def test_what_is_missing_can_be_imputed():
     assert rows[1].tolist() == [0, 1, 2.0, 0]
     assert rows[2].tolist() == [1, 0, 4.5, 1]
     symbols, _ = learned(["aab"], missing="impute")
-    unseen = as_sequences(["z"], symbols.trained_on, Segmentation())
+    unseen = as_sequences(["z"], symbols.schema, Segmentation())
     assert symbols.rows(unseen).toarray().tolist() == [[1, 0]]
 
 

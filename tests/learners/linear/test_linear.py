@@ -301,15 +301,15 @@ class Doubled:
 
     kind = "doubled"
     window = (0, 0)
-    trained_on = None
+    schema = None
 
     def fit(self, sequences):
-        self.trained_on = sequences.like
+        self.schema = sequences.schema
         return self
 
     @property
     def n_attributes(self):
-        return 2 * self.trained_on.n_features
+        return 2 * self.schema.n_features
 
     def rows(self, sequences):
         table = sparse.vstack([sparse.csr_array(p) for _, _, p in sequences.pieces()])
@@ -320,7 +320,7 @@ class Doubled:
 
     def starting_weights(self, classes):
         blocks = np.zeros((self.n_attributes, len(classes) + 1, len(classes)))
-        blocks[self.trained_on.n_features :, :, 1] = 0.25
+        blocks[self.schema.n_features :, :, 1] = 0.25
         blocks[0, -1, 0] = 1.0
         return blocks
 
@@ -334,7 +334,7 @@ def test_attributes_may_come_from_elsewhere(transition_features, tables):
     given = Doubled()
     model = LinearCRF(attributes=given, transition_features=transition_features)
     crf = model.fit(X, y)
-    assert given.trained_on is None
+    assert given.schema is None
     assert crf.get_attribute_names().tolist() == [f"number {k}" for k in range(6)]
     assert crf.n_features_in_ == 3
     assert crf.score(X, y) > 0.5
@@ -382,13 +382,13 @@ def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
 
     class Saved(Doubled):
         def state(self):
-            return {"n": self.trained_on.n_features}, {"kinds": self.trained_on.kinds}
+            return {"n": self.schema.n_features}, {"kinds": self.schema.kinds}
 
         @classmethod
         def from_state(cls, values, arrays):
             restored = cls()
             n = values["n"]
-            restored.trained_on = treecrf.learners.linear.attributes.Trained(
+            restored.schema = treecrf.learners.linear.attributes.InputSchema(
                 "table", n, None, arrays["kinds"], {}
             )
             return restored

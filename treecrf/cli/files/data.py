@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.inputs.sequences import CATEGORY, Sequences, Trained
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class ModelInput:
 
     Attributes
     ----------
-    trained : Trained
+    trained : InputSchema
     classes : array (n_classes,)
     """
 
-    trained: Trained
+    trained: InputSchema
     classes: np.ndarray
 
 

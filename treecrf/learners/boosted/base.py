@@ -17,7 +17,7 @@ from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained, split
+from treecrf.inputs.sequences import InputSchema, Sequences, split
 from treecrf.learners.boosted.loop import (
     Booster,
     Growth,
@@ -93,8 +93,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             forest = Forest(len(data.classes), self.order)
         return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
 
-    def _required_schema(self, earlier: dict) -> Trained | None:
-        return earlier["_encoder"].trained_on if earlier else None
+    def _required_schema(self, earlier: dict) -> InputSchema | None:
+        return earlier["_encoder"].schema if earlier else None
 
     def _earlier_fit(self) -> dict:
         earlier = super()._earlier_fit()
@@ -232,8 +232,8 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Scores
 
     @property
-    def _trained_on(self) -> Trained:
-        return self._encoder.trained_on
+    def _schema(self) -> InputSchema:
+        return self._encoder.schema
 
     @property
     def _trained_order(self) -> int:
@@ -280,11 +280,13 @@ class BoostedSequenceClassifier(SequenceLearner):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        cut = Segmentation(lengths, groups)
-        sequences, _ = self._read(X, cut=cut)
+        segmentation = Segmentation(lengths, groups)
+        sequences, _ = self._read(X, segmentation=segmentation)
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences, threads):
-                yield cut.join(self._as_read(split(lattice.marginals(), sequences.offsets)))
+                yield segmentation.join(
+                    self._as_read(split(lattice.marginals(), sequences.offsets))
+                )
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
         self._require_memory(sequences)

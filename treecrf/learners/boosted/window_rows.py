@@ -9,7 +9,7 @@ from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import Sequences, places_in_sequences
+from treecrf.inputs.sequences import Sequences, positions_in_sequences
 
 # Larger tables stay sparse.
 MAX_DENSE_BYTES = 1 << 30
@@ -42,7 +42,7 @@ class WindowTable:
         )
         nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
         values = sparse.vstack([values, nothing], format="csr")
-        places, lengths = places_in_sequences(sequences.offsets), np.diff(sequences.offsets)
+        places, lengths = positions_in_sequences(sequences.offsets), np.diff(sequences.offsets)
         ends = np.repeat(lengths, lengths)
         positions = np.arange(sequences.n_positions)
         left, right = self.encoder.window

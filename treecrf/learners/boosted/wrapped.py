@@ -12,7 +12,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, find_classes
-from treecrf.inputs.sequences import Sequences, places_in_sequences
+from treecrf.inputs.sequences import Sequences, positions_in_sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.utils.threads import Threads
@@ -80,7 +80,7 @@ class WindowClassifier(LocalClassifier):
         n_labels, order = len(self.classes_), self._order
         scorer = self._scorer(sequences, threads)
         every = np.arange(sequences.n_positions)
-        places = places_in_sequences(sequences.offsets)
+        places = positions_in_sequences(sequences.offsets)
         lags = np.arange(order)[:, None]
         scores = np.zeros((n_labels, sequences.n_positions, n_labels**order))
         for context in range(n_labels**order):

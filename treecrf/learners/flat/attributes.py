@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.flat.model import FlatModel
 
 
@@ -28,9 +28,9 @@ class FlatAttributes:
         self.flat = flat
 
     @property
-    def trained_on(self) -> Trained:
+    def schema(self) -> InputSchema:
         """What sequences must be like."""
-        return self.flat._trained_on
+        return self.flat._schema
 
     @property
     def n_attributes(self) -> int:

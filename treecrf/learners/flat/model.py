@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, Trained, reversed_places
+from treecrf.inputs.sequences import InputSchema, Sequences, reversed_positions
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning
@@ -187,8 +187,8 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         return predictor
 
     @property
-    def _trained_on(self) -> Trained:
-        return self._model._trained_on
+    def _schema(self) -> InputSchema:
+        return self._model._schema
 
     @property
     def _trained_order(self) -> int:
@@ -250,10 +250,10 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        cut = Segmentation(lengths, groups)
-        sequences = self._sequences(X, cut)
+        segmentation = Segmentation(lengths, groups)
+        sequences = self._sequences(X, segmentation)
         matrix = self.matrix(sequences)
-        if cut.is_long:
+        if segmentation.is_long:
             return matrix
         offsets = sequences.offsets.tolist()
         return [matrix[a:b] for a, b in pairwise(offsets)]
@@ -290,7 +290,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
             sequences = sequences.reversed()
         with Threads(self.n_jobs) as threads:
             matrix = model._forest.matrix(model._encoder.encode(sequences), threads)
-        return matrix[reversed_places(offsets)] if self._trained_backward else matrix
+        return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
 
     def attributes(self, X: Any, *, lengths: Any = None, groups: Any = None) -> list:
         """Name the conjunctions that hold, as CRFsuite and its relatives take them.

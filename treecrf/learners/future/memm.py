@@ -375,8 +375,8 @@ class FutureFeatureMEMM(LocalClassifier):
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """
-        cut = Segmentation(lengths, groups)
-        sequences, _ = self._read(X, cut=cut)
+        segmentation = Segmentation(lengths, groups)
+        sequences, _ = self._read(X, segmentation=segmentation)
         encoder = self._encoder
         encoded = encoder.base.encode(sequences)
         values = np.empty((encoded.n_positions, len(encoder.features), 2))
@@ -384,7 +384,7 @@ class FutureFeatureMEMM(LocalClassifier):
             score = feature.scores(encoder.base, encoded)
             values[:, k, 0] = expit(score)
             values[:, k, 1] = shown(feature.bags(encoded), score)
-        return cut.join(split(values, encoded.offsets))
+        return segmentation.join(split(values, encoded.offsets))
 
     def _plan(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))

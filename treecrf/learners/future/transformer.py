@@ -132,14 +132,14 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         [3, 1]
         """
         check_is_fitted(self)
-        cut = Segmentation(lengths, groups)
-        X = X if cut.is_long else list(X)
+        segmentation = Segmentation(lengths, groups)
+        X = X if segmentation.is_long else list(X)
         joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
-        joined = joined[..., 1] if cut.is_long else [values[..., 1] for values in joined]
+        joined = joined[..., 1] if segmentation.is_long else [values[..., 1] for values in joined]
         if not self.append:
             return joined
         names = self._names()
-        if cut.is_long:
+        if segmentation.is_long:
             return _appended(X, joined, names)
         return [_appended(x, table, names) for x, table in zip(X, joined, strict=True)]
 

@@ -15,7 +15,7 @@ from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.names import feature_name, place
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import CATEGORY, Sequences, Trained, place_of
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, position_name
 from treecrf.utils import checks
 from treecrf.utils.model_file import as_section, section
 
@@ -32,13 +32,13 @@ class Attributes(Protocol):
         Its name in saved models, see `treecrf.learners.linear.base.SOURCES`.
     window : (int, int)
         Number of positions to the left and to the right from which attributes are seen.
-    trained_on : Trained or None
+    schema : InputSchema or None
         What sequences must be like; None if it is for `fit` to learn that.
     """
 
     kind: ClassVar[str]
     window: tuple[int, int]
-    trained_on: Trained | None
+    schema: InputSchema | None
 
     def fit(self, sequences: Sequences) -> Attributes:
         """Learn the attributes of training data; learners call it on a shallow copy."""
@@ -89,7 +89,7 @@ class WindowAttributes:
 
     kind: ClassVar[str] = "window"
 
-    trained_on: Trained | None = None
+    schema: InputSchema | None = None
     imputation: Imputation
     # The attributes that are kept, among all.
     kept: np.ndarray
@@ -101,7 +101,7 @@ class WindowAttributes:
 
     def fit(self, sequences: Sequences) -> WindowAttributes:
         """Learn the columns, what to do where values are missing, and which attributes to keep."""
-        self.trained_on = sequences.like
+        self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(int(self._widths().sum()))
         counts = np.bincount(self.rows(sequences).indices, minlength=len(self.kept))
@@ -116,16 +116,14 @@ class WindowAttributes:
         ValueError
             If a number is so large that its products with weights might not be finite.
         """
-        pieces = [
-            self._rows_of(piece) for _, _, piece in sequences.for_model(self.trained_on).pieces()
-        ]
+        pieces = [self._rows_of(piece) for _, _, piece in sequences.for_model(self.schema).pieces()]
         rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
         refuse_large(rows, sequences.offsets)
         return rows
 
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
-            piece = Vocabulary(self.trained_on.categories[0]).column(piece)
+            piece = Vocabulary(self.schema.categories[0]).column(piece)
         entries = sparse.coo_array(self.imputation.fill(piece))
         row, column = (np.asarray(array, dtype=np.int64) for array in (entries.row, entries.col))
         data = entries.data.astype(np.float64)
@@ -145,19 +143,19 @@ class WindowAttributes:
 
     def _kinds(self) -> np.ndarray:
         """Kinds of the columns, and of those that tell what is missing behind them."""
-        return self.imputation.kinds(self.trained_on.kinds)
+        return self.imputation.kinds(self.schema.kinds)
 
     def _widths(self) -> np.ndarray:
         """Number of attributes of each column."""
         widths = np.ones(len(self._kinds()), dtype=np.int64)
-        for j, values in self.trained_on.categories.items():
+        for j, values in self.schema.categories.items():
             widths[j] = len(values)
         return widths
 
     def names_at(self, offset: int) -> list[str]:
         """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
         at = place(offset) if offset or any(self.window) else ""
-        trained = self.trained_on
+        trained = self.schema
         names = []
         for column, source in enumerate(self.imputation.sources):
             name = feature_name(trained, source) + at
@@ -174,7 +172,7 @@ class WindowAttributes:
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """What a saved model holds of it: values for JSON, and arrays."""
-        trained = self.trained_on
+        trained = self.schema
         values = {name: getattr(self, name) for name in ("missing", "min_count")}
         values |= {name: getattr(trained, name) for name in ("form", "n_features")}
         values["window"] = list(self.window)
@@ -192,14 +190,14 @@ class WindowAttributes:
         names = None if values["names"] is None else tuple(values["names"])
         window = tuple(values["window"])
         restored = cls(window, values["missing"], values["min_count"])
-        restored.trained_on = Trained(
+        restored.schema = InputSchema(
             values["form"], values["n_features"], names, kinds, categories
         )
         checks.require(restored.missing in FILLED, "missing values")
         checks.check_counts(restored.min_count, *window)
         checks.require(len(window) == 2, "window")
-        restored.trained_on.check()
-        symbols = categories[0] if restored.trained_on.form == "symbols" else None
+        restored.schema.check()
+        symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
         restored.kept = arrays["kept"]
@@ -220,14 +218,14 @@ def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
         k = int(np.argmax(large))
         position = int(np.searchsorted(rows.indptr, k, side="right")) - 1
         raise ValueError(
-            f"{place_of(position, offsets)}: {rows.data[k]} is too large for a linear model; "
+            f"{position_name(position, offsets)}: {rows.data[k]} is too large for a linear model; "
             f"expected numbers up to {MAX_NUMBER:g}"
         )
 
 
 def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation:
     """Learn what replaces missing values, see `WindowAttributes`."""
-    trained = sequences.like
+    trained = sequences.schema
     if missing == IMPUTE:
         return learn_imputation(sequences, trained, IMPUTE)
     values = np.where(trained.kinds == CATEGORY, 0.0, means_of(sequences))

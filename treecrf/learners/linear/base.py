@@ -16,7 +16,7 @@ from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.sequences import Sequences, Trained
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.learner import SequenceLearner
@@ -148,7 +148,7 @@ class LinearSequenceClassifier(SequenceLearner):
             weights, results = self._learn(
                 data, watched, start, np.random.default_rng(prepared.seed)
             )
-        trained = attributes.trained_on
+        trained = attributes.schema
         return self._feature_names(trained.names) | results | {
             "classes_": classes,
             "n_features_in_": trained.n_features,
@@ -172,8 +172,8 @@ class LinearSequenceClassifier(SequenceLearner):
     def _starting_attributes(self, earlier: dict) -> Attributes:
         return earlier["_attributes"] if earlier else self._source()
 
-    def _required_schema(self, earlier: dict) -> Trained | None:
-        return self._starting_attributes(earlier).trained_on
+    def _required_schema(self, earlier: dict) -> InputSchema | None:
+        return self._starting_attributes(earlier).schema
 
     def _fixed_settings(self) -> dict[str, Any]:
         attributes, kind = self._attributes, self._source().kind
@@ -215,8 +215,8 @@ class LinearSequenceClassifier(SequenceLearner):
     # Scores
 
     @property
-    def _trained_on(self) -> Trained:
-        return self._attributes.trained_on
+    def _schema(self) -> InputSchema:
+        return self._attributes.schema
 
     @property
     def _trained_order(self) -> int:
@@ -332,7 +332,7 @@ class LinearSequenceClassifier(SequenceLearner):
             value = arrays[place] if place in arrays else values["results"][name]
             checks.check_result(value)
             setattr(self, name, value)
-        trained = self._attributes.trained_on
+        trained = self._attributes.schema
         self.n_features_in_ = trained.n_features
         vars(self).update(self._feature_names(trained.names))
         if not isinstance(self._attributes, WindowAttributes):
