@@ -276,9 +276,8 @@ def test_labels_without_a_chance_leave_the_others_alone(kind, rng, shape):
     n_positions = len(case.labels)
     log_q = case.blank(n_positions)
     out, sizes = case.blank(*case.scores.shape), case.blank(n_positions)
-    _objectives.label_residuals(
-        case.scores, case.chains, case.labels, *case.everything, False, out, log_q, sizes
-    )
+    true_labels = _objectives.TrueLabels(case.chains, case.labels, False, log_q, sizes)
+    true_labels.residuals(case.scores, *case.everything, out)
     np.testing.assert_allclose(sizes, np.abs(out).sum(axis=(0, 2)), rtol=1e-12)
     for oracle, _, labels, where in case.oracles():
         if oracle.log_z == -np.inf:
@@ -302,9 +301,8 @@ def test_a_part_of_the_sequences_is_written(order):
         out, logs, sizes = (
             case.blank(*shape) for shape in (case.scores.shape, [n_positions], [n_positions])
         )
-        _objectives.label_residuals(
-            case.scores, case.chains, case.labels, first, last, True, out, logs, sizes
-        )
+        true_labels = _objectives.TrueLabels(case.chains, case.labels, True, logs, sizes)
+        true_labels.residuals(case.scores, first, last, out)
         return out, logs, sizes
 
     inside = np.zeros(n_positions, dtype=bool)

@@ -1,27 +1,29 @@
-"""What objectives beside the likelihood of whole sequences need: slopes of label probabilities.
+"""Gradients of the Hamming objectives: derivatives of the probabilities of single labels.
 
-The Hamming objectives are sums of ``g(log q_s)`` over positions s, q_s being the probability of
-the true label of s. With ``w_s = g'(log q_s)``, the derivative in the score of label v in context c
-at t is
+The Hamming objectives are sums of ``g(log q_s)`` over positions s, where q_s is the probability of
+the true label of s. With ``w_s = g'(log q_s)``, the derivative by the score of label v in context c
+at position t is
 
     sum_s w_s (P(c, v at t | y_s true) - P(c, v at t)).
 
-Given the context c' = c v after t, labels behind it do not depend on what was before. So two
-numbers of each context are enough, what it says of the true labels before and behind it:
+Given the context c' after t (c followed by v), the labels from t + 1 on do not depend on those
+before. Two numbers per context are therefore enough, one for the true labels before it and one for
+those after it:
 
     past_t(c)    = sum_{s < t}  w_s (P(y_s true | context c before t) / q_s - 1)
     future_t(c') = sum_{s >= t} w_s (P(y_s true | context c' after t) / q_s - 1)
 
-Each follows from its neighbors' by one step, ``w_t (I(v true) / q_t - 1)`` and a mean over the
-contexts that come next. The derivative is ``P(c, v at t) (past_t(c) + future_t(c'))``. As the terms
-of a sum fade where s is far away, the numbers do not grow with the length of the sequence.
+Each follows from its neighbor in one step: add ``w_t (I(v true) / q_t - 1)`` and take the mean over
+the contexts that come next. The derivative is ``P(c, v at t) (past_t(c) + future_t(c'))``. Terms of
+the sums vanish as s moves away from t, so these numbers do not grow with the length of the
+sequence.
 
-Where a label is so improbable that the ratios would leave the range of numbers, or forward-backward
-has left it already, shares of probability are passed from context to context instead: those of
-the contexts of a position, ``w_s (P(c | y_s true) - P(c))``. They are never out of range. The
-conditional probabilities by which they are passed come from logarithms, which takes more time.
+If a label is so improbable that the ratios would leave the range of doubles, or forward-backward
+already needed logarithms, changes of probability are passed from context to context instead:
+``w_s (P(c | y_s true) - P(c))`` for the contexts c of a position. They are always in range. The
+conditional probabilities by which they are passed on come from logarithms, which takes more time.
 
-Arguments are those of `_inference`.
+Scores, contexts and ranges of sequences are those of `_inference`.
 """
 
 from libc.math cimport INFINITY, NAN, exp, fabs
@@ -30,8 +32,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_SOME, allocate, backward, close_chain, contexts_at, forward, forward_row, log_forward,
-    log_sum, open_chain, place, shift_to_zero, tile_length, tile_pairs,
+    Chain, KEEP_SOME, allocate, backward, close_chain, contexts_at, forward, forward_row,
+    log_forward, log_sum, open_chain, place, shift_to_zero, tile_length, tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
@@ -51,93 +53,115 @@ cdef extern from "chains/slopes.h" nogil:
     void store_slopes(const double *values, Py_ssize_t count, Py_ssize_t width, double factor,
                       double rounding, double *target, double *size)
 
-# Above this, ratios to the probability of a label stay in range.
-cdef double MIN_PROBABILITY = 1e-100
+# Ratios to the probability of a true label stay in range if it is at least this.
+cdef double MIN_Q = 1e-100
 
 
 cdef struct Slope:
-    # The derivative at a sequence, in scratch memory.
-    bint exponential    # whether labels weigh 1 / q, else 1
-    double lowest       # the smallest q of the sequence; with logarithms, its logarithm
-    double *q           # of each true label; with logarithms, its logarithm
-    double *future      # a row of contexts for each position; with logarithms, the backward pass
+    # Scratch memory for the derivative at a sequence.
+    bint exponential    # whether labels have the weight 1 / q, else 1
+    double lowest       # the smallest q of the sequence, or its logarithm (*)
+    double *q           # probability of each true label, or its logarithm (*)
+    double *future      # a row of contexts for each position, or the backward pass (*)
     double *past        # a row of contexts
-    double *next        # and another
-    double *work        # and another three
+    double *next        # another one
+    double *work        # three more
+    # (*) where the computation uses logarithms
 
 
-def label_log_probabilities(const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                            const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-                            double[::1] out):
-    """Write log P(y_t = labels[t]) to ``out[t]``.
+cdef class TrueLabels:
+    """Probabilities of the true labels of some sequences, and their derivatives.
 
-    It is -inf for forbidden labels, and NaN where no label sequence is allowed.
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+    labels : int32 array (n_positions,)
+    exponential : bool
+        Whether `residuals` are those of the sum of ``-1 / q``, else of ``log q``.
+    log_q : float64 array (n_positions,)
+        Receives log P(true label). It is -inf for forbidden labels, and NaN if no label sequence
+        is allowed.
+    sizes : float64 array (n_positions,)
+        Receives the sum of the absolute residuals of each position.
     """
-    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
-    cdef Slope slope = open_slope(&chain, offsets, first, last)
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(first, last):
-            place(&chain, scores, offsets, i)
-            forward(&chain)
-            if chain.log_z == -INFINITY:
-                impossible(&chain, out)
-            elif not chain.in_logs and look_back(&chain, &slope, labels, None):
-                store_logs(&chain, &slope, out)
-            else:
-                find_logs(&chain, &slope, labels)
-                memcpy(&out[chain.start], slope.q, chain.length * sizeof(double))
-        close_slope(&slope)
-        close_chain(&chain)
+
+    cdef const int64_t[::1] offsets
+    cdef const int32_t[::1] labels
+    cdef double[::1] log_q, sizes
+    cdef bint exponential
+
+    def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
+                 double[::1] log_q, double[::1] sizes):
+        self.offsets = offsets
+        self.labels = labels
+        self.exponential = exponential
+        self.log_q = log_q
+        self.sizes = sizes
+
+    def update(self, const double[:, :, ::1] scores, Py_ssize_t first, Py_ssize_t last):
+        """Compute ``log_q`` of the sequences ``first`` to ``last - 1``."""
+        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_SOME)
+        cdef Slope slope = open_slope(&chain, self.offsets, first, last)
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                place(&chain, scores, self.offsets, i)
+                forward(&chain)
+                if chain.log_z == -INFINITY:
+                    mark_impossible(&chain, self.log_q)
+                elif not chain.in_logs and backward_pass(&chain, &slope, self.labels, None):
+                    store_logs(&chain, &slope, self.log_q)
+                else:
+                    log_probabilities(&chain, &slope, self.labels)
+                    memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
+            close_slope(&slope)
+            close_chain(&chain)
+
+    def residuals(self, const double[:, :, ::1] scores, Py_ssize_t first, Py_ssize_t last,
+                  double[:, :, ::1] out):
+        """Compute the functional gradient as well: of ``sum_t log q_t``, or ``-sum_t q / q_t``.
+
+        The second form is that of the exponential loss. There q is the smallest ``q_t`` of a
+        sequence, treated as a constant, so that no label has a weight above 1; the caller weights
+        the sequences and rounds the residuals. Other residuals are multiples of 2**-32. Contexts
+        that do not exist get 0, and so do sequences without an allowed label sequence; a forbidden
+        true label contributes nothing.
+        """
+        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_SOME)
+        cdef Slope slope = open_slope(&chain, self.offsets, first, last)
+        cdef Py_ssize_t i
+        slope.exponential = self.exponential
+        with nogil:
+            for i in range(first, last):
+                place(&chain, scores, self.offsets, i)
+                forward(&chain)
+                memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
+                if chain.log_z == -INFINITY:
+                    clear(&chain, out)
+                    mark_impossible(&chain, self.log_q)
+                elif not chain.in_logs and backward_pass(&chain, &slope, self.labels, out):
+                    forward_pass(&chain, &slope, self.labels, out, self.sizes)
+                    store_logs(&chain, &slope, self.log_q)
+                else:
+                    log_probabilities(&chain, &slope, self.labels)
+                    clear(&chain, out)
+                    log_backward_pass(&chain, &slope, self.labels, out)
+                    log_forward_pass(&chain, &slope, self.labels, out)
+                    round_residuals(&chain, &slope, out, self.sizes)
+                    memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
+            close_slope(&slope)
+            close_chain(&chain)
 
 
-def label_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-                    bint exponential, double[:, :, ::1] out, double[::1] log_q,
-                    double[::1] sizes):
-    """Functional gradient of ``sum_t log q_t``, or if ``exponential`` of ``-sum_t q / q_t``.
-
-    There q is the smallest ``q_t`` of a sequence, taken for constant, so that no label weighs more
-    than 1; the sequences remain to be weighed, and the residuals to be rounded. Else they are
-    multiples of 2**-32. Contexts that do not exist get 0, and so do sequences that are not
-    possible; a label that is not possible takes no part. ``log_q`` receives log P(y_t = labels[t]),
-    and ``sizes`` the sum of the absolute values at each position.
-    """
-    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
-    cdef Slope slope = open_slope(&chain, offsets, first, last)
-    cdef Py_ssize_t i
-    slope.exponential = exponential
-    with nogil:
-        for i in range(first, last):
-            place(&chain, scores, offsets, i)
-            forward(&chain)
-            memset(&sizes[chain.start], 0, chain.length * sizeof(double))
-            if chain.log_z == -INFINITY:
-                clear(&chain, out)
-                impossible(&chain, log_q)
-            elif not chain.in_logs and look_back(&chain, &slope, labels, out):
-                look_ahead(&chain, &slope, labels, out, sizes)
-                store_logs(&chain, &slope, log_q)
-            else:
-                find_logs(&chain, &slope, labels)
-                clear(&chain, out)
-                pass_back(&chain, &slope, labels, out)
-                pass_ahead(&chain, &slope, labels, out)
-                finish(&chain, &slope, out, sizes)
-                memcpy(&log_q[chain.start], slope.q, chain.length * sizeof(double))
-        close_slope(&slope)
-        close_chain(&chain)
-
-
-def weigh(double[:, :, ::1] residuals, const double[::1] weights, double unit, Py_ssize_t first,
-          Py_ssize_t last):
+def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, double unit,
+                     Py_ssize_t first, Py_ssize_t last):
     """Multiply the residuals of positions ``first`` to ``last - 1`` by the positions' weights.
 
     Products are rounded to multiples of ``unit``, a power of 2.
     """
     cdef Py_ssize_t v, t, c, n = residuals.shape[2]
     cdef double *row
-    # Plus and minus a number with digits down to the unit.
+    # A sum with this number has no digits below the unit.
     cdef double rounding = SHIFT_TO_INTEGER * (unit * 4294967296.0)
     with nogil:
         for v in range(residuals.shape[0]):
@@ -148,9 +172,9 @@ def weigh(double[:, :, ::1] residuals, const double[::1] weights, double unit, P
 
 
 def inverse_weights(const double[::1] logs, double[::1] out):
-    """Write ``exp(-logs[i])`` over its mean to ``out``; return the logarithm of the mean.
+    """Write ``exp(-logs[i])``, divided by its mean, to ``out``; return the logarithm of the mean.
 
-    Logarithms that are not finite get the weight 0 and do not count.
+    Logarithms that are not finite get the weight 0 and do not count in the mean.
     """
     cdef Py_ssize_t i, n = logs.shape[0], n_finite = 0
     cdef double total = 0.0, mean, highest = -INFINITY
@@ -177,7 +201,7 @@ def inverse_weights(const double[::1] logs, double[::1] out):
 
 cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Scratch memory for the longest of some sequences; closes the chain if there is none."""
+    """Scratch memory for the longest of some sequences; closes the chain if it is refused."""
     cdef Slope slope
     cdef Py_ssize_t i, longest = 1, n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))
@@ -203,7 +227,7 @@ cdef void close_slope(Slope *slope) noexcept nogil:
     free(slope.work)
 
 
-cdef void impossible(const Chain *chain, double[::1] log_q) noexcept nogil:
+cdef void mark_impossible(const Chain *chain, double[::1] log_q) noexcept nogil:
     cdef Py_ssize_t t
     for t in range(chain.start, chain.start + chain.length):
         log_q[t] = NAN
@@ -221,7 +245,7 @@ cdef void store_logs(const Chain *chain, const Slope *slope, double[::1] log_q) 
 
 
 cdef inline double *future_row(const Chain *chain, const Slope *slope, Py_ssize_t t) noexcept nogil:
-    """Of the contexts after t."""
+    """Row of the contexts after t."""
     return slope.future + t * chain.shape.n_contexts
 
 
@@ -230,14 +254,14 @@ cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogi
     return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
 
 
-# By the probabilities of (context, label) pairs.
+# Computation from the probabilities of pairs (context, label).
 
 
-cdef bint look_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
-                    double[:, :, ::1] out) noexcept nogil:
-    """Probabilities of the true labels, and unless ``out`` is None what contexts say of the future.
+cdef bint backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+                        double[:, :, ::1] out) noexcept nogil:
+    """Probabilities of the true labels, and ``future`` unless ``out`` is None.
 
-    Tiles that do not stay in memory leave their pairs in ``out``. Returns whether the probabilities
+    Tiles that do not stay in memory store their pairs in ``out``. Returns whether the probabilities
     are in range.
     """
     cdef Py_ssize_t i, j, t, stride
@@ -251,17 +275,18 @@ cdef bint look_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
             slope.q[t] = row_total(chain, t, rows + labels[chain.start + t] * stride)
-            if slope.q[t] < MIN_PROBABILITY:
+            if slope.q[t] < MIN_Q:
                 return False
             slope.lowest = min(slope.lowest, slope.q[t])
             if out is not None:
-                say(chain, slope, t, labels[chain.start + t], future_row(chain, slope, t))
+                add_label_term(chain, slope, t, labels[chain.start + t],
+                               future_row(chain, slope, t))
                 if t:
                     means_before(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t),
                                  future_row(chain, slope, t), future_row(chain, slope, t - 1),
                                  slope.work, chain.shape.n_labels)
         if out is not None and i >= chain.n_kept:
-            keep_tile(chain, i, out)
+            save_tile(chain, i, out)
     return True
 
 
@@ -273,9 +298,9 @@ cdef double row_total(const Chain *chain, Py_ssize_t t, const double *row) noexc
     return total
 
 
-cdef void say(const Chain *chain, const Slope *slope, Py_ssize_t t, Py_ssize_t label,
-              double *row) noexcept nogil:
-    """Add what the contexts after t say of the true label of t, which they hold."""
+cdef void add_label_term(const Chain *chain, const Slope *slope, Py_ssize_t t, Py_ssize_t label,
+                         double *row) noexcept nogil:
+    """Add the term of the true label of t to a row of the contexts after t."""
     cdef Py_ssize_t c, low, n_labels = chain.shape.n_labels
     cdef double weight = 1.0 / slope.q[t] if slope.exponential else 1.0
     for c in range(contexts_at(&chain.shape, t + 1)):
@@ -284,42 +309,42 @@ cdef void say(const Chain *chain, const Slope *slope, Py_ssize_t t, Py_ssize_t l
         row[low * n_labels + label] += weight / slope.q[t]
 
 
-cdef void keep_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
+cdef void save_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
     cdef Py_ssize_t v, n = tile_length(chain, i) * chain.shape.width
     for v in range(chain.shape.n_labels):
         memcpy(&out[v, chain.start + i * chain.tile, 0], tile_pairs(chain, i) + v * n,
                n * sizeof(double))
 
 
-cdef void fetch_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
+cdef void restore_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
     cdef Py_ssize_t v, n = tile_length(chain, i) * chain.shape.width
     for v in range(chain.shape.n_labels):
         memcpy(tile_pairs(chain, i) + v * n, &out[v, chain.start + i * chain.tile, 0],
                n * sizeof(double))
 
 
-cdef void look_ahead(Chain *chain, Slope *slope, const int32_t[::1] labels,
-                     double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
-    """What contexts say of the past, and with both the derivative."""
+cdef void forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+                       double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
+    """``past`` of each position, and from it and ``future`` the derivative."""
     cdef Py_ssize_t i, j, t, stride
     cdef double *rows
     slope.past[0] = 0.0
     for i in range(chain.n_tiles):
         if i >= chain.n_kept:
-            fetch_tile(chain, i, out)
+            restore_tile(chain, i, out)
         stride = tile_length(chain, i) * chain.shape.width
         for j in range(tile_length(chain, i)):
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
             multiply(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t), slope.past,
                      future_row(chain, slope, t), slope.next, slope.work, chain.shape.n_labels)
-            say(chain, slope, t, labels[chain.start + t], slope.next)
+            add_label_term(chain, slope, t, labels[chain.start + t], slope.next)
             slope.past, slope.next = slope.next, slope.past
         store_tile(chain, slope, i, out, sizes)
 
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
-    """What is added and subtracted."""
+    """Number that is added and subtracted to round a residual."""
     return 0.0 if slope.exponential else SHIFT_TO_INTEGER
 
 
@@ -334,7 +359,7 @@ cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, doubl
                      rounding_of(slope), &out[v, start, 0], &sizes[start])
 
 
-# By logarithms.
+# Computation from logarithms.
 
 
 cdef inline double score_of(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
@@ -342,8 +367,8 @@ cdef inline double score_of(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
     return chain.scores[v * chain.stride + t * chain.shape.width + c]
 
 
-cdef double turn_to_shares(double *logs, Py_ssize_t n) noexcept nogil:
-    """Probabilities from their logarithms but for a constant, which is returned; 0 if all are 0."""
+cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
+    """Softmax in place; returns the logarithm of the sum. If all are -inf, they become 0."""
     cdef Py_ssize_t i
     cdef double total = 0.0, highest = largest(logs, n)
     if highest == -INFINITY:
@@ -358,23 +383,23 @@ cdef double turn_to_shares(double *logs, Py_ssize_t n) noexcept nogil:
     return highest + total
 
 
-cdef void find_logs(Chain *chain, Slope *slope, const int32_t[::1] labels) noexcept nogil:
-    """Logarithms of the backward pass, and of the probabilities of the true labels."""
+cdef void log_probabilities(Chain *chain, Slope *slope, const int32_t[::1] labels) noexcept nogil:
+    """Backward pass, and probabilities of the true labels, in logarithms."""
     cdef Py_ssize_t t
     if not chain.in_logs:
         chain.in_logs = True
         log_forward(chain)
     memset(future_row(chain, slope, chain.length - 1), 0, chain.shape.n_contexts * sizeof(double))
     for t in range(chain.length - 1, 0, -1):
-        log_step_back(chain, slope, t)
+        log_backward_step(chain, slope, t)
     slope.lowest = 0.0
     for t in range(chain.length):
-        slope.q[t] = find_shares(chain, slope, t, labels[chain.start + t])
+        slope.q[t] = context_probabilities(chain, slope, t, labels[chain.start + t])
         if slope.q[t] > -INFINITY:
             slope.lowest = min(slope.lowest, slope.q[t])
 
 
-cdef void log_step_back(const Chain *chain, Slope *slope, Py_ssize_t t) noexcept nogil:
+cdef void log_backward_step(const Chain *chain, Slope *slope, Py_ssize_t t) noexcept nogil:
     cdef Py_ssize_t c, n = contexts_at(&chain.shape, t)
     cdef double *before = future_row(chain, slope, t - 1)
     for c in range(n):
@@ -384,53 +409,53 @@ cdef void log_step_back(const Chain *chain, Slope *slope, Py_ssize_t t) noexcept
 
 
 cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
-    """Logarithms of the weights of the labels after context c before t; to ``work``."""
+    """Logarithms of the weights of the labels at t after context c, to ``work``."""
     cdef Py_ssize_t v, n_labels = chain.shape.n_labels
     cdef const double *after = future_row(chain, slope, t) + c % n_ends_of(chain, t) * n_labels
     for v in range(n_labels):
         slope.work[v] = score_of(chain, t, v, c) + after[v]
 
 
-cdef double find_shares(const Chain *chain, Slope *slope, Py_ssize_t t,
-                        Py_ssize_t label) noexcept nogil:
-    """Probabilities of the contexts after t, and given the true label; to ``work``.
+cdef double context_probabilities(const Chain *chain, Slope *slope, Py_ssize_t t,
+                                  Py_ssize_t label) noexcept nogil:
+    """Probabilities of the contexts after t, then those given the true label, to ``work``.
 
-    Returns the logarithm of the label's probability.
+    Returns the logarithm of the probability of the label.
     """
     cdef Py_ssize_t c, n = contexts_at(&chain.shape, t + 1)
     cdef const double *past = forward_row(chain, t + 1)
     cdef const double *future = future_row(chain, slope, t)
-    cdef double *shares = slope.work
+    cdef double *p = slope.work
     cdef double *given = slope.work + chain.shape.n_contexts
     cdef double total
     for c in range(n):
-        shares[c] = past[c] + future[c]
-        given[c] = shares[c] if c % chain.shape.n_labels == label else -INFINITY
-    total = turn_to_shares(shares, n)
-    return turn_to_shares(given, n) - total
+        p[c] = past[c] + future[c]
+        given[c] = p[c] if c % chain.shape.n_labels == label else -INFINITY
+    total = softmax(p, n)
+    return softmax(given, n) - total
 
 
-cdef void add_shares(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t label,
-                     double *row) noexcept nogil:
-    """Add what the true label of t changes in the probabilities of the contexts after t."""
+cdef void add_label_change(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t label,
+                           double *row) noexcept nogil:
+    """Add the change of the probabilities of the contexts after t by the true label of t."""
     cdef Py_ssize_t c
     cdef double weight = exp(slope.lowest - slope.q[t]) if slope.exponential else 1.0
     if slope.q[t] == -INFINITY:
         return
-    find_shares(chain, slope, t, label)
+    context_probabilities(chain, slope, t, label)
     for c in range(contexts_at(&chain.shape, t + 1)):
         row[c] += weight * (slope.work[chain.shape.n_contexts + c] - slope.work[c])
 
 
-cdef void pass_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
-                    double[:, :, ::1] out) noexcept nogil:
-    """Add what the true labels from each position on change there."""
+cdef void log_backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+                            double[:, :, ::1] out) noexcept nogil:
+    """Add the changes at each position by the true labels from it on."""
     cdef Py_ssize_t t, v, low, c, h, n_starts, n_ends, n_labels = chain.shape.n_labels
-    cdef double share
-    cdef double *shares = slope.work
+    cdef double change
+    cdef double *p = slope.work
     memset(slope.past, 0, chain.shape.n_contexts * sizeof(double))
     for t in range(chain.length - 1, -1, -1):
-        add_shares(chain, slope, t, labels[chain.start + t], slope.past)
+        add_label_change(chain, slope, t, labels[chain.start + t], slope.past)
         memset(slope.next, 0, chain.shape.n_contexts * sizeof(double))
         n_ends = n_ends_of(chain, t)
         n_starts = contexts_at(&chain.shape, t) // n_ends
@@ -438,36 +463,36 @@ cdef void pass_back(Chain *chain, Slope *slope, const int32_t[::1] labels,
             for low in range(n_ends):
                 for h in range(n_starts):
                     c = h * n_ends + low
-                    shares[h] = forward_row(chain, t)[c] + score_of(chain, t, v, c)
-                turn_to_shares(shares, n_starts)
+                    p[h] = forward_row(chain, t)[c] + score_of(chain, t, v, c)
+                softmax(p, n_starts)
                 for h in range(n_starts):
-                    share = slope.past[low * n_labels + v] * shares[h]
-                    out[v, chain.start + t, h * n_ends + low] += share
-                    slope.next[h * n_ends + low] += share
+                    change = slope.past[low * n_labels + v] * p[h]
+                    out[v, chain.start + t, h * n_ends + low] += change
+                    slope.next[h * n_ends + low] += change
         slope.past, slope.next = slope.next, slope.past
 
 
-cdef void pass_ahead(Chain *chain, Slope *slope, const int32_t[::1] labels,
-                     double[:, :, ::1] out) noexcept nogil:
-    """Add what the true labels before each position change there."""
+cdef void log_forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+                           double[:, :, ::1] out) noexcept nogil:
+    """Add the changes at each position by the true labels before it."""
     cdef Py_ssize_t t, v, c, n_labels = chain.shape.n_labels
-    cdef double share
+    cdef double change
     memset(slope.past, 0, chain.shape.n_contexts * sizeof(double))
     for t in range(chain.length):
         memset(slope.next, 0, chain.shape.n_contexts * sizeof(double))
         for c in range(contexts_at(&chain.shape, t)):
             add_future(chain, slope, t, c)
-            turn_to_shares(slope.work, n_labels)
+            softmax(slope.work, n_labels)
             for v in range(n_labels):
-                share = slope.past[c] * slope.work[v]
-                out[v, chain.start + t, c] += share
-                slope.next[c % n_ends_of(chain, t) * n_labels + v] += share
-        add_shares(chain, slope, t, labels[chain.start + t], slope.next)
+                change = slope.past[c] * slope.work[v]
+                out[v, chain.start + t, c] += change
+                slope.next[c % n_ends_of(chain, t) * n_labels + v] += change
+        add_label_change(chain, slope, t, labels[chain.start + t], slope.next)
         slope.past, slope.next = slope.next, slope.past
 
 
-cdef void finish(const Chain *chain, const Slope *slope, double[:, :, ::1] out,
-                 double[::1] sizes) noexcept nogil:
+cdef void round_residuals(const Chain *chain, const Slope *slope, double[:, :, ::1] out,
+                          double[::1] sizes) noexcept nogil:
     cdef Py_ssize_t v, t, c
     cdef double rounding = rounding_of(slope)
     cdef double *row

@@ -1,9 +1,10 @@
-"""What a conditional random field can maximize: objectives over sequences, and their gradients.
+"""Objectives that learners maximize, and their gradients by the scores.
 
-With P the probability of the labels of a sequence, and q that of the label of a position:
+For conditional random fields, with P the probability of the labels of a sequence, and q the
+probability of the label of a position:
 
 =================== =================== ==================================
-name                maximized           value, for a position
+name                maximized           value, per position
 =================== =================== ==================================
 log                 sum of log P        mean of log P / mean length
 exponential         - sum of (1/P - 1)  - log(mean of 1/P) / mean length
@@ -11,9 +12,9 @@ hamming_log         sum of log q        mean of log q
 hamming_exponential - sum of (1/q - 1)  - log(mean of 1/q)
 =================== =================== ==================================
 
-1/P is beyond all numbers for long sequences. The logarithm of its mean falls when the sum of
-1/P - 1 does, so it has the same optimum; and its gradient is a mean of the gradients of log P,
-weighted by the softmax of -log P, which has no such limit.
+For long sequences 1/P exceeds the range of doubles. The logarithm of its mean has the same optimum
+as the sum of 1/P - 1. Its gradient is a mean of the gradients of log P, weighted by the softmax of
+-log P, which stays in range.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ class Objective(Protocol):
 
 
 class ChainObjective(ABC):
-    """An objective over label sequences, as a function of the scores of all contexts.
+    """Objective over label sequences, as a function of the scores of all contexts.
 
-    Residuals are the derivatives of its value by each score, times the number of positions.
+    Residuals are the derivatives of its value by each score, multiplied by the number of positions.
 
     Parameters
     ----------
@@ -75,13 +76,13 @@ class ChainObjective(ABC):
     constraints : Constraints
     threads : Threads
     second_order : bool, default=False
-        Whether curvature is wanted beside the gradient; only if the objective ``has_curvature``.
+        Whether to compute the curvature as well; only if the objective ``has_curvature``.
     n_pseudo : int, default=0
-        Number of iterations that follow the pseudo-likelihood.
+        Number of initial iterations that maximize the pseudo-likelihood instead.
     """
 
-    given = None  # the scores of all contexts count
-    counts: np.ndarray | None = None  # each position is one
+    given = None  # takes the scores of all contexts
+    counts: np.ndarray | None = None  # one example per position
     has_curvature = False
 
     def __init__(
@@ -109,7 +110,7 @@ class ChainObjective(ABC):
         self._curvature: np.ndarray | None = None
 
     def constrain(self, scores: np.ndarray) -> None:
-        """Forbid labels where they cannot be, in place."""
+        """Set the scores of forbidden labels to minus infinity, in place."""
         self.constraints.forbid(scores, self.offsets)
 
     def examples(
@@ -120,10 +121,10 @@ class ChainObjective(ABC):
             self._residuals = np.empty(self._shape)
             self._curvature = np.empty(self._shape) if self.second_order else None
         if iteration < self.n_pseudo:
-            self.threads.map(lambda part: self._follow_pseudo_likelihood(scores, *part), self.parts)
+            self.threads.map(lambda part: self._pseudo_likelihood(scores, *part), self.parts)
             value = self.value(scores)
         else:
-            value = self._follow(scores)
+            value = self._compute(scores)
         return self._residuals, self._curvature, value
 
     @abstractmethod
@@ -131,25 +132,25 @@ class ChainObjective(ABC):
         """Value at the scores."""
 
     @abstractmethod
-    def _follow(self, scores: np.ndarray) -> float:
-        """Value at the scores; fills the residuals, and the curvature if it is wanted."""
+    def _compute(self, scores: np.ndarray) -> float:
+        """Value at the scores; computes the residuals, and the curvature if ``second_order``."""
 
-    def _follow_pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
+    def _pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
         _local.pseudo_residuals(
             scores, self.chains, self.codes, first, last, self._residuals, self._curvature
         )
 
-    def _weigh(self, weights: np.ndarray, unit: float) -> None:
+    def _weight_residuals(self, weights: np.ndarray, unit: float) -> None:
         """Multiply the residuals of each position by its weight, and round them."""
         self.threads.map(
-            lambda part: _objectives.weigh(
+            lambda part: _objectives.weight_residuals(
                 self._residuals, weights, unit, self.chains[part[0]], self.chains[part[1]]
             ),
             self.parts,
         )
 
-    def _count(self, counts: np.ndarray) -> None:
-        """Take so many examples for each position; rounded up, for sums of all contexts."""
+    def _set_counts(self, counts: np.ndarray) -> None:
+        """Set ``counts``, rounded up so that sums over all contexts are exact."""
         unit = unit_of(counts.sum() * self._shape[2])
         self.counts = np.ceil(counts / unit) * unit
 
@@ -176,11 +177,11 @@ class LogLikelihood(ChainObjective):
     def _value(self) -> float:
         return float(self.likelihoods.sum() / len(self.codes))
 
-    def _follow(self, scores: np.ndarray) -> float:
-        self.threads.map(lambda part: self._follow_likelihood(scores, *part), self.parts)
+    def _compute(self, scores: np.ndarray) -> float:
+        self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
         return self._value()
 
-    def _follow_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
+    def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
         _inference.residuals(
             scores,
             self.chains,
@@ -196,7 +197,7 @@ class LogLikelihood(ChainObjective):
 class ExponentialLoss(LogLikelihood):
     """Minus the sum of 1/P - 1 over the sequences, on a logarithmic scale.
 
-    Trees count a position as many times as its sequence weighs.
+    In tree fitting, a position counts as many examples as the weight of its sequence.
     """
 
     has_curvature = False
@@ -212,20 +213,21 @@ class ExponentialLoss(LogLikelihood):
             logs = np.add.reduceat(logs, self.offsets[:-1])
         return minus_log_mean_inverse(logs, self._weights) * len(logs) / len(self.codes)
 
-    def _follow(self, scores: np.ndarray) -> float:
-        value = super()._follow(scores)
+    def _compute(self, scores: np.ndarray) -> float:
+        value = super()._compute(scores)
         weights = np.repeat(self._weights, np.diff(self.offsets))
-        self._weigh(weights, unit_of(2.0 * weights.sum()))
-        self._count(weights)
+        self._weight_residuals(weights, unit_of(2.0 * weights.sum()))
+        self._set_counts(weights)
         return value
 
 
 class HammingLogLikelihood(ChainObjective):
     """Sum of log q over the positions.
 
-    A label is also learned from at the positions around it. Where neighbors depend on each other, a
-    position can have residuals beyond those of a likelihood, whose positive ones sum to at most 1.
-    Trees count it as the more examples, so that no step is longer than for a likelihood.
+    A label also contributes to the residuals of the positions around it. If neighbors depend on
+    each other, a position can have larger residuals than those of a likelihood, whose positive
+    ones sum to at most 1. Such a position counts as more than one example in tree fitting, so that
+    steps are no longer than for a likelihood.
     """
 
     exponential = False
@@ -235,13 +237,14 @@ class HammingLogLikelihood(ChainObjective):
         self.counts = np.ones(len(self.codes))
         self.log_q = np.zeros(len(self.codes))
         self._sizes = np.zeros(len(self.codes))
+        self._true_labels = _objectives.TrueLabels(
+            self.chains, self.codes, self.exponential, self.log_q, self._sizes
+        )
 
     def value(self, scores: np.ndarray) -> float:
         """Value at the scores."""
         self.threads.map(
-            lambda part: _objectives.label_log_probabilities(
-                scores, self.chains, self.codes, *part, self.log_q
-            ),
+            lambda part: self._true_labels.update(scores, *part),
             self.parts,
         )
         return self._value()
@@ -249,31 +252,20 @@ class HammingLogLikelihood(ChainObjective):
     def _value(self) -> float:
         return float(self.log_q.mean())
 
-    def _follow(self, scores: np.ndarray) -> float:
-        self.threads.map(lambda part: self._follow_labels(scores, *part), self.parts)
+    def _compute(self, scores: np.ndarray) -> float:
+        self.threads.map(
+            lambda part: self._true_labels.residuals(scores, *part, self._residuals), self.parts
+        )
         value = self._value()
         self._balance()
         return value
 
-    def _follow_labels(self, scores: np.ndarray, first: int, last: int) -> None:
-        _objectives.label_residuals(
-            scores,
-            self.chains,
-            self.codes,
-            first,
-            last,
-            self.exponential,
-            self._residuals,
-            self.log_q,
-            self._sizes,
-        )
-
     def _balance(self) -> None:
-        """Bring the residuals of all sequences to one scale, and count the positions."""
+        """Bring the residuals of all sequences to one scale, and set the counts."""
         unit = unit_of(self._sizes.sum())
         if unit > UNIT:
-            self._weigh(np.ones(len(self.codes)), unit)
-        self._count(np.maximum(0.5 * self._sizes, 1.0))
+            self._weight_residuals(np.ones(len(self.codes)), unit)
+        self._set_counts(np.maximum(0.5 * self._sizes, 1.0))
 
 
 class HammingExponentialLoss(HammingLogLikelihood):
@@ -289,12 +281,12 @@ class HammingExponentialLoss(HammingLogLikelihood):
         return minus_log_mean_inverse(self.log_q, self._weights)
 
     def _balance(self) -> None:
-        # So far a label weighs 1 where it is the least probable of its chain.
+        # The kernel gives the weight 1 to the least probable label of each chain.
         largest = np.maximum.reduceat(self._weights, self.chains[:-1])
         factors = np.repeat(largest, np.diff(self.chains))
         sizes = factors * self._sizes
-        self._weigh(factors, unit_of(sizes.sum()))
-        self._count(np.maximum(0.5 * sizes, self._weights))
+        self._weight_residuals(factors, unit_of(sizes.sum()))
+        self._set_counts(np.maximum(0.5 * sizes, self._weights))
 
 
 class LocalObjective:
@@ -374,14 +366,15 @@ OBJECTIVES: dict[str, type[ChainObjective]] = {
 
 
 def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective:
-    """The objective of this name; the other arguments are those of `ChainObjective`."""
+    """Objective of this name; the other arguments are those of `ChainObjective`."""
     return OBJECTIVES[name](*arguments, **options)
 
 
 def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
-    """Minus the logarithm of the mean of ``exp(-logs)``, whose terms over their mean are `weights`.
+    """Minus the logarithm of the mean of ``exp(-logs)``.
 
-    What is not possible has the weight 0; the value is -inf then, or NaN.
+    ``weights`` receives the terms divided by their mean. Logarithms that are not finite have the
+    weight 0; the value is -inf or NaN if there are any.
     """
     value = -_objectives.inverse_weights(logs, weights)
     return value if np.isfinite(logs).all() else float(logs.min())
