@@ -1,0 +1,127 @@
+"""Docstrings of the estimators: complete, in order, and the same for the same parameter."""
+
+import inspect
+import re
+from collections import defaultdict
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import treecrf
+
+CLASSES = {
+    name: kind
+    for name in treecrf.__all__
+    if inspect.isclass(kind := getattr(treecrf, name)) and issubclass(kind, BaseEstimator)
+}
+CRF, MEMM, FUTURE = "TreeCRF", "TreeMEMM", "FutureFeatureMEMM"
+SLIDING, RECURRENT = "SlidingWindowClassifier", "RecurrentSlidingWindowClassifier"
+LINEAR, PERCEPTRON, SVM = "LinearCRF", "StructuredPerceptron", "StructuredSVM"
+BOOSTING, HMM, FLAT, FEATURES = (
+    "SequenceBoostingClassifier", "HMMClassifier", "FlatModel", "FutureFeatures",
+)  # fmt: skip
+
+# Estimators for which a parameter or attribute means something else, grouped by their texts. All
+# other estimators share one text.
+OTHER_TEXTS = {
+    "attributes": [(LINEAR,)],
+    "average": [(SVM,)],
+    "beam_width": [(FLAT,), (CRF,)],
+    "categorical_features": [(BOOSTING, PERCEPTRON, SVM)],
+    "class_weight": [(CRF,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
+    "decoding": [(FLAT,), (FUTURE, RECURRENT, MEMM), (SLIDING,), (PERCEPTRON, SVM)],
+    "early_stopping": [(CRF,), (FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,)],
+    "estimator": [(FEATURES,), (RECURRENT,)],
+    "l2_regularization": [(LINEAR,)],
+    "max_features": [(SLIDING,)],
+    "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
+    "min_samples_leaf": [(CRF,)],
+    "missing": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
+    "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,)],
+    "n_jobs": [(PERCEPTRON,), (SVM,)],
+    "objective": [(LINEAR,)],
+    "order": [(CRF, HMM)],
+    "random_state": [(LINEAR, BOOSTING), (PERCEPTRON,), (SVM,)],
+    "second_order": [(CRF,)],
+    "tol": [(CRF,), (LINEAR,), (BOOSTING,), (SVM,)],
+    "transition_features": [(BOOSTING,), (SVM,)],
+    "transitions": [(FLAT,), (RECURRENT,)],
+    "warm_start": [(LINEAR, PERCEPTRON)],
+    "window": [(LINEAR,), (BOOSTING, PERCEPTRON, SVM)],
+    # Attributes
+    "estimator_": [(FEATURES,)],
+    "feature_importances_": [(FUTURE,)],
+    "loss_": [(LINEAR,)],
+    "n_features_in_": [(HMM,)],
+    "n_iter_": [(LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
+    "start_weights_": [(LINEAR,), (SVM,)],
+    "state_weights_": [(LINEAR,), (SVM,)],
+    "train_score_": [(CRF,), (LINEAR,), (BOOSTING,)],
+    "transition_feature_weights_": [(LINEAR,), (SVM,)],
+    "transition_weights_": [(LINEAR,), (SVM,)],
+    "validation_score_": [(CRF,)],
+}
+
+
+def section_of(kind: type, title: str) -> list[tuple[str, str, str]]:
+    """Name, type and text of each entry of a section; one for each of several names."""
+    text = inspect.cleandoc(kind.__doc__)
+    found = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", text, flags=re.M | re.S)
+    body = found[1] + "\n" if found else ""
+    entries = re.findall(r"^(\S[^\n]*)\n((?:[ ]+\S[^\n]*\n|\n)*)", body, flags=re.M)
+    return [
+        (name, heading.partition(" : ")[2], " ".join(body.split()))
+        for heading, body in entries
+        for name in heading.partition(" : ")[0].split(", ")
+    ]
+
+
+def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
+    return {n: p for n, p in inspect.signature(kind).parameters.items() if n != "self"}
+
+
+@pytest.mark.parametrize("kind", CLASSES.values())
+def test_every_parameter_is_documented_in_order(kind):
+    documented = section_of(kind, "Parameters")
+    assert [name for name, _, _ in documented] == list(parameters_of(kind))
+    assert all(text.endswith(".") for _, _, text in documented)
+
+
+@pytest.mark.parametrize("kind", CLASSES.values())
+def test_defaults_are_those_of_the_signature(kind):
+    parameters = parameters_of(kind)
+    for name, description, _ in section_of(kind, "Parameters"):
+        _, _, default = description.partition("default=")
+        shown = repr(eval(default)) if default else None
+        assert shown == repr(parameters[name].default), f"{kind.__name__}: {name}"
+
+
+@pytest.mark.parametrize("kind", CLASSES.values())
+def test_attributes_end_with_an_underscore(kind):
+    names = [name for name, _, _ in section_of(kind, "Attributes")]
+    assert names
+    assert all(name.endswith("_") for name in names)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("title", ["Parameters", "Attributes"])
+def test_the_same_name_has_the_same_text_in_all_estimators(title):
+    texts = defaultdict(lambda: defaultdict(list))
+    for name, kind in CLASSES.items():
+        for entry, _, text in section_of(kind, title):
+            texts[entry][text].append(name)
+    for entry, of_text in texts.items():
+        others = OTHER_TEXTS.get(entry, [])
+        rest = {name for names in of_text.values() for name in names}.difference(*others)
+        groups = {frozenset(names) for names in of_text.values()}
+        assert groups == {frozenset(group) for group in [*others, rest] if group}, entry
+
+
+def test_no_exception_is_left_over():
+    entries = {
+        name
+        for kind in CLASSES.values()
+        for title in ("Parameters", "Attributes")
+        for name, _, _ in section_of(kind, title)
+    }
+    assert OTHER_TEXTS.keys() <= entries
