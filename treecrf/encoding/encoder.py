@@ -108,6 +108,11 @@ class Encoder:
 
     # Columns and features of the input
 
+    @property
+    def n_own_columns(self) -> int:
+        """Number of columns that come from features, without those derived in training."""
+        return len(self.columns) - self.n_derived
+
     def origin_of(self, column: int) -> tuple[str, int]:
         """Where the values of a column come from.
 
@@ -118,15 +123,19 @@ class Encoder:
         index : int
             Index of the feature, or of the column among those derived in training.
         """
-        n_own = len(self.columns) - self.n_derived
-        if column >= n_own:
-            return DERIVED, column - n_own
+        if column >= self.n_own_columns:
+            return DERIVED, column - self.n_own_columns
         if column < self.n_features:
             return INPUT, column
         return INDICATOR_COLUMN, int(self.imputation.sources[column])
 
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
-        """Sums over the columns of each feature; float array (n_features,)."""
+        """Sums over the columns of each feature; float array (n_features,).
+
+        Parameters
+        ----------
+        gains : float array (n_columns,)
+        """
         if self.imputation is None:
             return gains
         return np.bincount(self.imputation.sources, weights=gains, minlength=self.n_features)

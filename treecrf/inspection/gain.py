@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inspection.fitted_trees import FittedTrees
@@ -70,11 +71,14 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     grown = FittedTrees.of(model)
     forest, encoder, offsets = grown.forest, grown.encoder, grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
-    n_own = len(encoder.columns) - encoder.n_derived
+    own, derived = gains.copy(), gains.sum(axis=2)
+    own[:, encoder.n_own_columns :] = 0.0
+    derived[:, : encoder.n_own_columns] = 0.0
     importances = np.stack(
-        [_by_feature(grown, gains[:, :n_own, j]) for j in range(len(offsets))], axis=2
+        [_by_feature(encoder, own[:, :, j]) for j in range(len(offsets))], axis=2
     )
-    in_bags = _by_source_feature(grown, gains[:, n_own:].sum(axis=2))
+    # The gains of discovered features go to the features that identify their instances.
+    in_bags = _by_feature(encoder, derived)
     scale = max(gains.sum(), np.finfo(float).tiny)
     found = {
         "importances": importances,
@@ -117,13 +121,6 @@ def _sums(grown: FittedTrees, n_groups: int) -> tuple[np.ndarray, np.ndarray, np
     )
 
 
-def _by_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
-    """Sum each row over the columns that come from the same feature."""
-    base = getattr(grown.encoder, "base", grown.encoder)
-    return np.stack([base.by_feature(row) for row in gains])
-
-
-def _by_source_feature(grown: FittedTrees, gains: np.ndarray) -> np.ndarray:
-    """Credit the gains of discovered features to the features that identify their instances."""
-    zeros = np.zeros(len(grown.encoder.columns) - grown.encoder.n_derived)
-    return np.stack([grown.encoder.by_feature(np.append(zeros, row)) for row in gains])
+def _by_feature(encoder: Encoder, gains: np.ndarray) -> np.ndarray:
+    """Sum each row over the columns of the same feature."""
+    return np.stack([encoder.by_feature(row) for row in gains])

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -19,7 +18,6 @@ from treecrf.inspection.fitted_trees import check_model, has_trees
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
-from treecrf.trees.forest import Forest
 
 
 def permutation_importance(
@@ -176,22 +174,7 @@ def features_in_use(model: SequenceClassifier) -> np.ndarray:
 
     For boosted trees, these are the features used by a test or a surrogate.
     """
-    n_features = model.n_features_in_
     if not has_trees(model):
-        return np.ones(n_features, dtype=bool)
+        return np.ones(model.n_features_in_, dtype=bool)
     encoder = model._encoder
-    base = getattr(encoder, "base", encoder)
-    tested = _columns_tested(model._forest, encoder)[: len(base.columns)]
-    for feature in getattr(encoder, "features", ()):
-        tested |= _columns_tested(feature.trees, base)
-    return base.by_feature(tested.astype(float)) > 0
-
-
-def _columns_tested(forest: Forest, encoder: Encoder) -> np.ndarray:
-    """Mark the columns that trees test."""
-    packed = forest.pack()
-    columns = packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]
-    found = np.zeros(len(encoder.columns), dtype=bool)
-    for some in columns:
-        found[some[some >= 0].astype(np.intp)] = True
-    return found
+    return encoder.features_in_use(model._forest.tested_columns(len(encoder.columns)))

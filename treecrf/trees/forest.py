@@ -116,6 +116,14 @@ class Forest:
         columns = packed["column"][inner].astype(np.int64)
         return np.bincount(columns, weights=packed["gain"][inner], minlength=n_columns)
 
+    def tested_columns(self, n_columns: int) -> np.ndarray:
+        """Which columns splits or surrogate splits test; bool array (n_columns,)."""
+        packed = self.pack()
+        found = np.zeros(n_columns, dtype=bool)
+        for columns in (packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]):
+            found[columns[columns >= 0].astype(np.intp)] = True
+        return found
+
     def scores(
         self,
         encoder: Encoder,

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.indicators import one_hot
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import Sequences, positions_in_sequences
 
@@ -61,17 +62,7 @@ class WindowTable:
         if not columns.is_category.any():
             # Of float32 only what it can tell apart.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
-        widths = np.where(columns.is_category, columns.sizes, 1)
-        entries = sparse.coo_array(piece)
-        is_category = columns.is_category[entries.col]
-        kept = ~(is_category & np.isnan(entries.data))
-        row, column, is_category = entries.row[kept], entries.col[kept], is_category[kept]
-        data = entries.data[kept]
-        places = (np.cumsum(widths) - widths)[column]
-        places[is_category] += data[is_category].astype(np.intp) - 1
-        data[is_category] = 1
-        shape = piece.shape[0], int(widths.sum())
-        return sparse.csr_array((data, (row, places)), shape=shape)
+        return one_hot(piece, np.where(columns.is_category, columns.sizes, -1))
 
     def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
         """Windows with previous labels behind them: an array if it is not too large.

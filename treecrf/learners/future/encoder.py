@@ -107,3 +107,11 @@ class FutureEncoder(Encoder):
             inside = self.base.by_feature(feature.trees.gains(n))
             total = total + gain * inside / max(inside.sum(), np.finfo(float).tiny)
         return total
+
+    def features_in_use(self, tested: np.ndarray) -> np.ndarray:
+        """Which features the values of some columns, and of the derived ones, depend on."""
+        n = len(self.base.columns)
+        tested = tested[:n].copy()
+        for feature in self.features:
+            tested |= feature.trees.tested_columns(n)
+        return self.base.features_in_use(tested)

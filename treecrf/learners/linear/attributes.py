@@ -13,6 +13,7 @@ from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
+from treecrf.encoding.indicators import one_hot
 from treecrf.encoding.names import feature_name, place
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, position_name
@@ -103,7 +104,7 @@ class WindowAttributes:
         """Learn the columns, what to do where values are missing, and which attributes to keep."""
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
-        self.kept = np.arange(int(self._widths().sum()))
+        self.kept = np.arange(self._n_all())
         counts = np.bincount(self.rows(sequences).indices, minlength=len(self.kept))
         self.kept = np.flatnonzero(counts >= self.min_count)
         return self
@@ -124,33 +125,26 @@ class WindowAttributes:
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
             piece = Vocabulary(self.schema.categories[0]).column(piece)
-        entries = sparse.coo_array(self.imputation.fill(piece))
-        row, column = (np.asarray(array, dtype=np.int64) for array in (entries.row, entries.col))
-        data = entries.data.astype(np.float64)
-        is_category = (self._kinds() == CATEGORY)[column]
-        widths = self._widths()
-        places = (np.cumsum(widths) - widths)[column]
-        places[is_category] += data[is_category].astype(np.intp) - 1
-        data[is_category] = 1.0
-        shape = piece.shape[0], int(widths.sum())
-        rows = sparse.csr_array((data, (row, places)), shape=shape)
-        return rows if len(self.kept) == shape[1] else sparse.csr_array(rows[:, self.kept])
+        table = self.imputation.fill(piece).astype(np.float64, copy=False)
+        rows = one_hot(table, self._sizes())
+        return rows if len(self.kept) == rows.shape[1] else sparse.csr_array(rows[:, self.kept])
 
     @property
     def n_attributes(self) -> int:
         """Number of attributes."""
         return len(self.kept)
 
-    def _kinds(self) -> np.ndarray:
-        """Kinds of the columns, and of those that tell what is missing behind them."""
-        return self.imputation.kinds(self.schema.kinds)
-
-    def _widths(self) -> np.ndarray:
-        """Number of attributes of each column."""
-        widths = np.ones(len(self._kinds()), dtype=np.int64)
+    def _sizes(self) -> np.ndarray:
+        """Number of values of each category, -1 for the other columns."""
+        sizes = np.full(len(self.imputation.sources), -1)
         for j, values in self.schema.categories.items():
-            widths[j] = len(values)
-        return widths
+            sizes[j] = len(values)
+        return sizes
+
+    def _n_all(self) -> int:
+        """Number of attributes before those that are too rare are dropped."""
+        sizes = self._sizes()
+        return int(np.where(sizes >= 0, sizes, 1).sum())
 
     def names_at(self, offset: int) -> list[str]:
         """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
@@ -201,7 +195,7 @@ class WindowAttributes:
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
         restored.kept = arrays["kept"]
-        checks.check_places(restored.kept, int(restored._widths().sum()), "attributes")
+        checks.check_places(restored.kept, restored._n_all(), "attributes")
         return restored
 
 

@@ -212,7 +212,7 @@ class _TableBuilder:
         columns = self._stored(CODES)
         n_codes = self.plan.n_codes.copy()
         if offset != 0 and self.encoder.n_derived:
-            is_derived = columns >= len(self.encoder.columns) - self.encoder.n_derived
+            is_derived = columns >= self.encoder.n_own_columns
             n_codes[self.plan.slots[columns[is_derived]]] = 0
             columns = columns[~is_derived]
         starts = self.n_bins + np.cumsum(n_codes) - n_codes
