@@ -10,7 +10,12 @@ from support.oracles import finite_difference_gradient
 
 from treecrf.inputs.sequences import offsets_of
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.discovery import Search, discover, score_gradient, shown
+from treecrf.learners.future.discovery import (
+    DiscoverySettings,
+    bag_probabilities,
+    discover,
+    score_gradient,
+)
 from treecrf.learners.future.instances import InstanceGrower
 from treecrf.learners.future.responses import OneLabel, Sloped
 
@@ -31,17 +36,17 @@ def make_bags(size=3, direction="future"):
 def test_bags_hold_the_neighbors_of_a_sequence(size, direction):
     bags, naive = make_bags(size, direction)
     values = np.random.default_rng(0).integers(-(2**40), 2**40, sum(LENGTHS)) / 2.0**32
-    np.testing.assert_array_equal(bags.sum_of(values), [values[bag].sum() for bag in naive])
+    np.testing.assert_array_equal(bags.sum_members(values), [values[bag].sum() for bag in naive])
     holders = [[t for t, bag in enumerate(naive) if j in bag] for j in range(len(naive))]
-    np.testing.assert_array_equal(bags.sum_holding(values), [values[h].sum() for h in holders])
-    np.testing.assert_array_equal(bags.n_holding, [len(h) for h in holders])
+    np.testing.assert_array_equal(bags.sum_holders(values), [values[h].sum() for h in holders])
+    np.testing.assert_array_equal(bags.n_holders, [len(h) for h in holders])
 
 
 def test_sums_do_not_depend_on_what_lies_before():
     values = np.random.default_rng(0).normal(size=40) * 30
-    alone = Bags(np.array([0, 10]), 4).sum_of(values[30:])
+    alone = Bags(np.array([0, 10]), 4).sum_members(values[30:])
     far = np.append(np.full(30, 2.0**30), values[30:])
-    after = Bags(np.array([0, 30, 40]), 4).sum_of(far)[30:]
+    after = Bags(np.array([0, 30, 40]), 4).sum_members(far)[30:]
     np.testing.assert_array_equal(alone, after)
 
 
@@ -49,16 +54,18 @@ def test_sums_do_not_depend_on_what_lies_before():
 def test_a_bag_shows_what_any_of_its_instances_shows(size, direction):
     bags, naive = make_bags(size, direction)
     score = np.random.default_rng(1).normal(size=sum(LENGTHS)) * 4
-    np.testing.assert_allclose(shown(bags, score), naive_feature(naive, score), atol=1e-8)
-    np.testing.assert_array_equal(shown(bags, score)[[not bag for bag in naive]], 0)
+    np.testing.assert_allclose(
+        bag_probabilities(bags, score), naive_feature(naive, score), atol=1e-8
+    )
+    np.testing.assert_array_equal(bag_probabilities(bags, score)[[not bag for bag in naive]], 0)
 
 
 def test_extreme_scores_are_certain():
     bags, _ = make_bags(2)
     score = np.full(sum(LENGTHS), -800.0)
-    assert shown(bags, score).max() < 1e-12
+    assert bag_probabilities(bags, score).max() < 1e-12
     score[5] = 800.0
-    np.testing.assert_array_equal(np.flatnonzero(shown(bags, score) > 0.5), [3, 4])
+    np.testing.assert_array_equal(np.flatnonzero(bag_probabilities(bags, score) > 0.5), [3, 4])
 
 
 def draw_response(kind, n_labels, seed=0):
@@ -81,10 +88,12 @@ def test_the_gradient_is_that_of_the_likelihood(size, direction, n_labels, kind)
     response, effect = draw_response(kind, n_labels)
     n = sum(LENGTHS)
     score = np.random.default_rng(2).normal(size=n) - 1.0
-    feature = shown(bags, score)
+    feature = bag_probabilities(bags, score)
     found = score_gradient(bags, score, feature, response.gradient(effect, feature))
     expected = finite_difference_gradient(
-        lambda g: n * response.value(effect, shown(bags, g[0, :, 0])), score[None, :, None], 1e-3
+        lambda g: n * response.value(effect, bag_probabilities(bags, g[0, :, 0])),
+        score[None, :, None],
+        1e-3,
     )
     np.testing.assert_allclose(found, expected[0, :, 0], atol=1e-5)
 
@@ -158,12 +167,12 @@ def test_the_trees_are_those_of_a_table_of_bags(size, direction, sign, n_labels)
     grower = InstanceGrower(positions.encoder, positions.encoded, 6, 2.0)
     effect, score = np.array([0.0, 0.2 * sign]), np.full(len(codes), -3.0)
     for n_trees in (1, 2, 3):
-        found = discover(response, bags, grower, Search(-3.0, 0.2, n_trees), sign)
+        found = discover(response, bags, grower, DiscoverySettings(-3.0, 0.2, n_trees), sign)
         if len(found.trees) < n_trees:
             break
         gradient = naive.gradient(effect, score)
         tree, values = naive.tree(gradient, 6, 2.0)
-        grown = found.trees[-1].grown
+        grown = found.trees[-1].nodes
         assert grown["true_child"].tolist() == [node.true_child for node in tree.nodes]
         step = np.abs(found.trees[-1].values).max()
         assert 0.05 - 1e-9 <= step <= 10 + 1e-9
@@ -182,12 +191,12 @@ def test_the_step_is_the_best_there_is():
     positions, scores, codes = draw_problem(5, 2)
     response = OneLabel(scores, codes, 1, np.ones(len(codes)))
     grower = InstanceGrower(positions.encoder, positions.encoded, 6, 2.0)
-    found = discover(response, bags, grower, Search(-3.0, 0.2, 1), 1)
+    found = discover(response, bags, grower, DiscoverySettings(-3.0, 0.2, 1), 1)
     tree = found.trees[0].values / np.abs(found.trees[0].values).max()
     effect = response.start(0.2)
 
     def value(step):
-        return response.value(effect, shown(bags, -3.0 + step * tree))
+        return response.value(effect, bag_probabilities(bags, -3.0 + step * tree))
 
     step = np.abs(found.trees[0].values).max()
     assert value(step) >= max(value(b) for b in np.geomspace(0.05, 10, 200)) - 1e-6

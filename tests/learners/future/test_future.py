@@ -12,7 +12,8 @@ from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
 from treecrf.inputs.sequences import offsets_of
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.made_columns import bins_of, constant_tree, thresholds_of, tree_of_bins
+from treecrf.learners.future.effect_trees import constant_tree, tree_of_bins
+from treecrf.learners.future.encoder import bins_of, thresholds_of
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils import model_file
 
@@ -54,7 +55,7 @@ def test_the_pattern_is_found(bags):
     encoded = model._encoder.base.encode(model._read(X[400:])[0])
     score = feature.scores(model._encoder.base, encoded)
     np.testing.assert_array_equal(score > 0, positive(X[400:]))
-    in_bag = Bags(encoded.offsets, 6).sum_of(positive(X[400:]).astype(float)) > 0
+    in_bag = Bags(encoded.offsets, 6).sum_members(positive(X[400:]).astype(float)) > 0
     np.testing.assert_allclose(feature.values(model._encoder.base, encoded), in_bag, atol=0.01)
 
 
@@ -84,7 +85,7 @@ def test_bags_of_every_direction(direction, size):
     X = [rng.random((rng.integers(3, 20), 4)) < 0.15 for _ in range(200)]
     offsets = offsets_of(np.array([len(x) for x in X]))
     bag = Bags(offsets, None if size == "to_end" else size, direction)
-    shows = bag.sum_of(np.concatenate(X)[:, 2].astype(float)) > 0
+    shows = bag.sum_members(np.concatenate(X)[:, 2].astype(float)) > 0
     y = np.split(shows.astype(int), offsets[1:-1])
     model = small(bag_size=size, bag_direction=direction, max_iter=30).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.99
@@ -197,9 +198,9 @@ def test_rules_add_up_to_the_score(bags):
 def test_what_is_told(bags):
     (feature,) = bags[2].future_features_
     lines = feature.describe(3).splitlines()
-    assert lines[0] == "any of the next 6 positions, with log-odds of -5.0 and"
+    assert lines[0] == "any of the next 6 positions, with log-odds of -5.0 plus"
     assert len(lines) == 5
-    assert lines[-1].endswith(f"and {len(feature.rules) - 3} smaller ones")
+    assert lines[-1].endswith(f"and {len(feature.rules) - 3} smaller rules")
     assert len(feature.describe(len(feature.rules)).splitlines()) == 1 + len(feature.rules)
     sizes = [abs(value) for value, _ in feature.rules]
     assert sizes == sorted(sizes, reverse=True)

@@ -1,8 +1,8 @@
-"""The discovery of a feature of bags: boosting in the score of their instances.
+"""Discovery of one feature by boosting the scores of the instances in bags.
 
-A bag shows the pattern if any of its instances does: with the probability p = expit(G) of an
-instance, Q = 1 - prod (1 - p) is that of the bag (noisy or). The feature Q changes the scores of
-labels, and the instance score G follows the gradient of their likelihood.
+A bag is positive if any of its instances is. If p = expit(G) is the probability that an instance
+is positive, that of its bag is Q = 1 - prod (1 - p), the noisy-or. The feature Q changes the scores
+of labels, and the instance score G follows the gradient of the likelihood of the labels.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.instances import InstanceGrower, InstanceTree
 from treecrf.learners.future.responses import Response
 
-# Beyond this an instance is certain enough.
+# Larger scores do not change the probability of an instance noticeably.
 MAX_SCORE = 30.0
-# Instances change by steps of this range in the score; what is best is looked for in its logarithm.
+# Range of the step by which a tree changes the score. The search is in its logarithm.
 STEP_RANGE = (0.05, 10.0)
 N_GRID = 12
 STEP_TOLERANCE = 0.02
-# A round that gains less than this is poor; the second of them is the last.
+# A round with less gain than this is poor; after two of them the discovery ends.
 MIN_GAIN = 1e-5
 MAX_POOR_ROUNDS = 2
 
 
 @dataclass(frozen=True)
-class Search:
-    """How a feature is looked for.
+class DiscoverySettings:
+    """How the instance score of a feature is boosted.
 
     Attributes
     ----------
     initial_score : float
-        Score of every instance at the start, well below 0: no bag shows the pattern yet.
+        Score of every instance before the first tree, well below 0: no bag is positive yet.
     initial_slope : float
-        Effect of the feature on the scores at the start, above 0. A large one would part the
-        feature into several.
+        Initial effect of the feature on the scores of the labels, above 0. A large one would split
+        one pattern into several features.
     max_trees : int
-        Most trees of the instance score.
+        Maximum number of trees of the instance score.
     """
 
     initial_score: float
@@ -60,39 +60,41 @@ class Candidate:
     trees: list[InstanceTree] = field(default_factory=list)
 
 
-def shown(bags: Bags, score: np.ndarray) -> np.ndarray:
-    """Probability that a bag shows the pattern, from the scores of the instances."""
+def bag_probabilities(bags: Bags, score: np.ndarray) -> np.ndarray:
+    """Probability that each bag is positive, from the scores of the instances."""
     score = np.clip(score, -MAX_SCORE, MAX_SCORE)
-    return -np.expm1(bags.sum_of(-np.log1p(np.exp(score))))
+    return -np.expm1(bags.sum_members(-np.log1p(np.exp(score))))
 
 
 def score_gradient(
     bags: Bags, score: np.ndarray, feature: np.ndarray, by_feature: np.ndarray
 ) -> np.ndarray:
-    """Derivative of the log-likelihood by the score of each instance, from that by the feature.
+    """Derivative of the log-likelihood by instance scores, given the derivative by the feature.
 
-    The derivative of one bag's feature by the score of its instance is p (1 - Q), as the factor
-    1 - p of the instance completes the product; an instance has a part in all bags that hold it.
+    The derivative of the feature of one bag by the score of an instance in it is p (1 - Q), because
+    the factor 1 - p of the instance completes the product. The contributions of all bags that
+    contain the instance are added.
     """
     p = expit(np.clip(score, -MAX_SCORE, MAX_SCORE))
-    return p * bags.sum_holding(by_feature * (1.0 - feature))
+    return p * bags.sum_holders(by_feature * (1.0 - feature))
 
 
 def discover(
-    response: Response, bags: Bags, grower: InstanceGrower, search: Search, sign: int
+    response: Response, bags: Bags, grower: InstanceGrower, settings: DiscoverySettings, sign: int
 ) -> Candidate:
     """Boost the instance score of one feature.
 
     Parameters
     ----------
     sign : {1, -1}
-        Whether the feature begins as one that speaks for the label or against it.
+        Whether the feature initially raises or lowers the score of the label.
     """
-    score = np.full(len(bags.n_holding), search.initial_score)
-    feature, effect = shown(bags, score), response.start(sign * search.initial_slope)
+    score = np.full(len(bags.n_holders), settings.initial_score)
+    feature = bag_probabilities(bags, score)
+    effect = response.start(sign * settings.initial_slope)
     best = Candidate(score, feature, effect, response.value(effect, feature))
     n_poor = 0
-    while len(best.trees) < search.max_trees and n_poor < MAX_POOR_ROUNDS:
+    while len(best.trees) < settings.max_trees and n_poor < MAX_POOR_ROUNDS:
         found = _improved(best, response, bags, grower)
         if found is None or found.value < best.value:
             break
@@ -104,31 +106,32 @@ def discover(
 def _improved(
     old: Candidate, response: Response, bags: Bags, grower: InstanceGrower
 ) -> Candidate | None:
-    """The candidate with one more tree and the effect that is best then."""
+    """The candidate with one more tree and with the best effect for it."""
     by_feature = response.gradient(old.effect, old.feature)
     gradient = score_gradient(bags, old.score, old.feature, by_feature)
-    tree = grower.grow(gradient, bags.n_holding)
+    tree = grower.grow(gradient, bags.n_holders)
     if tree is None:
         return None
-    step = _best_step(
-        lambda step: response.value(old.effect, shown(bags, old.score + step * tree.values))
-    )
-    tree = tree.scaled(step)
+
+    def value_at(step: float) -> float:
+        return response.value(old.effect, bag_probabilities(bags, old.score + step * tree.values))
+
+    tree = tree.scaled(_best_step(value_at))
     score = old.score + tree.values
-    feature = shown(bags, score)
+    feature = bag_probabilities(bags, score)
     effect = response.fit(old.effect, feature)
     value = response.value(effect, feature)
     return Candidate(score, feature, effect, value, [*old.trees, tree])
 
 
-def _best_step(value: Callable[[float], float]) -> float:
-    """The step of the greatest value: a grid in its logarithm, then a search around the best."""
+def _best_step(value_at: Callable[[float], float]) -> float:
+    """The step with the greatest value: a grid of logarithms, then a search around the best."""
     grid = np.linspace(*np.log(STEP_RANGE), N_GRID)
-    values = [value(float(np.exp(log_step))) for log_step in grid]
+    values = [value_at(float(np.exp(log_step))) for log_step in grid]
     best = int(np.argmax(values))
     around = grid[max(best - 1, 0)], grid[min(best + 1, N_GRID - 1)]
     found = minimize_scalar(
-        lambda log_step: -value(float(np.exp(log_step))),
+        lambda log_step: -value_at(float(np.exp(log_step))),
         bounds=around,
         method="bounded",
         options={"xatol": STEP_TOLERANCE},

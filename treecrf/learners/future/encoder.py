@@ -1,38 +1,45 @@
-"""Features that training has discovered in bags, as columns that trees can ask for."""
+"""Discovered features as additional columns of the encoded positions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from treecrf.encoding.columns import NUMBER, Columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import CODES, MAX_CODES, Plan
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.discovery import shown
-from treecrf.learners.future.made_columns import bins_of, with_derived_columns, with_values
-from treecrf.trees.forest import Forest
+from treecrf.learners.future.bags import DIRECTIONS, Bags
+from treecrf.learners.future.discovery import bag_probabilities
+from treecrf.trees.forest import Forest, check_forest
+from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
+
+# Attributes of a feature that JSON can hold.
+PLAIN = ("size", "direction", "initial_score", "gain")
 
 
 @dataclass(frozen=True)
 class BagFeature:
-    """A feature of bags.
+    """A discovered feature: the probability that a bag contains a positive instance.
 
     Attributes
     ----------
     size : int or None
-        Most positions of a bag on a side; None for all to the end.
+        Maximum number of positions of a bag per side; None for no limit.
     direction : {"future", "past", "both"}
     initial_score : float
-        Score of every instance before the trees.
+        Log-odds of every instance before any trees.
     trees : Forest
-        They add to the score of an instance; one label, order 0.
+        Their values are added to the log-odds of an instance; one label, order 0.
     effects : float64 array (2, n_labels)
-        Intercept and slope of the scores of the labels, when the feature was found.
+        Intercept and slope of the scores of the labels at the time of discovery.
     gain : float
-        What it added to the mean log-likelihood of a training position then.
+        Increase of the mean log-likelihood per training position at that time.
     """
 
     size: int | None
@@ -43,24 +50,55 @@ class BagFeature:
     gain: float
 
     def scores(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
-        """The score of each position as an instance."""
+        """Log-odds of each position as an instance."""
         with Threads(None) as threads:
             return self.initial_score + self.trees.scores(encoder, encoded, threads)[0, :, 0]
 
     def values(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
-        """The probability that the bag of each position shows the pattern."""
-        return shown(self.bags(encoded), self.scores(encoder, encoded))
+        """Probability that the bag of each position contains a positive instance."""
+        return bag_probabilities(self.bags(encoded), self.scores(encoder, encoded))
 
     def bags(self, encoded: EncodedSequences) -> Bags:
         """The bags of encoded positions."""
         return Bags(encoded.offsets, self.size, self.direction)
 
+    def state(self, k: int) -> tuple[dict, dict[str, np.ndarray]]:
+        """State of feature k in a saved model: values for JSON, and arrays."""
+        values = {name: getattr(self, name) for name in PLAIN}
+        trees = {f"future.{k}.trees.{name}": array for name, array in self.trees.pack().items()}
+        return values, {f"future.{k}.effects": self.effects} | trees
+
+    @classmethod
+    def from_state(
+        cls, k: int, values: dict, arrays: dict[str, np.ndarray], encoder: Encoder, n_labels: int
+    ) -> BagFeature:
+        """The inverse of `state`; raises ValueError if the state is invalid.
+
+        ``encoder`` encodes the input, without discovered features.
+        """
+        effects, size = arrays[f"future.{k}.effects"], values["size"]
+        if size is not None:
+            checks.check_counts(size)
+        checks.require(size is None or size > 0, "bags")
+        checks.require(values["direction"] in DIRECTIONS, "bags")
+        checks.require(all(map(_is_finite, (values["initial_score"], values["gain"]))), "features")
+        checks.require(effects.shape == (2, n_labels) and effects.dtype == np.float64, "features")
+        checks.require(bool(np.isfinite(effects).all()), "features")
+        packed = model_file.section(arrays, f"future.{k}.trees")
+        check_forest(packed, len(packed["starts"]) - 1, 1, 0, encoder)
+        trees = Forest.unpack(1, 0, packed)
+        return cls(effects=effects, trees=trees, **{name: values[name] for name in PLAIN})
+
 
 class FutureEncoder(Encoder):
-    """Encodes sequences with features of bags as further columns.
+    """An encoder that computes discovered features as additional columns.
 
-    Whoever predicts asks the encoder for the columns, and need not know that some of them are
-    computed from trees; training replaces the encoder where it adds a feature.
+    Prediction uses it like any other encoder and needs no special case for the columns that are
+    computed by trees. Training replaces the encoder whenever it adds a feature.
+
+    A discovered feature is a number from 0 to 1, in bins of equal width. Its values depend on
+    positions outside the window anyway, so its tests read the current position only
+    (``n_derived``).
 
     Parameters
     ----------
@@ -68,12 +106,13 @@ class FutureEncoder(Encoder):
         Encodes the input.
     features : tuple of BagFeature
     n_bins : int
-        Number of even bins of a feature.
+        Number of bins of each feature.
     """
 
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):
         super().__init__(base.window, base.max_bins, base.missing)
-        columns, plan = with_derived_columns(base.columns, base.plan, len(features), n_bins)
+        columns = _with_columns(base.columns, len(features), n_bins)
+        plan = _with_codes(base.plan, len(features), n_bins)
         self.restore(base.form, base.names, columns, plan, base.imputation)
         self.base = base
         self.features = features
@@ -85,11 +124,17 @@ class FutureEncoder(Encoder):
         return self.complete(self.base.encode(sequences))
 
     def complete(self, encoded: EncodedSequences) -> EncodedSequences:
-        """Add the features to what the base has encoded."""
+        """Add the features to sequences that the base has encoded."""
         full = encoded
         for feature in self.features:
-            full = with_values(full, bins_of(feature.values(self.base, encoded), self.n_bins))
+            full = _with_bins(full, bins_of(feature.values(self.base, encoded), self.n_bins))
         return full
+
+    def without_features(self, encoded: EncodedSequences) -> EncodedSequences:
+        """The inverse of `complete`."""
+        codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.plan.n_codes)])
+        has_missing = encoded.has_missing[: len(self.base.columns)]
+        return replace(encoded, codes=codes, has_missing=has_missing)
 
     @property
     def n_features(self) -> int:
@@ -99,7 +144,7 @@ class FutureEncoder(Encoder):
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
         """Sums over the columns that come from the same column of the input.
 
-        What a feature of bags has gained belongs to the columns that its instances are told by.
+        The gain of a discovered feature is credited to the input columns that its trees test.
         """
         n = len(self.base.columns)
         total = self.base.by_feature(gains[:n])
@@ -109,9 +154,86 @@ class FutureEncoder(Encoder):
         return total
 
     def features_in_use(self, tested: np.ndarray) -> np.ndarray:
-        """Which features the values of some columns, and of the derived ones, depend on."""
+        """Which features the given columns and all discovered features depend on."""
         n = len(self.base.columns)
         tested = tested[:n].copy()
         for feature in self.features:
             tested |= feature.trees.tested_columns(n)
         return self.base.features_in_use(tested)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """State in a saved model: values for JSON, and arrays."""
+        values, arrays = self.base.state()
+        states = [feature.state(k) for k, feature in enumerate(self.features)]
+        for _, of_feature in states:
+            arrays |= of_feature
+        features = [plain for plain, _ in states]
+        return values | {"n_future_bins": self.n_bins, "features": features}, arrays
+
+    @classmethod
+    def from_state(
+        cls, values: dict, arrays: dict[str, np.ndarray], n_labels: int
+    ) -> FutureEncoder:
+        """The inverse of `state`; raises ValueError if the state is invalid."""
+        base = Encoder.from_state(values, arrays)
+        n_bins = values["n_future_bins"]
+        checks.check_counts(n_bins)
+        checks.require(2 <= n_bins <= MAX_CODES, "bins")
+        features = [
+            BagFeature.from_state(k, plain, arrays, base, n_labels)
+            for k, plain in enumerate(values["features"])
+        ]
+        return cls(base, tuple(features), n_bins)
+
+
+def thresholds_of(n_bins: int) -> np.ndarray:
+    """Inner boundaries of bins of equal width from 0 to 1."""
+    return np.arange(1, n_bins) / n_bins
+
+
+def bins_of(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """The bin of each value: the number of thresholds below it; uint8."""
+    return np.searchsorted(thresholds_of(n_bins), values, side="left").astype(np.uint8)
+
+
+def _with_columns(columns: Columns, n_derived: int, n_bins: int) -> Columns:
+    """Columns of the input, followed by derived columns."""
+    return Columns(
+        np.append(columns.kinds, np.full(n_derived, NUMBER, dtype=np.uint8)),
+        np.append(columns.sizes, np.full(n_derived, n_bins - 1)),
+        np.append(columns.thresholds, np.tile(thresholds_of(n_bins), n_derived)),
+        columns.categories,
+    )
+
+
+def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
+    """The plan of the input, followed by derived columns, each stored as codes of its own."""
+
+    def longer(array: np.ndarray, values: np.ndarray | int) -> np.ndarray:
+        return np.append(array, np.full(n_derived, values)).astype(array.dtype)
+
+    return replace(
+        plan,
+        storage=longer(plan.storage, CODES),
+        slots=longer(plan.slots, len(plan.n_codes) + np.arange(n_derived)),
+        first_codes=longer(plan.first_codes, 0),
+        zeros=longer(plan.zeros, 0),
+        has_missing=longer(plan.has_missing, 0),
+        # No value is missing; this is the code after the last.
+        missing_codes=longer(plan.missing_codes, n_bins),
+        missing_ids=longer(plan.missing_ids, -1),
+        n_codes=longer(plan.n_codes, n_bins),
+    )
+
+
+def _with_bins(encoded: EncodedSequences, bins: np.ndarray) -> EncodedSequences:
+    """Encoded positions with the bins of one more derived column."""
+    codes = np.zeros((len(encoded.codes), encoded.codes.shape[1] + 1), dtype=np.uint8)
+    codes[:, :-1] = encoded.codes
+    codes[encoded.row_of_position, -1] = bins
+    has_missing = np.append(encoded.has_missing, False)
+    return replace(encoded, codes=codes, has_missing=has_missing)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and bool(np.isfinite(value))

@@ -1,4 +1,4 @@
-"""Discovered features as things to read: bags, rules of their instances, bins in use."""
+"""Discovered features in readable form: bags, rules for their instances, thresholds in use."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction
-from treecrf.learners.future.encoder import BagFeature, FutureEncoder
-from treecrf.learners.future.made_columns import thresholds_of
+from treecrf.learners.future.encoder import BagFeature, FutureEncoder, thresholds_of
 from treecrf.trees.forest import Forest
 from treecrf.trees.rules import leaf_values
 
 
 @dataclass(frozen=True)
 class FutureFeature:
-    """A feature of bags that a model has discovered.
+    """A discovered feature of bags.
 
-    Its value is the probability that any instance of a bag is positive; the log-odds that an
+    Its value is the probability that any instance of the bag is positive. The log-odds that an
     instance is positive are ``initial_score`` plus the values of the ``rules`` that hold for it.
 
     Attributes
@@ -49,12 +48,12 @@ class FutureFeature:
     gain: float
 
     def describe(self, n_rules: int = 10) -> str:
-        """Tell the feature in some lines.
+        """Describe the feature in a few lines.
 
         Parameters
         ----------
         n_rules : int, default=10
-            Most rules that are told.
+            Maximum number of rules, the most important first.
 
         Returns
         -------
@@ -67,12 +66,12 @@ class FutureFeature:
         >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
         >>> memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, y)
         >>> memm.future_features_[0].describe().splitlines()[0]
-        'any of the next 6 positions, with log-odds of -5.0 and'
+        'any of the next 6 positions, with log-odds of -5.0 plus'
         """
-        lines = [f"{self._bag()}, with log-odds of {self.initial_score} and"]
+        lines = [f"{self._bag()}, with log-odds of {self.initial_score} plus"]
         lines += [f"{value:+8.2f}  if {tests}" for value, tests in self.rules[:n_rules]]
         if len(self.rules) > n_rules:
-            lines.append(f"          and {len(self.rules) - n_rules} smaller ones")
+            lines.append(f"          and {len(self.rules) - n_rules} smaller rules")
         return "\n".join(lines)
 
     def _bag(self) -> str:
@@ -81,20 +80,22 @@ class FutureFeature:
         return f"any of the {which[self.bag_direction]} {size}positions"
 
 
-def readable(encoder: FutureEncoder, forest: Forest, classes: np.ndarray) -> list[FutureFeature]:
-    """All features of a model, in the order of their discovery."""
+def future_features(
+    encoder: FutureEncoder, forest: Forest, classes: np.ndarray
+) -> list[FutureFeature]:
+    """All discovered features of a model, in the order of their discovery."""
     packed = forest.pack()
     first = len(encoder.base.columns)
     thresholds = thresholds_of(encoder.n_bins)
     found = []
     for k, feature in enumerate(encoder.features, first):
-        asked = (packed["true_child"] >= 0) & (packed["column"] == k)
-        in_use = thresholds[np.unique(packed["value"][asked]).astype(int)]
-        found.append(_readable(feature, in_use, encoder.base, classes))
+        tested = (packed["true_child"] >= 0) & (packed["column"] == k)
+        in_use = thresholds[np.unique(packed["value"][tested]).astype(int)]
+        found.append(_future_feature(feature, in_use, encoder.base, classes))
     return found
 
 
-def _readable(
+def _future_feature(
     feature: BagFeature, in_use: np.ndarray, encoder: Encoder, classes: np.ndarray
 ) -> FutureFeature:
     changed = np.flatnonzero(feature.effects.any(axis=0))
@@ -102,15 +103,15 @@ def _readable(
         bag_size="to_end" if feature.size is None else feature.size,
         bag_direction=feature.direction,
         initial_score=feature.initial_score,
-        rules=rules_of(feature.trees, encoder),
+        rules=instance_rules(feature.trees, encoder),
         thresholds=in_use,
         effects={classes[c].item(): tuple(feature.effects[:, c].tolist()) for c in changed},
         gain=feature.gain,
     )
 
 
-def rules_of(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
-    """Leaves as rules; those with the same tests are one, the largest come first."""
+def instance_rules(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
+    """Leaves as rules, the largest first; leaves with the same tests form one rule."""
     values = leaf_values(trees, encoder)
     ranked = sorted(values.items(), key=lambda rule: -abs(rule[1]))
     return [(value, conjunction(encoder, condition.window)) for (_, condition), value in ranked]

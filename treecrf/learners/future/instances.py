@@ -1,4 +1,4 @@
-"""Trees on the positions that bags hold: growing the score of an instance."""
+"""Trees of the instance score: one example for each position, weighted by the bags it is in."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from treecrf.utils.exact import leave_room, rounded_leaves
 class InstanceTree:
     """A tree, as `TreeGrower.grow` returns it, and its value at every position."""
 
-    grown: dict[str, np.ndarray]
+    nodes: dict[str, np.ndarray]
     values: np.ndarray
 
     def scaled(self, factor: float) -> InstanceTree:
-        """The tree with other leaves."""
+        """The tree with its leaf values multiplied by a factor."""
         leaf, values = (
-            rounded_leaves(factor * array) for array in (self.grown["leaf"], self.values)
+            rounded_leaves(factor * array) for array in (self.nodes["leaf"], self.values)
         )
-        return InstanceTree(self.grown | {"leaf": leaf}, values)
+        return InstanceTree(self.nodes | {"leaf": leaf}, values)
 
 
 class InstanceGrower:
-    """Fits trees to targets of positions, each weighted by the number of bags that hold it.
+    """Fits trees to targets at the positions, weighted by the number of bags that contain them.
 
     Parameters
     ----------
     encoder, encoded : Encoder, EncodedSequences
-        The positions: an instance is what the window of a position shows.
+        The positions. Trees can test the window of an instance.
     max_leaf_nodes : int
     l2_regularization : float
-        Number of imagined bags in each leaf, in which an instance would change nothing.
+        Number of imaginary bags in each leaf on which an instance has no effect.
     """
 
     def __init__(
@@ -71,24 +71,29 @@ class InstanceGrower:
             surrogates=encoder.missing == "surrogate",
         )
 
-    def grow(self, gradient: np.ndarray, n_holding: np.ndarray) -> InstanceTree | None:
-        """A tree along the gradient, its largest leaf of size 1; None if the gradient is 0.
+    def grow(self, gradient: np.ndarray, n_holders: np.ndarray) -> InstanceTree | None:
+        """A tree fitted to the gradient, with 1 as its largest absolute leaf value.
 
         Parameters
         ----------
         gradient : float64 array (n_positions,)
-            Summed over the bags that hold a position.
-        n_holding : int array (n_positions,)
+            Summed over the bags that contain a position.
+        n_holders : int array (n_positions,)
             Number of these bags.
+
+        Returns
+        -------
+        InstanceTree or None
+            None if the gradient is 0 or not finite.
         """
         largest = np.abs(gradient).max()
         if not 0 < largest < np.inf:
             return None
-        # Gradients are tiny at first, and targets are rounded.
+        # Gradients are tiny at first; without scaling, rounding would lose them.
         targets = np.ldexp(gradient, -math.frexp(largest)[1])
         leave_room(targets)
         values = np.zeros((self.n_positions, 1))
-        weights = n_holding.astype(np.float64)[:, None]
+        weights = n_holders.astype(np.float64)[:, None]
         grown = self._grower.grow(targets[:, None], weights, None, 0, values)
         tree = InstanceTree(grown, values[:, 0])
         largest = np.abs(grown["leaf"]).max()

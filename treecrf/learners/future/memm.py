@@ -16,11 +16,10 @@ from treecrf.inputs.sequences import split
 from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation
-from treecrf.learners.future import state
 from treecrf.learners.future.bags import DIRECTIONS
-from treecrf.learners.future.discovery import Search, shown
+from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
 from treecrf.learners.future.encoder import FutureEncoder
-from treecrf.learners.future.features import FutureFeature, readable
+from treecrf.learners.future.features import FutureFeature, future_features
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining, Phase, Start
 from treecrf.learners.stopping import History
@@ -30,22 +29,22 @@ from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
-# What ``bag_size="auto"`` chooses from; None reaches to the end.
+# Candidates of ``bag_size="auto"``; None reaches to the end of the sequence.
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, None)
 
 
 class FutureFeatureMEMM(LocalClassifier):
     """Maximum-entropy Markov model that discovers features of the positions ahead.
 
-    A label may depend on something that lies ahead, at no fixed place: that one of the next words
-    is a verb. The bag of a position holds the positions that follow it. Training boosts trees as in
-    `TreeMEMM`; where they come to no more, it looks for a pattern: trees tell the probability that
-    a position, as an instance of all bags that hold it, is positive, and the new feature is the
-    probability that a bag has a positive instance. Further trees use it like any feature. What
-    they have learned of its effects then shows the pattern more clearly: it is discovered again
-    from there, and kept if that is no worse.
+    A label may depend on something ahead, at no fixed offset: for example, on whether one of the
+    next words is a verb. The bag of a position contains the positions that follow it. Training
+    boosts trees as in `TreeMEMM` until they no longer help, and then searches for a pattern: trees
+    give the probability that a position is a positive instance, and the new feature is the
+    probability that a bag contains a positive instance. Further trees use it like any other
+    feature. The effects that they learn show the pattern more clearly, so the feature is discovered
+    once more, given these effects. The second version is kept if it is not worse.
 
-    An instance is what the ``window`` of a position shows.
+    The trees that classify an instance can test its ``window``.
 
     Parameters
     ----------
@@ -179,14 +178,16 @@ class FutureFeatureMEMM(LocalClassifier):
 
     See Also
     --------
-    TreeMEMM : The same model without discoveries.
-    FutureFeatures : The features alone, for any other model.
+    TreeMEMM : The same model without discovered features.
+    FutureFeatures : Transformer that computes the features for any other model.
 
     Notes
     -----
-    The second discovery is not in [1]_: it makes features crisp where the first one leaves values
-    all over the bins. A window that reaches as far to the right as the bag sees as much: on the
-    stresses of NETtalk, `TreeMEMM` does better so. Compare with it.
+    The second discovery is not in [1]_. It makes features crisp whose values the first discovery
+    spreads over all bins.
+
+    A window that reaches as far to the right as the bag covers the same positions. On the stresses
+    of NETtalk, `TreeMEMM` with such a window is more accurate, so compare with it.
 
     References
     ----------
@@ -312,22 +313,23 @@ class FutureFeatureMEMM(LocalClassifier):
             report = report_to(progress)
             phase = Phase(self.max_iter, self._stopping())
             starter = partial(self._starter, threads)
-            first = AlternatingTraining(self._plan(), phase, starter(data), report)
+            settings = self._search_settings()
+            first = AlternatingTraining(settings, phase, starter(data), report)
             state = first.run(encoder, forest)
             if self.refit and data.held_out is not None:
                 every = data.training.joined(data.held_out)
                 data = replace(data, training=every, held_out=None)
-                plan = self._plan_as_in(state.encoder)
+                settings = self._settings_of(state.encoder)
                 encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
                 encoder.fit(every.sequences, np.random.default_rng(data.seed))
-                second = AlternatingTraining(plan, phase, starter(data), report)
+                second = AlternatingTraining(settings, phase, starter(data), report)
                 empty = Forest(len(data.classes), self.order)
                 state = second.replay(encoder, empty, state.phases)
         forest.trees[:] = state.forest.trees
         return state.encoder, state.history
 
     def _starter(self, threads: Threads, data: TrainingInput) -> Start:
-        """A function that begins a phase of boosting on the given data."""
+        """A function that prepares a phase of boosting on the given data."""
 
         def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
             booster = self._booster(data, encoder, forest, threads)
@@ -335,16 +337,16 @@ class FutureFeatureMEMM(LocalClassifier):
 
         return start
 
-    def _plan_as_in(self, encoder: FutureEncoder) -> SearchSettings:
-        """The plan, with the size of bags that an earlier run has chosen."""
-        plan = self._plan()
-        sizes = tuple({feature.size: None for feature in encoder.features}) or plan.sizes[:1]
-        return replace(plan, sizes=sizes)
+    def _settings_of(self, encoder: FutureEncoder) -> SearchSettings:
+        """The search settings, with the size of bags that an earlier run chose."""
+        settings = self._search_settings()
+        sizes = tuple({feature.size: None for feature in encoder.features}) or settings.sizes[:1]
+        return replace(settings, sizes=sizes)
 
     @property
     def future_features_(self) -> list[FutureFeature]:
         """The discovered features, in the order of their discovery."""
-        return readable(self._encoder, self._forest, self.classes_)
+        return future_features(self._encoder, self._forest, self.classes_)
 
     def future_values(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
         """Compute the discovered features of sequences.
@@ -358,8 +360,8 @@ class FutureFeatureMEMM(LocalClassifier):
         Returns
         -------
         list of float arrays (n_positions, n_future_features, 2)
-            For each feature the probability that a position is a positive instance, and that its
-            bag has one. For a long table one array.
+            For each feature, the probability that a position is a positive instance, and that its
+            bag contains one. For a long table one array.
 
         Raises
         ------
@@ -383,10 +385,10 @@ class FutureFeatureMEMM(LocalClassifier):
         for k, feature in enumerate(encoder.features):
             score = feature.scores(encoder.base, encoded)
             values[:, k, 0] = expit(score)
-            values[:, k, 1] = shown(feature.bags(encoded), score)
+            values[:, k, 1] = bag_probabilities(feature.bags(encoded), score)
         return segmentation.join(split(values, encoded.offsets))
 
-    def _plan(self) -> SearchSettings:
+    def _search_settings(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
         return SearchSettings(
             sizes=sizes,
@@ -396,12 +398,10 @@ class FutureFeatureMEMM(LocalClassifier):
             n_bins=self.n_bins,
             max_leaf_nodes=self.instance_max_leaf_nodes,
             l2_regularization=self.instance_l2_regularization,
-            search=Search(self.initial_score, self.initial_effect, self.instance_max_iter),
+            discovery=DiscoverySettings(
+                self.initial_score, self.initial_effect, self.instance_max_iter
+            ),
         )
 
-    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        return state.state_of(self._encoder)
-
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        base = super()._restored_encoder(values, arrays)
-        return state.restored(base, values, arrays, len(self.classes_))
+        return FutureEncoder.from_state(values, arrays, len(self.classes_))

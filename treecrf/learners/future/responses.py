@@ -1,4 +1,4 @@
-"""How the labels respond to one more feature: likelihood, slope and best effect."""
+"""Response of the labels to one more feature: likelihood, gradient and best effect."""
 
 from __future__ import annotations
 
@@ -8,39 +8,42 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-# A feature that tells everything would have an infinite effect.
+# A feature that separates the labels perfectly would have an infinite effect.
 MAX_EFFECT = 40.0
 RIDGE = 1e-4
 MAX_NEWTON_STEPS = 10
-ENOUGH = 1e-8
+EFFECT_TOLERANCE = 1e-8
 FACTOR_TOLERANCE = 1e-3
-# Stands for infinity where a label is forbidden, or all others are; its exponential is finite.
-CERTAIN = 600.0
+# Limit of the logits, which are infinite if a label is forbidden or the only one allowed. Its
+# exponential is finite.
+MAX_LOGIT = 600.0
 
 
 class Response(Protocol):
-    """The labels as a function of a feature Q, whose effect adds to scores: intercept + slope Q."""
+    """The likelihood of the labels as a function of a feature and its effect on their scores."""
 
     def start(self, slope: float) -> np.ndarray:
-        """The effect to begin with."""
+        """The initial effect."""
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood of a position."""
+        """Mean log-likelihood per position."""
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Derivative of the log-likelihood by the feature, at each position."""
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """The effect of the greatest likelihood, from another one on."""
+        """The effect with the greatest likelihood; the search starts at ``effect``."""
 
 
 class OneLabel:
-    """The feature adds to the score of one label: logistic regression on it, the rest being fixed.
+    """A feature Q that adds intercept + slope Q to the score of one label.
+
+    Its likelihood is that of a logistic regression, plus a constant.
 
     Parameters
     ----------
     scores : float64 array (n_labels, n_positions)
-        Scores after the true labels before each position.
+        Scores at each position, given the true previous labels.
     codes : int array (n_positions,)
         True labels.
     label : int
@@ -49,25 +52,25 @@ class OneLabel:
 
     def __init__(self, scores: np.ndarray, codes: np.ndarray, label: int, weights: np.ndarray):
         others = np.delete(scores, label, axis=0)
-        of_others = log_total(others)
-        self.logits = np.clip(scores[label] - of_others, -CERTAIN, CERTAIN)
+        of_others = log_sum_exp(others)
+        self.logits = np.clip(scores[label] - of_others, -MAX_LOGIT, MAX_LOGIT)
         self.is_label = codes == label
-        self.against = np.where(self.is_label, -1.0, 1.0)
+        self.negated_sign = np.where(self.is_label, -1.0, 1.0)
         self.weights = weights
         self.n_labels = len(scores)
         self.label = label
-        # What the probabilities of the other labels add, given that it is one of them.
+        # Log-likelihood of the other labels, given that the label is one of them.
         among = (scores[codes, np.arange(len(codes))] - of_others)[~self.is_label]
         self.rest = float((weights[~self.is_label] * among).sum())
 
     def start(self, slope: float) -> np.ndarray:
-        """No intercept and the given slope."""
+        """An intercept of 0 and the given slope."""
         return np.array([0.0, slope])
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood of a position."""
+        """Mean log-likelihood per position."""
         logits = self._logits(effect, feature)
-        log_p = -np.log1p(np.exp(self.against * logits))
+        log_p = -np.log1p(np.exp(self.negated_sign * logits))
         return float((self.weights * log_p).sum() + self.rest) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
@@ -85,18 +88,18 @@ class OneLabel:
             step = np.linalg.solve(hessian + RIDGE * np.eye(2), gradient)
             after = self._better(effect, step, feature)
             change, effect = np.abs(after - effect).max(), after
-            if change < ENOUGH:
+            if change < EFFECT_TOLERANCE:
                 break
         return effect
 
-    def on_labels(self, effect: np.ndarray) -> np.ndarray:
-        """Intercept and slope of every label, (2, n_labels)."""
+    def effects_by_label(self, effect: np.ndarray) -> np.ndarray:
+        """Intercepts and slopes of all labels, (2, n_labels)."""
         effects = np.zeros((2, self.n_labels))
         effects[:, self.label] = effect
         return effects
 
     def _better(self, effect: np.ndarray, step: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """A step that does not lower what is maximized, halved until it does not."""
+        """The effect after a step, halved until it does not lower the penalized likelihood."""
         before = self._penalized(effect, feature)
         for _ in range(MAX_NEWTON_STEPS):
             after = np.clip(effect + step, -MAX_EFFECT, MAX_EFFECT)
@@ -116,12 +119,12 @@ class OneLabel:
 
 
 class Sloped:
-    """The feature adds to all scores, at each position by a slope of its own, times one factor.
+    """A feature Q that adds factor * slope * Q to all scores, with slopes fixed at each position.
 
     Parameters
     ----------
     scores, slopes : float64 array (n_labels, n_positions)
-        Scores where the feature is 0, and what they rise by where it is 1.
+        Scores if the feature is 0, and their increase if it is 1.
     codes : int array (n_positions,)
         True labels.
     weights : float64 array (n_positions,)
@@ -131,7 +134,7 @@ class Sloped:
         self, scores: np.ndarray, slopes: np.ndarray, codes: np.ndarray, weights: np.ndarray
     ):
         self.scores = scores
-        # Of a forbidden label there is nothing to say.
+        # Slopes of forbidden labels are undefined and have no effect.
         self.slopes = slopes = np.where(np.isfinite(scores), slopes, 0.0)
         self.weights = weights
         every = np.arange(len(codes))
@@ -142,20 +145,20 @@ class Sloped:
         return np.array([slope])
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood of a position."""
+        """Mean log-likelihood per position."""
         changed = effect[0] * feature
         log_p = self.true_scores + changed * self.of_true
-        log_p -= log_total(self.scores + changed * self.slopes)
+        log_p -= log_sum_exp(self.scores + changed * self.slopes)
         return float((self.weights * log_p).sum()) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Derivative of the log-likelihood by the feature, at each position."""
         scores = self.scores + (effect[0] * feature) * self.slopes
-        p = np.exp(scores - log_total(scores))
+        p = np.exp(scores - log_sum_exp(scores))
         return effect[0] * self.weights * (self.of_true - (p * self.slopes).sum(axis=0))
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """The factor between 0 and 1 that is best."""
+        """The best factor between 0 and 1."""
         found = minimize_scalar(
             lambda factor: -self.value(np.array([factor]), feature),
             bounds=(0.0, 1.0),
@@ -166,10 +169,10 @@ class Sloped:
         return better if -found.fun > self.value(effect, feature) else effect
 
 
-def log_total(scores: np.ndarray) -> np.ndarray:
-    """Logarithm of the sum of exponentials of the scores at each position."""
+def log_sum_exp(scores: np.ndarray) -> np.ndarray:
+    """Logarithm of the sum of the exponentials of the scores at each position."""
     largest = scores.max(axis=0)
-    # Where all labels are forbidden nothing is subtracted.
+    # If all labels are forbidden, subtracting minus infinity would give NaN.
     largest[np.isneginf(largest)] = 0.0
     with np.errstate(divide="ignore"):
         return largest + np.log(np.exp(scores - largest).sum(axis=0))

@@ -1,42 +1,41 @@
-"""Looking for features of bags where boosted trees have come to."""
+"""Search for features of bags, given the scores of the trees so far."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.encoding.encoded import EncodedSequences
 from treecrf.learners.boosted.loop import Booster
 from treecrf.learners.future.bags import Bags
-from treecrf.learners.future.discovery import Candidate, Search, discover
+from treecrf.learners.future.discovery import Candidate, DiscoverySettings, discover
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.learners.future.instances import InstanceGrower
-from treecrf.learners.future.responses import OneLabel, Sloped, log_total
+from treecrf.learners.future.responses import OneLabel, Sloped, log_sum_exp
 from treecrf.trees.forest import Forest
 
-# A feature must add this to the mean log-likelihood of a training position by itself.
+# Minimum increase of the mean log-likelihood per training position by a feature alone.
 MIN_GAIN = 1e-5
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How features are looked for.
+    """How features are searched for.
 
     Attributes
     ----------
     sizes : tuple of int or None
-        Sizes of bags, of which the best for the first feature is kept; None reaches to the end.
+        Candidate sizes of bags; None for no limit. The best one for the first feature is kept.
     direction : {"future", "past", "both"}
     max_features : int
-        Most rounds of discovery.
+        Maximum number of rounds of discovery.
     multiclass : {"all", "best", "shared"}
-        Whether a round finds a feature for each label; or the one that gains most, for its label;
+        Whether a round finds a feature for each label, the one with the largest gain for its label,
         or this one for all labels.
     n_bins : int
     max_leaf_nodes, l2_regularization
-        Of the trees on instances.
-    search : Search
+        Parameters of the trees of the instance score.
+    discovery : DiscoverySettings
     """
 
     sizes: tuple[int | None, ...]
@@ -46,66 +45,71 @@ class SearchSettings:
     n_bins: int
     max_leaf_nodes: int
     l2_regularization: float
-    search: Search
+    discovery: DiscoverySettings
 
 
 class FeatureSearch:
-    """Looks for features where the trees so far have come to.
+    """Searches for features that raise the likelihood of the trees so far.
 
-    Each feature that it finds changes its ``scores``, from which it goes on.
+    The effect of each feature that it finds is added to its ``scores``, from which the search for
+    the next one starts.
     """
 
-    def __init__(self, encoder: FutureEncoder, booster: Booster, plan: SearchSettings):
-        self.plan = plan
+    def __init__(self, encoder: FutureEncoder, booster: Booster, settings: SearchSettings):
+        self.settings = settings
         self.offsets = booster.encoded.offsets
         self.codes, self.weights = booster.objective.codes, booster.position_weights
         self.scores = booster.scores[:, :, 0].copy()
-        encoded = _without_made(booster.whole, encoder)
         self.grower = InstanceGrower(
-            encoder.base, encoded, plan.max_leaf_nodes, plan.l2_regularization
+            encoder.base,
+            encoder.without_features(booster.whole),
+            settings.max_leaf_nodes,
+            settings.l2_regularization,
         )
 
-    def find(self, size: int | None, search: Search) -> list[tuple[BagFeature, np.ndarray]]:
-        """Features and their values at the training positions."""
-        bags = Bags(self.offsets, size, self.plan.direction)
-        # Of two labels, one score tells as much as both.
+    def find(
+        self, size: int | None, discovery: DiscoverySettings
+    ) -> list[tuple[BagFeature, np.ndarray]]:
+        """Find features; return them with their values at the training positions."""
+        bags = Bags(self.offsets, size, self.settings.direction)
+        # With two labels, changing one score is as general as changing both.
         labels = range(1 if len(self.scores) == 2 else 0, len(self.scores))
-        if self.plan.multiclass == "all":
-            found = [self._feature(size, *self._best(label, bags, search)) for label in labels]
+        if self.settings.multiclass == "all":
+            found = [self._feature(size, *self._best(label, bags, discovery)) for label in labels]
         else:
-            of_labels = (self._best(label, bags, search) for label in labels)
+            of_labels = (self._best(label, bags, discovery) for label in labels)
             candidate, effects = max(of_labels, key=lambda one: one[0].value)
             found = [self._feature(size, candidate, effects)]
         return [(feature, values) for feature, values in found if feature.gain > MIN_GAIN]
 
-    def sharpen(
+    def rediscover(
         self, feature: BagFeature, low: np.ndarray, high: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
-        """A feature found again, from the scores where it is 0 and where it is 1."""
+        """Discover a feature again, given the scores if it is 0 and if it is 1."""
         bags = Bags(self.offsets, feature.size, feature.direction)
         with np.errstate(invalid="ignore"):
             slopes = high - low
         response = Sloped(low, slopes, self.codes, self.weights)
-        found = discover(response, bags, self.grower, self.plan.search, 1)
+        found = discover(response, bags, self.grower, self.settings.discovery, 1)
         return self._feature(feature.size, found, feature.effects)
 
     def _feature(
         self, size: int | None, found: Candidate, effects: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
-        """A feature with the effects that are best now, from others on."""
+        """A feature with its best effects; their search starts at ``effects``."""
         trees = Forest(1, 0)
         for tree in found.trees:
-            trees.append(tree.grown, self.grower.meanings)
-        before = self._value()
-        effects = self._take(effects, found.feature)
-        gain = self._value() - before
-        start = self.plan.search.initial_score
-        feature = BagFeature(size, self.plan.direction, start, trees, effects, gain)
+            trees.append(tree.nodes, self.grower.meanings)
+        before = self._mean_log_likelihood()
+        effects = self._add_to_scores(effects, found.feature)
+        gain = self._mean_log_likelihood() - before
+        start = self.settings.discovery.initial_score
+        feature = BagFeature(size, self.settings.direction, start, trees, effects, gain)
         return feature, found.feature
 
-    def _take(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Add a feature to the scores of its label or labels; return its effects."""
-        is_shared = self.plan.multiclass == "shared" and len(self.scores) > 2
+    def _add_to_scores(self, effects: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """Add a feature to the scores of its label or labels; return its best effects."""
+        is_shared = self.settings.multiclass == "shared" and len(self.scores) > 2
         labels = range(len(self.scores)) if is_shared else [int(np.abs(effects[1]).argmax())]
         effects, before = np.zeros_like(effects), self.scores.copy()
         for label in (*labels, *labels) if is_shared else labels:
@@ -115,22 +119,16 @@ class FeatureSearch:
             self.scores[label] += effects[0, label] + effects[1, label] * feature
         return effects
 
-    def _value(self) -> float:
-        log_p = self.scores - log_total(self.scores)
+    def _mean_log_likelihood(self) -> float:
+        log_p = self.scores - log_sum_exp(self.scores)
         of_true = log_p[self.codes, np.arange(len(self.codes))]
         return float((self.weights * of_true).sum()) / len(of_true)
 
-    def _best(self, label: int, bags: Bags, search: Search) -> tuple[Candidate, np.ndarray]:
-        """The better one of two signs, and its effects."""
+    def _best(
+        self, label: int, bags: Bags, discovery: DiscoverySettings
+    ) -> tuple[Candidate, np.ndarray]:
+        """The better candidate of both signs, and its effects on all labels."""
         response = OneLabel(self.scores, self.codes, label, self.weights)
-        both = [discover(response, bags, self.grower, search, sign) for sign in (1, -1)]
+        both = [discover(response, bags, self.grower, discovery, sign) for sign in (1, -1)]
         best = max(both, key=lambda candidate: candidate.value)
-        return best, response.on_labels(best.effect)
-
-
-def _without_made(encoded: EncodedSequences, encoder: FutureEncoder) -> EncodedSequences:
-    """What the encoder's base has encoded."""
-    n = len(encoder.base.plan.n_codes)
-    codes = np.ascontiguousarray(encoded.codes[:, :n])
-    has_missing = encoded.has_missing[: len(encoder.base.columns)]
-    return replace(encoded, codes=codes, has_missing=has_missing)
+        return best, response.effects_by_label(best.effect)

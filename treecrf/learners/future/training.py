@@ -1,4 +1,4 @@
-"""Training by turns: trees on what is known, then the discovery of one more feature of bags."""
+"""Alternating training: boost trees on all columns so far, then discover another feature."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import Booster, Validation, boost
+from treecrf.learners.future.effect_trees import trees_of_effects
 from treecrf.learners.future.encoder import BagFeature, FutureEncoder
-from treecrf.learners.future.made_columns import bins_of, constant_tree, tree_of_bins
 from treecrf.learners.future.search import FeatureSearch, SearchSettings
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 
 Start = Callable[[FutureEncoder, Forest], tuple[Booster, Validation | None]]
 
-# A feature must add this to the mean log-likelihood that is judged, with the trees that follow it.
+# Minimum increase of the mean log-likelihood, on the data that decide, by a feature and the trees
+# that follow it.
 MIN_RISE = 1e-3
-# So many trees of a feature tell whether a size of bags is right.
-BRIEF = 5
+# Number of trees that suffice to compare sizes of bags.
+N_TRIAL_TREES = 5
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class State:
-    """A model on its way: features, trees, and likelihoods after each iteration.
+    """A model during training: features, trees, and likelihoods after each iteration.
 
-    ``phases`` holds numbers of iterations: those before any discovery, and of each round those
-    after a feature was found and, if it was kept so, those after it was found again.
+    ``phases`` holds numbers of iterations. The first tuple is the phase before any discovery. Each
+    further tuple belongs to one round: the phase after the discovery and, if its result was kept,
+    the phase after the rediscovery.
     """
 
     encoder: FutureEncoder
@@ -46,43 +48,43 @@ class State:
 
 
 class AlternatingTraining:
-    """Boosts trees and discovers features by turns.
+    """Alternates between boosting trees and discovering features.
 
     Parameters
     ----------
-    plan : SearchSettings
+    settings : SearchSettings
     phase : Phase
     start : callable
-        ``start(encoder, forest)`` gives a `Booster` and a `Validation`, or None, for both.
+        ``start(encoder, forest)`` returns a `Booster`, and a `Validation` or None.
     report : callable
         As in `treecrf.learners.boosted.loop.boost`.
     """
 
     def __init__(
         self,
-        plan: SearchSettings,
+        settings: SearchSettings,
         phase: Phase,
         start: Start,
         report: Callable[[int, History], None],
     ):
-        self.plan = plan
+        self.settings = settings
         self.phase = phase
         self.start = start
         self.report = report
-        self.sizes = plan.sizes
+        self.sizes = settings.sizes
 
     def run(self, encoder: Encoder, forest: Forest) -> State:
-        """Train until no further feature helps."""
+        """Train until another feature no longer helps."""
         state = self._boosted(self._first(encoder, forest))
-        for _ in range(self.plan.max_features):
-            found = self._with_feature(state)
+        for _ in range(self.settings.max_features):
+            found = self._with_features(state)
             if found is None:
                 break
             found = self._boosted(found)
-            sharp = self._boosted(self._sharpened(state, found))
-            if self._judged(sharp) > self._judged(found) - MIN_RISE:
-                found = sharp
-            if self._judged(found) < self._judged(state) + MIN_RISE:
+            again = self._boosted(self._rediscovered(state, found))
+            if self._criterion(again) > self._criterion(found) - MIN_RISE:
+                found = again
+            if self._criterion(found) < self._criterion(state) + MIN_RISE:
                 break
             state = found
         return state
@@ -90,74 +92,76 @@ class AlternatingTraining:
     def replay(
         self, encoder: Encoder, forest: Forest, phases: tuple[tuple[int, ...], ...]
     ) -> State:
-        """Train as an earlier run did, on other data."""
+        """Repeat the phases of an earlier run on other data."""
         (n_first,), *rounds = phases
         state = self._boosted(self._first(encoder, forest), n_first)
-        for n_found, *n_sharp in rounds:
-            found = self._with_feature(state)
+        for n_found, *n_again in rounds:
+            found = self._with_features(state)
             if found is None:
                 break
             found = self._boosted(found, n_found)
-            if n_sharp:
-                found = self._boosted(self._sharpened(state, found), *n_sharp)
+            if n_again:
+                found = self._boosted(self._rediscovered(state, found), *n_again)
             state = found
         return state
 
     def _first(self, encoder: Encoder, forest: Forest) -> State:
-        encoder = FutureEncoder(encoder, (), self.plan.n_bins)
+        encoder = FutureEncoder(encoder, (), self.settings.n_bins)
         return State(encoder, forest, History([0.0], [0.0]), ((),))
 
-    def _judged(self, state: State) -> float:
-        """The latest likelihood of the data that decide."""
+    def _criterion(self, state: State) -> float:
+        """The latest likelihood of the validation data, or of the training data without them."""
         is_held_out = self.phase.stopping is not None
         return (state.history.validation if is_held_out else state.history.train)[-1]
 
     def _boosted(self, state: State, n_iter: int | None = None) -> State:
-        """Add some trees, or so many as are of use; the last of a history is of the new state."""
+        """Add a phase of trees, of ``n_iter`` iterations if they are given.
+
+        The last entry of the history is the score of the new state.
+        """
         forest, phase = state.forest.copy(), self.phase
         if n_iter is not None:
             phase = Phase(n_iter, None)
         booster, validation = self.start(state.encoder, forest)
-        most = forest.n_iter + phase.max_iter
-        grown = boost(booster, most, validation, phase.stopping, self.report)
-        n_new = grown.kept(phase.stopping)
-        history = state.history.continued_by(grown.until(n_new))
+        max_iter = forest.n_iter + phase.max_iter
+        phase_history = boost(booster, max_iter, validation, phase.stopping, self.report)
+        n_new = phase_history.kept(phase.stopping)
+        history = state.history.continued_by(phase_history.until(n_new))
         forest = forest.copy(state.forest.n_iter + n_new)
         *earlier, latest = state.phases
         return State(state.encoder, forest, history, (*earlier, (*latest, n_new)))
 
-    def _with_feature(self, state: State) -> State | None:
-        """One more feature for a label, or one for each, and the trees that say their effects."""
+    def _with_features(self, state: State) -> State | None:
+        """The state with the features of one more round, and trees of their effects."""
         booster, validation = self.start(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
-        finder = FeatureSearch(state.encoder, booster, self.plan)
-        found = finder.find(self.sizes[0], self.plan.search)
-        if not found:
-            return None
-        return _extended(state, found, booster, ())
+        search = FeatureSearch(state.encoder, booster, self.settings)
+        found = search.find(self.sizes[0], self.settings.discovery)
+        return _extended(state, found, ()) if found else None
 
-    def _sharpened(self, before: State, after: State) -> State:
-        """The state after a discovery, with features found again where trees know their effects.
+    def _rediscovered(self, before: State, after: State) -> State:
+        """The state after a discovery, with its features discovered again.
 
-        A feature is found by what it says of the labels by itself. Trees may then have learned
-        where it speaks for a label and where against it, which shows the pattern more clearly.
+        The first discovery assumes one effect of the feature on each label. The trees that follow
+        may have learned that its effect depends on the position, which shows the pattern more
+        clearly.
         """
         booster, _ = self.start(before.encoder, before.forest)
-        finder = FeatureSearch(before.encoder, booster, self.plan)
+        search = FeatureSearch(before.encoder, booster, self.settings)
         n = len(before.encoder.features)
         found = []
-        for place, feature in enumerate(after.encoder.features[n:], n):
-            low, high = self._at_extremes(after, place)
-            found.append(finder.sharpen(feature, low, high))
-        return _extended(before, found, booster, after.phases[-1])
+        for index, feature in enumerate(after.encoder.features[n:], n):
+            low, high = self._scores_at_extremes(after, index)
+            found.append(search.rediscover(feature, low, high))
+        return _extended(before, found, after.phases[-1])
 
-    def _at_extremes(self, state: State, place: int) -> list[np.ndarray]:
-        """Scores at the training positions if a feature were 0, or 1, everywhere."""
+    def _scores_at_extremes(self, state: State, index: int) -> list[np.ndarray]:
+        """Scores at the training positions if one feature were 0, or 1, at all of them."""
         booster, _ = self.start(state.encoder, state.forest)
-        column = booster.whole.codes.shape[1] - len(state.encoder.features) + place
+        column = booster.whole.codes.shape[1] - len(state.encoder.features) + index
         scores = []
-        for bin_ in (0, self.plan.n_bins - 1):
+        for bin_ in (0, self.settings.n_bins - 1):
             codes = booster.whole.codes.copy()
             codes[:, column] = bin_
             encoded = replace(booster.whole, codes=codes)
@@ -170,44 +174,32 @@ class AlternatingTraining:
     def _best_size(
         self, state: State, booster: Booster, validation: Validation | None
     ) -> int | None:
-        """The size of bags whose feature is best for the data that decide."""
-        n_trees = min(BRIEF, self.plan.search.max_trees)
-        brief = replace(self.plan.search, max_trees=n_trees)
+        """The size of bags whose first feature gives the highest likelihood."""
+        n_trees = min(N_TRIAL_TREES, self.settings.discovery.max_trees)
+        trial = replace(self.settings.discovery, max_trees=n_trees)
         values = []
         for size in self.sizes:
-            found = FeatureSearch(state.encoder, booster, self.plan).find(size, brief)
-            after = _extended(state, found, booster, ())
-            judge = self.start(after.encoder, after.forest)
+            found = FeatureSearch(state.encoder, booster, self.settings).find(size, trial)
+            after = _extended(state, found, ())
+            training, held_out = self.start(after.encoder, after.forest)
             if validation is None or self.phase.stopping is None:
-                values.append(judge[0].value())
+                values.append(training.value())
             else:
-                values.append(judge[1].value(after.forest, booster.threads))
+                values.append(held_out.value(after.forest, booster.threads))
         return self.sizes[int(np.argmax(values))]
 
 
 def _extended(
-    state: State,
-    found: list[tuple[BagFeature, np.ndarray]],
-    booster: Booster,
-    phases: tuple[int, ...],
+    state: State, found: list[tuple[BagFeature, np.ndarray]], phases: tuple[int, ...]
 ) -> State:
-    """The state with more features, and an iteration of trees on them.
+    """The state with more features, and with one iteration of trees that hold their effects.
 
-    ``phases`` are those since the features before these.
+    ``phases`` are those of the round so far.
     """
-    n_columns, forest = len(state.encoder.columns), state.forest.copy()
+    forest, n_bins = state.forest.copy(), state.encoder.n_bins
+    n_columns = len(state.encoder.columns)
+    forest.trees += trees_of_effects(found, n_columns, n_bins, forest.n_labels)
     history = History([*state.history.train, 0.0], [*state.history.validation, 0.0])
-    n_bins = state.encoder.n_bins
-    by_label = [constant_tree() for _ in range(forest.n_labels)]
-    for column, (feature, values) in enumerate(found, n_columns):
-        bins = bins_of(values, n_bins)
-        sizes = np.bincount(bins, minlength=n_bins).astype(float)
-        sums = np.bincount(bins, weights=values, minlength=n_bins)
-        means = sums / np.maximum(sizes, 1)
-        for label in np.flatnonzero(feature.effects.any(axis=0)):
-            intercept, slope = feature.effects[:, label]
-            by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)
-    forest.trees += by_label
     features = state.encoder.features + tuple(feature for feature, _ in found)
     encoder = FutureEncoder(state.encoder.base, features, n_bins)
     return State(encoder, forest, history, (*state.phases, phases))

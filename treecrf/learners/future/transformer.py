@@ -1,4 +1,4 @@
-"""Discovered features for other models."""
+"""Transformer that computes discovered features for other models."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from treecrf.learners.future.memm import FutureFeatureMEMM
 
 
 class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
-    """Features of bags, discovered by a `FutureFeatureMEMM`, for any other model.
+    """Transformer for features of bags that a `FutureFeatureMEMM` discovers.
 
-    They are computed for a sequence from its input alone, so that models of any kind, and searches
-    that go from left to right, can look ahead.
+    The features of a sequence depend on its input only. They let models of any kind, and decoders
+    that proceed from left to right, use information from the positions ahead.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     See Also
     --------
-    FutureFeatureMEMM : Says how features are discovered.
+    FutureFeatureMEMM : Discovers the features.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         X, y : sequences and their labels
             As in `FutureFeatureMEMM.fit`.
         **parameters
-            Whatever else that takes, such as ``X_val`` and ``y_val``, or ``lengths``.
+            Other parameters of that method, such as ``X_val`` and ``y_val``, or ``lengths``.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     @property
     def future_features_(self) -> list:
-        """What was discovered."""
+        """The discovered features, in the order of their discovery."""
         return self.estimator_.future_features_
 
     def transform(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
@@ -113,9 +113,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Returns
         -------
         list of float arrays (n_positions, n_future_features)
-            The probability, for each feature, that the bag of a position shows it. With ``append``
-            the sequences with these columns, as the arrays, matrices, frames or dicts that they
-            are. For a long table one table.
+            For each feature, the probability that the bag of a position contains a positive
+            instance. With ``append``, the sequences with these columns, in their own form: arrays,
+            matrices, data frames or dicts. For a long table one table.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the input's columns, where it has none itself.
+            Names of the input columns, if the training data have none.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
 
 def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
-    """A sequence with further columns, in its own form."""
+    """A sequence with additional columns, in its own form."""
     if sparse.issparse(x):
         return sparse.hstack([x, sparse.csr_array(values)], format="csr")
     if is_frame(x):
@@ -194,7 +194,7 @@ def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
     table = np.asarray(list(x) if isinstance(x, str) else x)
     if table.ndim == 1:
         table = table[:, None]
-        # Symbols that are numbers stay a category only as strings.
+        # Numbers that are symbols remain categorical only as strings.
         table = table.astype(str)
     kind = np.float64 if table.dtype.kind in "biuf" else object
     return np.hstack([table.astype(kind), values.astype(kind)])
