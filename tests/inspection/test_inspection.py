@@ -419,7 +419,7 @@ def test_models_without_trees_are_refused(name, reader, fitted):
 
 def test_the_message_names_the_estimator(letters):
     model = SlidingWindowClassifier(LogisticRegression()).fit(*letters)
-    with pytest.raises(TypeError, match="^SlidingWindowClassifier around LogisticRegression has"):
+    with pytest.raises(TypeError, match=r"^SlidingWindowClassifier around LogisticRegression has"):
         gain_importance(model)
     with pytest.raises(TypeError, match="a HMMClassifier has no trees"):
         export_text(HMMClassifier().fit(*letters))

@@ -29,7 +29,7 @@ from treecrf.plotting import (
     plot_transition_scores,
     plot_tree,
 )
-from treecrf.plotting.common import COLORS, HATCHES, look_of
+from treecrf.plotting.common import COLORS, HATCHES, style_of
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("agg")
@@ -96,7 +96,7 @@ def test_the_most_important_feature_is_on_top(tables):
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == pytest.approx(model.feature_importances_[order])
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    assert ax.get_xlabel() == "share of gain"
+    assert ax.get_xlabel() == "fraction of gain"
     parts = gain_importance(model, per_label=True)
     ax = plot_importances(parts)
     starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, 3)
@@ -122,7 +122,7 @@ def test_bars_of_permutations(name, fitted, letters):
     low, high = segment[:, 0]
     mean, std = found.importances_mean[0], found.importances_std[0]
     assert (low, high) == pytest.approx((mean - std, mean + std))
-    assert ax.get_xlabel() == "loss of score when shuffled"
+    assert ax.get_xlabel() == "drop of score when shuffled"
 
 
 @every(GROWN)
@@ -159,9 +159,9 @@ def test_a_map_shows_the_most_important_features(tables):
 def test_maps_that_cannot_be_drawn(trained, letters):
     with pytest.raises(ValueError, match="both label and feature are given"):
         plot_importance_map(trained, label="x", feature="symbol")
-    with pytest.raises(ValueError, match="feature='x0' is none of the model's: symbol"):
+    with pytest.raises(ValueError, match="feature='x0'; the features of the model are symbol"):
         plot_importance_map(trained, feature="x0")
-    with pytest.raises(ValueError, match="label='q' is none of the model's"):
+    with pytest.raises(ValueError, match="label='q'; the labels of the model are"):
         plot_importance_map(trained, label="q")
     with pytest.raises(ValueError, match=r"use gain_importance\(per_label=True\)"):
         plot_importance_map(gain_importance(trained), label="x")
@@ -309,14 +309,14 @@ def test_numbers_of_something_else_are_refused(trained):
     for plot, name in (
         (plot_transition_scores, "transition_scores"), (plot_likelihood, "likelihood_curve")
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=f"or what treecrf.inspection.{name} gives"):
+        with pytest.raises(TypeError, match=f"or the result of treecrf.inspection.{name}"):
             plot(found)
     with pytest.raises(TypeError, match=r"or what treecrf.inspection.gain_importance gives"):
         plot_importances(likelihood_curve(trained))
 
 
 def test_data_is_needed_for_a_mean(trained):
-    with pytest.raises(ValueError, match="X is not given: scores depend on the input"):
+    with pytest.raises(ValueError, match="X is missing; pass sequences"):
         plot_transition_scores(trained)
 
 
@@ -395,9 +395,9 @@ def test_areas_are_the_marginals(trained, letters):
 
 
 @pytest.mark.parametrize("n_labels", [2, 9, 20, 40])
-def test_labels_are_told_apart(n_labels):
-    looks = [tuple(look_of(k).values()) for k in range(n_labels)]
-    assert len(set(looks)) == n_labels
+def test_labels_have_distinct_styles(n_labels):
+    styles = [tuple(style_of(k).values()) for k in range(n_labels)]
+    assert len(set(styles)) == n_labels
     rng = np.random.default_rng(0)
     y = [np.repeat(np.arange(n_labels), 3) for _ in range(4)]
     words = [rng.integers(0, 5, 3 * n_labels) for _ in y]
@@ -428,7 +428,7 @@ def test_symbols_are_words_numbers_or_given(letters, tables):
     names = [f"w{t}" for t in range(len(tables[0][0]))]
     ax = plot_sequence(model, tables[0][0], symbols=names)
     assert names_of(ax.child_axes[0].get_xticklabels()) == names
-    with pytest.raises(ValueError, match=f"x has {len(names)} positions, symbols has 1"):
+    with pytest.raises(ValueError, match=f"symbols has 1 items; expected {len(names)}"):
         plot_sequence(model, tables[0][0], symbols=["w"])
 
 
@@ -448,7 +448,7 @@ def test_labels_that_do_not_fit(trained):
 # What all share
 
 
-def test_names_are_no_formulas_and_are_not_hidden():
+def test_names_are_shown_literally():
     """Dollar signs are letters here, and an underscore hides nothing from a legend."""
     words = [["$", "a$", "_"]] * 5
     tags = [["_", "PRP$", "WP$"]] * 5
@@ -484,7 +484,7 @@ def test_axes_are_taken_and_returned(picture, trained):
     assert right.has_data() and not left.has_data()
     assert draw(trained, None).figure is not figure
     for wrong, name in ((figure, "Figure"), ("axes", "str"), (np.array([left]), "ndarray")):
-        with pytest.raises(TypeError, match=f"ax is of type {name}; expected the axes of a figure"):
+        with pytest.raises(TypeError, match=f"ax is of type {name}; expected matplotlib axes"):
             draw(trained, wrong)
 
 
@@ -501,7 +501,7 @@ def test_models_are_fitted_before_they_are_drawn(picture):
     "picture", ["importances", "importance map", "tree", "rules", "likelihood"]
 )
 def test_models_without_trees_are_not_drawn(picture, letters):
-    with pytest.raises(TypeError, match="a HMMClassifier has no trees of its own"):
+    with pytest.raises(TypeError, match="HMMClassifier has no boosted trees"):
         PICTURES[picture](HMMClassifier().fit(*letters), None)
 
 

@@ -1,9 +1,9 @@
-"""Pictures of trained models; matplotlib is asked for when one is wanted.
+"""Plots of fitted models, drawn with matplotlib, which is imported when the first is drawn.
 
-Every picture is a function ``plot_...``. What it is of comes first, a fitted model or what
-`treecrf.inspection` has computed of one, then data if it needs any. ``ax`` are the axes to draw on,
-by default those of a new figure that is large enough; they are returned, and ``ax.figure`` is their
-figure. The numbers are to be had from `treecrf.inspection`, so that there is nothing else to keep.
+Each plot is a function ``plot_...``. Its first argument is a fitted model or a result of
+`treecrf.inspection`, followed by data if needed. ``ax`` are the axes to draw on; by default a new
+figure of suitable size is made. The axes are returned, and ``ax.figure`` is their figure. Get the
+plotted numbers from `treecrf.inspection`.
 """
 
 from treecrf.plotting.future import plot_future_features

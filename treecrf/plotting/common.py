@@ -1,4 +1,4 @@
-"""What all pictures share: axes, and how labels look."""
+"""Helpers shared by all plots: axes, and the colors of labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sklearn.utils import Bunch
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of Okabe and Ito, told apart by colour-blind people, too; more labels get them again with hatches.
+# The palette of Okabe and Ito, which color-blind people can distinguish. Further labels repeat it
+# with hatches.
 COLORS = (
     "#0072B2",
     "#E69F00",
@@ -28,7 +29,7 @@ MAX_LEGEND_ROWS = 24
 
 
 def pyplot() -> ModuleType:
-    """The module of matplotlib that makes figures.
+    """Import the module of matplotlib that makes figures.
 
     Raises
     ------
@@ -38,81 +39,79 @@ def pyplot() -> ModuleType:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(
-            'pictures are drawn with matplotlib: pip install "treecrf[plot]"'
-        ) from error
+        raise ImportError('plots need matplotlib: pip install "treecrf[plot]"') from error
     return pyplot
 
 
 def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
-    """The axes given, or those of a new figure of a size in inches.
+    """Return the given axes, or those of a new figure with a size in inches.
 
     Raises
     ------
     TypeError
-        If something else is given.
+        If ``ax`` is not an Axes object.
     """
     if ax is None:
         return pyplot().subplots(figsize=size, layout="tight")[1]
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
-        several = " (one of the array's elements)" if isinstance(ax, np.ndarray) else ""
+        several = ", one element of the array," if isinstance(ax, np.ndarray) else ""
         raise TypeError(
-            f"ax is of type {type(ax).__name__}; expected the axes of a figure{several}, such as "
+            f"ax is of type {type(ax).__name__}; expected matplotlib axes{several} such as "
             "matplotlib.pyplot.subplots()[1]"
         )
     return ax
 
 
-def is_computed(given: Any, key: str, by: str) -> bool:
-    """Whether numbers are given that a function of `treecrf.inspection` has computed.
+def is_computed(source: Any, key: str, by: str) -> bool:
+    """Whether the source of a plot is a result of `treecrf.inspection` rather than a model.
 
     Raises
     ------
     TypeError
-        If they are those of another function.
+        If it is the result of another function.
     """
-    if isinstance(given, Bunch) and key not in given:
+    if isinstance(source, Bunch) and key not in source:
         raise TypeError(
-            f"a Bunch of {', '.join(given)} is given; expected a fitted classifier or what "
-            f"treecrf.inspection.{by} gives"
+            f"got a Bunch of {', '.join(source)}; expected a fitted classifier or the result of "
+            f"treecrf.inspection.{by}"
         )
-    return isinstance(given, Bunch)
+    return isinstance(source, Bunch)
 
 
-def look_of(k: int) -> dict[str, str]:
-    """Color and hatch of label number k."""
+def style_of(k: int) -> dict[str, str]:
+    """Return the color and the hatch of label number k."""
     hatch = HATCHES[k // len(COLORS) % len(HATCHES)]
     return {"facecolor": COLORS[k % len(COLORS)], "hatch": hatch, "edgecolor": "white"}
 
 
 def plain(text: Any) -> str:
-    """A name as matplotlib shows it: dollar signs begin no formula."""
+    """Escape dollar signs, which would start a formula in matplotlib."""
     return str(text).replace("$", r"\$")
 
 
-def add_legend(ax: Axes, looks: dict[str, dict], title: str | None = None) -> None:
-    """Tell to the right of the axes what colors and hatches mean."""
+def add_legend(ax: Axes, styles: dict[str, dict], title: str | None = None) -> None:
+    """Add a legend of colors and hatches to the right of the axes."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(linewidth=0, **look) for look in looks.values()]
-    # What begins with an underscore is hidden from legends.
-    names = [" " * name.startswith("_") + plain(name) for name in looks]
+    handles = [Patch(linewidth=0, **style) for style in styles.values()]
+    # matplotlib hides names that start with an underscore.
+    names = [" " * name.startswith("_") + plain(name) for name in styles]
     ax.legend(
         handles,
         names,
         title=title,
         loc="upper left",
         bbox_to_anchor=(1.01, 1),
-        ncols=_n_legend_columns(len(looks)),
+        ncols=_n_legend_columns(len(styles)),
         frameon=False,
         fontsize="small",
     )
 
 
 def legend_inches(n: int) -> float:
-    """The height that a legend of n entries and a title takes."""
+    """Return the height of a legend with a title and n entries."""
     return 0.4 + 0.19 * -(-n // _n_legend_columns(n))
 
 
@@ -121,7 +120,7 @@ def _n_legend_columns(n: int) -> int:
 
 
 def size_of(ax: Axes) -> tuple[float, float]:
-    """Width and height of axes in points, as their figure lays them out now."""
+    """Return the width and height of axes in points, in the current layout of their figure."""
     engine = ax.figure.get_layout_engine()
     if engine is not None:
         engine.execute(ax.figure)

@@ -1,4 +1,4 @@
-"""Discovered features, as they fire in a sequence."""
+"""Plot of discovered features in a sequence."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from treecrf.plotting.common import axes_of, pyplot
 
 
 def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) -> Any:
-    """Show where in a sequence discovered features fire.
+    """Plot where in a sequence the discovered features are active.
 
-    Two rows for each feature: how probable it is that a position is a positive instance, and that
-    its bag holds one.
+    Each feature has two rows: the probability that a position is a positive instance, and the
+    probability that its bag contains one.
 
     Parameters
     ----------
     model : FutureFeatureMEMM
         A fitted model.
     x : sequence
-        One sequence, as the model takes them.
+        One sequence, in a form that the model accepts.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
@@ -34,10 +34,10 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the sequence is not like the training data, nothing was discovered, or ``ax`` are no
-        axes.
+        If the sequence does not match the training data, no features were discovered, or ``ax``
+        is not an Axes object.
 
     Examples
     --------
@@ -52,14 +52,14 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     'position'
     """
     pyplot()
-    fired = model.future_values([x])[0]
-    if not fired.size:
+    values = model.future_values([x])[0]
+    if not values.size:
         raise ValueError("the model has discovered no features")
-    n = fired.shape[1]
+    n = values.shape[1]
     ax = axes_of(ax, (8, 1 + n / 2))
-    rows = np.moveaxis(fired, 0, -1).reshape(2 * n, -1)
+    rows = np.moveaxis(values, 0, -1).reshape(2 * n, -1)
     image = ax.imshow(rows, aspect="auto", cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
-    names = [f"{what} {k}" for k in range(n) for what in ("instance", "bag")]
+    names = [f"{row} {k}" for k in range(n) for row in ("instance", "bag")]
     ax.set_yticks(range(2 * n), names)
     ax.set_xlabel("position")
     ax.figure.colorbar(image, ax=ax, label="probability")

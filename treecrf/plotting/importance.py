@@ -1,4 +1,4 @@
-"""Importances of features, as bars and by offset."""
+"""Plots of feature importances, as bars and by offset."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from treecrf.plotting.common import (
     axes_of,
     is_computed,
     legend_inches,
-    look_of,
     plain,
     pyplot,
+    style_of,
 )
 
 BAR_INCHES = 0.26
@@ -25,18 +25,18 @@ CELL_INCHES = 0.32
 
 
 def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None) -> Any:
-    """Show the importance of features as bars, the most important on top.
+    """Plot the importance of features as bars, the most important on top.
 
     Parameters
     ----------
     importances : fitted classifier or Bunch
-        A model with boosted trees, for its importance by gain, or what
-        `treecrf.inspection.gain_importance` or `permutation_importance` gives. Gain by label is
-        shown in the colors of labels; of shuffles the standard deviation is shown, too.
+        A model with boosted trees, for its importance by gain, or the result of
+        `treecrf.inspection.gain_importance` or `permutation_importance`. Gains by label are shown
+        in the colors of the labels, and permutation importances with their standard deviation.
     max_features : int, default=20
-        Most features that are shown.
+        Maximum number of features to show.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     TypeError
-        If the model has no trees, or ``ax`` are no axes.
+        If the model has no trees, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     ['x0', 'x1']
     """
     pyplot()
-    given = is_computed(importances, "importances", "gain_importance")
-    found = importances if given else gain_importance(importances)
+    is_result = is_computed(importances, "importances", "gain_importance")
+    found = importances if is_result else gain_importance(importances)
     is_permuted = "importances_mean" in found
     table = found.importances_mean[None] if is_permuted else _by_label(found)
     total = table.sum(axis=0)
@@ -78,24 +78,24 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
         _stack(ax, table[:, chosen], found.labels)
     ax.set_yticks(range(len(chosen)), map(plain, found.feature_names[chosen]))
     ax.set_ylim(len(chosen) - 0.4, -0.6)
-    ax.set_xlabel("loss of score when shuffled" if is_permuted else "share of gain")
+    ax.set_xlabel("drop of score when shuffled" if is_permuted else "fraction of gain")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _by_label(found: Bunch) -> np.ndarray:
-    """Gains of features, a row for each label or one for all."""
+    """Return gains of features, with one row per label or one for all."""
     table = found.importances.sum(axis=-1) + found.in_bags
     return table if table.ndim == 2 else table[None]
 
 
 def _stack(ax: Any, table: np.ndarray, labels: np.ndarray) -> None:
-    """Bars of several rows after each other, with a legend if there are more than one."""
+    """Draw stacked bars, one part per row, with a legend if there are several."""
     starts = np.cumsum(table, axis=0) - table
     for k, (start, row) in enumerate(zip(starts, table, strict=True)):
-        ax.barh(range(len(row)), row, left=start, linewidth=0, **look_of(k))
+        ax.barh(range(len(row)), row, left=start, linewidth=0, **style_of(k))
     if len(table) > 1:
-        add_legend(ax, {str(label): look_of(k) for k, label in enumerate(labels)}, "label")
+        add_legend(ax, {str(label): style_of(k) for k, label in enumerate(labels)}, "label")
 
 
 def plot_importance_map(
@@ -106,24 +106,24 @@ def plot_importance_map(
     max_features: int = 30,
     ax: Any = None,
 ) -> Any:
-    """Show where in the window which features are important, by gain.
+    """Plot the importance of features by offset in the window.
 
-    A row is a feature and a column an offset of the window: 0 is the position that is labeled. The
-    discovered features of a `FutureFeatureMEMM`, which have no offset, make a column ``bags``.
+    Rows are features and columns are offsets in the window; 0 is the labeled position. Discovered
+    features of a `FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``.
 
     Parameters
     ----------
     importances : fitted classifier or Bunch
-        A model with boosted trees, or what `treecrf.inspection.gain_importance` gives, with
-        ``per_label`` for the next two parameters.
+        A model with boosted trees, or the result of `treecrf.inspection.gain_importance`; the next
+        two parameters need a result with ``per_label=True``.
     label : str, int or bool, optional
-        Only the trees of this label.
+        If given, only the trees of this label.
     feature : str, optional
-        Only this feature; the rows are labels.
+        If given, only this feature; the rows are then labels.
     max_features : int, default=30
-        Most features that are shown, the most important on top.
+        Maximum number of features to show, the most important on top.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
@@ -134,10 +134,10 @@ def plot_importance_map(
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or no such label or feature, gains by label are wanted and not
-        given, or ``ax`` are no axes.
+        If the model has no trees or no such label or feature, gains by label are needed but not
+        given, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def plot_importance_map(
     """
     pyplot()
     if label is not None and feature is not None:
-        raise ValueError("both label and feature are given; one of them is shown for all of others")
+        raise ValueError("both label and feature are given; pass at most one of them")
     found = _gains(importances, label is not None or feature is not None)
     table, rows = _map_rows(found, label, feature, max_features)
     columns = [f"{offset:+d}" if offset else "0" for offset in found.offsets]
@@ -167,7 +167,7 @@ def plot_importance_map(
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")
-    ax.figure.colorbar(image, ax=ax, label="share of gain")
+    ax.figure.colorbar(image, ax=ax, label="fraction of gain")
     return ax
 
 
@@ -175,19 +175,23 @@ def _gains(importances: Any, per_label: bool) -> Bunch:
     if not is_computed(importances, "offsets", "gain_importance"):
         return gain_importance(importances, per_label=per_label)
     if per_label and importances.importances.ndim < 3:
-        raise ValueError("the gains are those of all labels; use gain_importance(per_label=True)")
+        raise ValueError(
+            "label and feature need gains by label; use gain_importance(per_label=True)"
+        )
     return importances
 
 
 def _map_rows(
     found: Bunch, label: Any, feature: str | None, max_features: int
 ) -> tuple[np.ndarray, list[str]]:
-    """Gains with those of the bags behind them, and the names of the rows."""
+    """Return gains with those of bags in the last column, and the names of the rows."""
     table = np.concatenate([found.importances, found.in_bags[..., None]], axis=-1)
     names = found.feature_names.tolist()
     if feature is not None:
         if feature not in names:
-            raise ValueError(f"feature={feature!r} is none of the model's: {', '.join(names)}")
+            raise ValueError(
+                f"feature={feature!r}; the features of the model are {', '.join(names)}"
+            )
         return table[:, names.index(feature)], [str(label) for label in found.labels]
     if table.ndim == 3:
         table = table.sum(axis=0) if label is None else table[code_of(found.labels, label)]

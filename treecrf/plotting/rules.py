@@ -1,4 +1,4 @@
-"""The strongest rules, as bars."""
+"""Plot of the strongest rules as bars."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from treecrf.plotting.common import (
     add_legend,
     axes_of,
     legend_inches,
-    look_of,
     plain,
     pyplot,
+    style_of,
 )
 
 LINE_INCHES = 0.155
@@ -23,17 +23,17 @@ MAX_LINES = 4
 
 
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
-    """Show what rules add to the scores of labels, or take from them.
+    """Plot the effects of rules on the scores of labels.
 
     Parameters
     ----------
     rules : fitted classifier or list of Rule
-        A model with boosted trees, or what `treecrf.inspection.rules_rules` gives; if it was
-        given data, how often each rule holds stands beside it.
+        A model with boosted trees, or the result of `treecrf.inspection.strongest_rules`. If that
+        was computed with data, the plot shows how often each rule holds.
     n_rules : int, default=15
-        Most rules that are shown.
+        Maximum number of rules to show.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
@@ -44,9 +44,9 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, there are no rules, or ``ax`` are no axes.
+        If the model has no trees, there are no rules, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -60,49 +60,49 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     "label[-1] is 'c' and symbol is 'a'"
     """
     pyplot()
-    given = isinstance(rules, list) and all(isinstance(rule, Rule) for rule in rules)
-    rules = (rules if given else strongest_rules(rules, n_rules=n_rules))[:n_rules]
+    is_result = isinstance(rules, list) and all(isinstance(rule, Rule) for rule in rules)
+    rules = (rules if is_result else strongest_rules(rules, n_rules=n_rules))[:n_rules]
     if not rules:
         raise ValueError("there are no rules to show")
     lines = [_lines(rule.condition) for rule in rules]
     labels = sorted({rule.label for rule in rules})
     centers, end = _centers([len(of_rule) for of_rule in lines])
     ax = axes_of(ax, (9, max(1 + LINE_INCHES * end, legend_inches(len(labels)))))
-    looks = {label: look_of(k) for k, label in enumerate(labels)}
+    styles = {label: style_of(k) for k, label in enumerate(labels)}
     for rule, center in zip(rules, centers, strict=True):
-        ax.barh(center, rule.value, height=1.0, linewidth=0, **looks[rule.label])
+        ax.barh(center, rule.value, height=1.0, linewidth=0, **styles[rule.label])
     ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     ax.set_yticks(centers, ["\n".join(map(plain, of_rule)) for of_rule in lines], fontsize=8)
     ax.set_ylim(end, 0)
-    _tell_shares(ax, rules, centers)
+    _annotate_fractions(ax, rules, centers)
     ax.set_xlabel("added to the score of the label")
-    add_legend(ax, {str(label): look for label, look in looks.items()}, "label")
+    add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _lines(condition: str) -> list[str]:
-    """A condition in lines that break between tests."""
+    """Split a condition into lines between tests."""
     lines = [""]
     tests = condition.split(" and ")
     for k, test in enumerate(tests):
-        told = test + " and " * (k < len(tests) - 1)
+        text = test + " and " * (k < len(tests) - 1)
         if lines[-1] and len(lines[-1]) + len(test) > CHARACTERS:
             if len(lines) == MAX_LINES:
                 return [*lines[:-1], f"{lines[-1]}{len(tests) - k} more"]
             lines.append("")
-        lines[-1] += told
+        lines[-1] += text
     return [line.strip() for line in lines]
 
 
 def _centers(heights: list[int]) -> tuple[list[float], float]:
-    """Where bars stand whose names have so many lines, and where the last one ends."""
+    """Return the centers of bars with names of these heights in lines, and the end of the last."""
     rooms = np.array(heights) + 0.6
     ends = np.cumsum(rooms)
     return (ends - rooms / 2).tolist(), float(ends[-1])
 
 
-def _tell_shares(ax: Any, rules: list[Rule], centers: list[float]) -> None:
+def _annotate_fractions(ax: Any, rules: list[Rule], centers: list[float]) -> None:
     for rule, center in zip(rules, centers, strict=True):
         if rule.share is not None:
             ax.annotate(

@@ -1,4 +1,4 @@
-"""Scores of label after label, and likelihoods by iteration."""
+"""Plots of transition scores, and of likelihoods by iteration."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ MAX_NUMBERS = 12
 def plot_transition_scores(
     scores: Any, X: Any = None, *, lengths: Any = None, groups: Any = None, ax: Any = None
 ) -> Any:
-    """Show the mean score of each label after each previous label.
+    """Plot the mean score of each label after each previous label.
 
     Parameters
     ----------
     scores : fitted classifier or Bunch
-        A model of any kind, or what `treecrf.inspection.transition_scores` gives.
-    X : sequences, if a model is given
-        The data to take the mean over.
+        Any model, or the result of `treecrf.inspection.transition_scores`.
+    X : sequences, optional
+        Data to average over; required for a model.
     lengths, groups : optional
         As in the model's ``predict``.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
     matplotlib axes
-        A row for each previous label, of order 2 and above the mean over those before it, and one
-        for the start of a sequence. Labels that cannot follow are hatched.
+        One row for each previous label and one for the start of a sequence. For order 2 and above,
+        scores are averaged over earlier labels. Labels that cannot follow are hatched.
 
     Raises
     ------
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        As `treecrf.inspection.transition_scores`, and if ``ax`` are no axes.
+        As `treecrf.inspection.transition_scores`, or if ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -59,7 +59,9 @@ def plot_transition_scores(
     if is_computed(scores, "scores", "transition_scores"):
         found = scores
     elif X is None:
-        raise ValueError("X is not given: scores depend on the input, and the mean is over X")
+        raise ValueError(
+            "X is missing; pass sequences over which to average the scores of the model"
+        )
     else:
         found = transition_scores(scores, X, lengths=lengths, groups=groups)
     names = [str(label) for label in found.labels]
@@ -79,7 +81,7 @@ def plot_transition_scores(
 
 
 def _rows(found: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """The scores as a table, and the names of its rows."""
+    """Return the scores as a table, and the names of its rows."""
     if found.scores.ndim == 1:
         return found.scores[None], ["any"]
     table = found.scores
@@ -92,24 +94,24 @@ def _rows(found: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
 
 
 def _colors(table: np.ndarray) -> dict:
-    """Colors around 0, or of log-probabilities."""
+    """Return a diverging color map, or a sequential one for log-probabilities."""
     finite = table[np.isfinite(table)]
     if finite.max() <= 0:
         return {"cmap": "cividis", "vmin": finite.min(), "vmax": finite.max()}
-    most = np.abs(finite).max()
-    return {"cmap": "PuOr_r", "vmin": -most, "vmax": most}
+    limit = np.abs(finite).max()
+    return {"cmap": "PuOr_r", "vmin": -limit, "vmax": limit}
 
 
 def _hatch(ax: Any, impossible: np.ndarray) -> None:
     from matplotlib.patches import Rectangle
 
     for row, column in np.argwhere(impossible):
-        look = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
+        style = {"facecolor": "#EEEEEE", "edgecolor": "#AAAAAA", "hatch": "////", "linewidth": 0}
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
 
 
 def _write(ax: Any, table: np.ndarray, image: Any) -> None:
-    """Numbers in the cells, dark on light and light on dark."""
+    """Write the numbers into the cells, dark on light or light on dark."""
     for (row, column), value in np.ndenumerate(table):
         if np.isfinite(value):
             red, green, blue, _ = image.cmap(image.norm(value))
@@ -127,32 +129,32 @@ def plot_likelihood(
     groups: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Show the mean log-likelihood of a position, or what else is maximized, by iteration.
+    """Plot the mean log-likelihood per position, or another objective, by iteration.
 
     Parameters
     ----------
     curve : fitted classifier or Bunch
-        A model with boosted trees, or what `treecrf.inspection.likelihood_curve` gives.
+        A model with boosted trees, or the result of `treecrf.inspection.likelihood_curve`.
     X, y : sequences and their labels, optional
-        Further data to follow.
+        Further data to score after each iteration.
     lengths, groups : optional
         As in the model's ``score``.
     ax : matplotlib axes, optional
-        By default those of a new figure.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
     matplotlib axes
-        The best iteration of validation data is marked.
+        The iteration with the best validation score is marked.
 
     Raises
     ------
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        As `treecrf.inspection.likelihood_curve`, and if ``ax`` are no axes.
+        As `treecrf.inspection.likelihood_curve`, or if ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -178,7 +180,7 @@ def plot_likelihood(
         ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")
     ax.set_xlabel("iteration")
     is_log = curve.objective == "log"
-    ax.set_ylabel("mean log-likelihood of a position" if is_log else curve.objective)
+    ax.set_ylabel("mean log-likelihood per position" if is_log else curve.objective)
     ax.legend()
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -1,4 +1,4 @@
-"""One tree, from left to right: a row for each leaf, and the branch that passes a test above."""
+"""Plot of a tree from left to right, with a row per leaf and passing branches on top."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from treecrf.inspection.trees import Node, tree_of
 from treecrf.plotting.common import axes_of, plain, pyplot, size_of
 
 FONT_SIZE = 9.0
-# Of a font of fixed width, as parts of its size.
+# Width and height of a character of a monospaced font, relative to the font size.
 CHARACTER, LINE = 0.602, 1.75
 GAP = 4  # characters between columns
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A node and its place.
+    """A node and its position in the plot.
 
     Attributes
     ----------
     node : Node
     text : str
-        What is written.
+        Text of the node.
     is_end : bool
-        Whether nothing is drawn below it.
+        Whether no children are drawn.
     depth : int
     row : float
-        The middle of the rows of its leaves.
+        Mean of the rows of its children; the row of a leaf.
     parent : int
-        Place of its parent among all, or -1.
+        Index of the parent among the drawn nodes, or -1.
     passes : bool
-        Whether it is where the parent's test holds.
+        Whether the test of the parent holds for this node.
     """
 
     node: Node
@@ -58,25 +58,25 @@ def plot_tree(
 ) -> Any:
     """Draw one tree.
 
-    It grows from left to right. Where a test holds, the upper branch goes on, with a solid line;
-    where it does not, the lower one, with a dashed line. A leaf tells what it adds to the score of
-    the label, and the weight of the training examples that reached it, as the width of a branch
-    does.
+    The tree is drawn from left to right. If a test holds, the upper branch with a solid line
+    applies; otherwise the lower one with a dashed line. A leaf shows its value, which is added to
+    the score of the label, and the weight of the training examples that reached it. The width of a
+    branch shows the same weight.
 
     Parameters
     ----------
     model : fitted classifier
-        With boosted trees.
+        A classifier with boosted trees.
     iteration : int, default=0
-        Counted from 0, or from -1 backward.
+        Number of the iteration; negative numbers count from the last.
     label : str, int or bool, optional
-        Whose tree. By default that of the first label.
+        Label of the tree; the first label by default.
     max_depth : int, optional
-        Deeper nodes are only counted. For trees of more than 30 leaves or so.
+        Maximum depth to draw; deeper nodes are only counted. Useful for more than about 30 leaves.
     decimals : int, default=3
-        Of the values.
+        Number of decimal places of values.
     ax : matplotlib axes, optional
-        By default those of a new figure. The text is made as small as it must be to fit in.
+        Axes to draw on; those of a new figure by default. The text is scaled to fit.
 
     Returns
     -------
@@ -87,9 +87,10 @@ def plot_tree(
     ImportError
         If matplotlib is not installed.
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or no such iteration or label, or ``ax`` are no axes.
+        If the model has no trees, the iteration or label does not exist, or ``ax`` is not an Axes
+        object.
 
     See Also
     --------
@@ -117,12 +118,12 @@ def plot_tree(
     ax = axes_of(ax, inches)
     room = size_of(ax)
     size = min(FONT_SIZE, room[0] / width / CHARACTER, room[1] / height / LINE)
-    most = max(abs(item.node.value) for item in placed)
+    limit = max(abs(item.node.value) for item in placed)
     for item in placed:
         _draw_branch(ax, item, placed, starts)
-        _draw_node(ax, item, starts[item.depth], size, most)
+        _draw_node(ax, item, starts[item.depth], size, limit)
     if not placed[0].is_end:
-        _tell_sides(ax, placed, starts, size)
+        _name_branches(ax, placed, starts, size)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
     ax.set_title(plain(title_of(grown, iteration, label)), loc="left", fontsize=size + 1)
     ax.set_axis_off()
@@ -130,23 +131,23 @@ def plot_tree(
 
 
 def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[Placed]:
-    """The nodes that are drawn; the first is the root, and parents come before their children."""
+    """List the drawn nodes; the first is the root, and parents come before their children."""
     rows, order = {}, []
 
-    def place(i: int, depth: int, parent: int, passes: bool) -> None:
+    def visit(i: int, depth: int, parent: int, passes: bool) -> None:
         is_end = nodes[i].is_leaf or depth == max_depth
         order.append((i, depth, parent, passes, is_end))
         if is_end:
             rows[i] = float(sum(end for *_, end in order) - 1)
             return
         for child, side in ((nodes[i].passed, True), (nodes[i].failed, False)):
-            place(child, depth + 1, i, side)
+            visit(child, depth + 1, i, side)
         rows[i] = (rows[nodes[i].passed] + rows[nodes[i].failed]) / 2
 
-    place(0, 0, -1, True)
-    places = {i: k for k, (i, *_) in enumerate(order)} | {-1: -1}
+    visit(0, 0, -1, True)
+    indices = {i: k for k, (i, *_) in enumerate(order)} | {-1: -1}
     return [
-        Placed(nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], places[parent], side)
+        Placed(nodes[i], _text(nodes[i], end, decimals), end, depth, rows[i], indices[parent], side)
         for i, depth, parent, side, end in order
     ]
 
@@ -159,9 +160,9 @@ def _text(node: Node, is_end: bool, decimals: int) -> str:
 
 
 def _columns(placed: list[Placed]) -> tuple[np.ndarray, float]:
-    """Where each depth begins, in characters, and where all ends.
+    """Return the start of each depth and the end of the plot, in characters.
 
-    What stands at the end of a branch has its row for itself, and needs no column so wide.
+    The text at the end of a branch has its row to itself and does not widen its column.
     """
     widths = np.zeros(max(item.depth for item in placed) + 1)
     for item in placed:
@@ -172,35 +173,35 @@ def _columns(placed: list[Placed]) -> tuple[np.ndarray, float]:
 
 
 def _draw_branch(ax: Any, item: Placed, placed: list[Placed], starts: np.ndarray) -> None:
-    """The line from the end of the parent's text."""
+    """Draw the line from the end of the parent's text."""
     if item.parent < 0:
         return
     parent, here = placed[item.parent], starts[item.depth]
     bend = here - GAP / 2
-    share = item.node.weight / max(placed[0].node.weight, np.finfo(float).tiny)
+    fraction = item.node.weight / max(placed[0].node.weight, np.finfo(float).tiny)
     ax.plot(
         [starts[parent.depth] + len(parent.text) + 0.5, bend, bend, here - 0.3],
         [parent.row, parent.row, item.row, item.row],
         color="#4D4D4D" if item.passes else "#8A8A8A",
         linestyle="-" if item.passes else (0, (3, 2)),
-        linewidth=0.6 + 2.4 * np.sqrt(share),
+        linewidth=0.6 + 2.4 * np.sqrt(fraction),
         solid_joinstyle="round",
         zorder=1,
     )
 
 
-def _draw_node(ax: Any, item: Placed, x: float, size: float, most: float) -> None:
-    look: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": "white"}
+def _draw_node(ax: Any, item: Placed, x: float, size: float, limit: float) -> None:
+    box: dict = {"boxstyle": "round,pad=0.2", "edgecolor": "none", "facecolor": "white"}
     if item.node.is_leaf:
         colors = pyplot().get_cmap("PuOr_r")
-        # The ends of the scale are too dark for black letters.
-        look["facecolor"] = colors(0.5 + 0.25 * item.node.value / max(most, 1e-300))
+        # The ends of the scale are too dark for black text.
+        box["facecolor"] = colors(0.5 + 0.25 * item.node.value / max(limit, 1e-300))
     font = {"fontsize": size, "family": "monospace", "va": "center", "zorder": 2}
-    ax.text(x, item.row, plain(item.text), bbox=look, **font)
+    ax.text(x, item.row, plain(item.text), bbox=box, **font)
 
 
-def _tell_sides(ax: Any, placed: list[Placed], starts: np.ndarray, size: float) -> None:
-    """Name the branches of the root."""
+def _name_branches(ax: Any, placed: list[Placed], starts: np.ndarray, size: float) -> None:
+    """Label the branches of the root with yes and no."""
     for item in placed:
         if item.parent == 0:
             x, word = starts[1] - GAP / 2 - 0.4, "yes" if item.passes else "no"
