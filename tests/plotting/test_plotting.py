@@ -311,7 +311,7 @@ def test_numbers_of_something_else_are_refused(trained):
     ):  # fmt: skip
         with pytest.raises(TypeError, match=f"or the result of treecrf.inspection.{name}"):
             plot(found)
-    with pytest.raises(TypeError, match=r"or what treecrf.inspection.gain_importance gives"):
+    with pytest.raises(TypeError, match=r"or the result of treecrf.inspection.gain_importance"):
         plot_importances(likelihood_curve(trained))
 
 
