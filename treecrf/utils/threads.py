@@ -1,25 +1,26 @@
-"""Sharing work between threads; the kernels hold no lock while they run."""
+"""Threads, and the parts of work that they share; the kernels release the lock while they run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
-# More parts than threads, because parts differ in cost.
+# More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
 
 
 class Threads:
-    """A pool of threads, or none at all for one job.
+    """A pool of threads, or none for a single job.
 
     Parameters
     ----------
     n_jobs : int or None
-        As everywhere in scikit-learn: None means 1, -1 all processors.
+        Number of threads as in scikit-learn: None means 1, -1 all processors.
     """
 
     def __init__(self, n_jobs: int | None):
@@ -40,8 +41,38 @@ class Threads:
         return list(self._pool.map(function, items))
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
-        """Cut sequences into runs ``(first, last)`` of about the same number of positions."""
+        """Cut sequences into runs with about the same number of positions.
+
+        Parameters
+        ----------
+        offsets : int array (n_sequences + 1,)
+            Start of each sequence, and the end of the last.
+
+        Returns
+        -------
+        list of (int, int)
+            First sequence of each run, and the one after its last.
+        """
         n_parts = self.n_threads * PARTS_PER_THREAD if self.n_threads > 1 else 1
         targets = np.linspace(0, offsets[-1], n_parts + 1)
         cuts = np.unique(np.searchsorted(offsets, targets))
-        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        return list(pairwise(cuts.tolist()))
+
+    def even_parts(self, n: int, min_size: int = 1) -> list[tuple[int, int]]:
+        """Cut n items into runs of about the same length.
+
+        Parameters
+        ----------
+        n : int
+        min_size : int, default=1
+            Shorter runs are not worth a call.
+
+        Returns
+        -------
+        list of (int, int)
+            First item of each run, and the one after its last.
+        """
+        n_parts = min(self.n_threads * PARTS_PER_THREAD, -(-n // min_size))
+        if self.n_threads == 1 or n_parts <= 1:
+            return [(0, n)]
+        return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))

@@ -14,7 +14,7 @@ from treecrf.learners.flat._flat import FlatEvaluator
 from treecrf.trees.conjunctions import Flat, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
 from treecrf.trees.scoring.distinct_tests import find_distinct_tests
-from treecrf.trees.scoring.scorer import parts_of
+from treecrf.trees.scoring.scorer import PART
 from treecrf.utils.threads import Threads
 
 # Nodes of trees that take as long as a conjunction.
@@ -77,7 +77,7 @@ class FlatForest(Forest):
         flat = self._conjunctions(given is not None)
         threads.map(
             lambda part: flat.add_scores(encoded, depth, given, *part, scores),
-            parts_of(encoded.n_positions, threads),
+            threads.even_parts(encoded.n_positions, PART),
         )
         scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
         gapped = scorer.gapped(encoded)
@@ -92,7 +92,7 @@ class FlatForest(Forest):
         of the conjunction.
         """
         flat, n = self._conjunctions(True), encoded.n_positions
-        parts, counts = parts_of(n, threads), np.zeros(n, dtype=np.int64)
+        parts, counts = threads.even_parts(n, PART), np.zeros(n, dtype=np.int64)
         threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
         starts = np.append(0, np.cumsum(counts))
         places, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)

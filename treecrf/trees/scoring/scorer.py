@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -147,7 +146,7 @@ class Scorer:
         scorer = self.walker if len(places) < FEW else self.lookup
         threads.map(
             lambda part: scorer.add_scores(some, groups, given, places, *part, scores),
-            parts_of(len(places), threads),
+            threads.even_parts(len(places), PART),
         )
 
     def add_with_missing(
@@ -175,7 +174,7 @@ class Scorer:
     ) -> None:
         threads.map(
             lambda part: self.sets.add_scores(encoded, depth, given, *part, scores),
-            parts_of(encoded.n_positions, threads),
+            threads.even_parts(encoded.n_positions, PART),
         )
 
     def gapped(self, encoded: EncodedSequences) -> np.ndarray:
@@ -242,15 +241,6 @@ class Scorer:
             here = symbols[starts[depth] : starts[depth] + self.n_labels**depth]
             self._groups[depth] = groups_of(packed.classes, tree_of, tests, here, self.n_labels)
         return self._groups[depth]
-
-
-def parts_of(n: int, threads: Threads) -> list[tuple[int, int]]:
-    """Runs of positions for the threads, all of about the same length."""
-    n_parts = min(threads.n_threads * 4, -(-n // PART)) if threads.n_threads > 1 else 1
-    if n_parts == 1:
-        return [(0, n)]
-    cuts = np.linspace(0, n, n_parts + 1).astype(int).tolist()
-    return list(pairwise(cuts))
 
 
 def _some(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.inputs.sequences import runs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.table import Table
 from treecrf.utils import checks
@@ -139,9 +140,9 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
     return gram
 
 
-def _tiles(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
-    size = max(1, TILE_VALUES // max(n_columns, 1))
-    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+def _tiles(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Runs of rows of a table: first row, and the one after the last."""
+    return runs(np.arange(n_rows + 1), max(1, TILE_VALUES // max(n_columns, 1)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -272,7 +271,6 @@ class SequenceBound(Chooser):
         return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
 
     def _share(self, n: int, work: Callable[[tuple[int, int]], None]) -> None:
-        """Do something with n things, in parts of the same size for all threads."""
+        """Apply a function to all parts of n items, shared by the threads."""
         threads = self.loss.data.scores.threads
-        cuts = np.linspace(0, n, 4 * threads.n_threads + 1).astype(int).tolist()
-        threads.map(work, pairwise(cuts))
+        threads.map(work, threads.even_parts(n))

@@ -15,9 +15,6 @@ from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
     PieceLosses,
 )
 
-# Pieces are shared among threads in so many parts for each.
-PARTS_PER_THREAD = 4
-
 
 @dataclass(frozen=True)
 class Pieces:
@@ -138,10 +135,10 @@ class SequenceLosses:
         self._share(chosen, lambda part: self._inference.update(part, self.losses))
 
     def _share(self, chosen: np.ndarray, work: Callable[[np.ndarray], None]) -> None:
-        """Do something with some pieces, in parts for all threads."""
+        """Apply a function to all parts of the chosen pieces, shared by the threads."""
         threads = self.data.scores.threads
-        n_parts = PARTS_PER_THREAD * threads.n_threads if threads.n_threads > 1 else 1
-        threads.map(work, np.array_split(chosen, min(n_parts, max(len(chosen), 1))))
+        parts = threads.even_parts(len(chosen))
+        threads.map(lambda part: work(chosen[slice(*part)]), parts)
 
     # One feature
 
