@@ -1,9 +1,9 @@
-"""Exclusive columns share a code: the storage that trees grow on, when the input is sparse.
+"""Bundling of exclusive columns into codes, the storage in which trees grow on sparse input.
 
-Columns of which at most one is true at a position, such as the indicators of a category, take one
-byte together instead of a list entry each (exclusive feature bundling: Ke and others, "LightGBM",
-2017). New sequences may break the exclusion, so prediction keeps the lists; the tests of a tree
-mean the same in both.
+Columns of which at most one is true at any position, such as the indicators of a category, share
+one byte instead of taking a list entry each (exclusive feature bundling: Ke and others, "LightGBM",
+2017). New sequences may violate the exclusion, so prediction keeps the lists. The tests of a tree
+have the same meaning in both.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import CODES, LISTS, MAX_CODES, Plan
 
 MAX_BUNDLES = 32
-# The fullest columns come first; what is left then fills no bundle.
+# The fullest columns come first; the others would not fill a bundle.
 MAX_TRIED = 2 * MAX_BUNDLES * MAX_CODES
 # A bundle whose code is mostly 0 is slower than the lists.
 MIN_FILL = 0.5
 
 
 def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSequences]:
-    """Move exclusive columns from the lists to codes, unless values of theirs are missing.
+    """Move exclusive columns without missing values from the lists to codes.
 
     Returns
     -------
     plan : Plan
-        Where the columns are now.
+        Where each column is stored now.
     encoded : EncodedSequences
-        The same positions, stored by that plan.
+        The same positions, stored by this plan.
     """
     plan = encoder.plan
     starts, postings = encoded.postings()
@@ -52,7 +52,7 @@ def bundle(encoder: Encoder, encoded: EncodedSequences) -> tuple[Plan, EncodedSe
 def _pack(
     columns: np.ndarray, rows: list[np.ndarray], n_rows: int
 ) -> tuple[np.ndarray, list[list[int]]]:
-    """Put each column into the first bundle with which it shares no row."""
+    """Put each column into the first bundle that has no value in its rows."""
     codes = np.zeros((n_rows, MAX_BUNDLES if len(columns) else 0), dtype=np.uint8)
     members: list[list[int]] = [[] for _ in range(codes.shape[1])]
     room = np.ones(codes.shape[1], dtype=bool)
@@ -69,7 +69,7 @@ def _pack(
 def _move(
     plan: Plan, encoded: EncodedSequences, codes: np.ndarray, members: list[list[int]]
 ) -> tuple[Plan, EncodedSequences]:
-    """Store the bundles' members as codes, and take them off the lists."""
+    """Store the members of bundles as codes, and remove them from the lists."""
     storage, slots, first_codes = plan.storage.copy(), plan.slots.copy(), plan.first_codes.copy()
     missing_ids = plan.missing_ids.copy()
     listed = np.ones(plan.n_all_ids, dtype=bool)
@@ -80,8 +80,8 @@ def _move(
         slots[bundled] = len(plan.n_codes) + k
         first_codes[bundled] = 1 + np.arange(len(bundled))
     new_ids = np.cumsum(listed) - listed
-    still = storage == LISTS
-    slots[still] = new_ids[slots[still]]
+    in_lists = storage == LISTS
+    slots[in_lists] = new_ids[slots[in_lists]]
     in_need = missing_ids >= 0
     missing_ids[in_need] = new_ids[missing_ids[in_need]]
     kept = listed[encoded.list_ids]

@@ -1,4 +1,4 @@
-"""What is learned of the columns before training: categories, thresholds, how full they are."""
+"""Columns of the training data: their categories, thresholds and density."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from treecrf.utils.checks import check_categories, require
 ARRAYS = ("kinds", "sizes", "thresholds")
 
 MAX_SAMPLES = 200_000
-# About so many values are sorted at a time, of many short columns or of a few long ones.
+# About this many values are sorted at a time, of many short columns or of a few long ones.
 RUN_VALUES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of a column: the categories or thresholds that tests compare with."""
+    """A column with the categories or thresholds that its tests compare with."""
 
     kind: str
     values: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -35,18 +35,18 @@ class Column:
 
 
 class Columns(Sequence):
-    """All columns, in few arrays however many they are.
+    """All columns, in a few arrays no matter how many columns there are.
 
     Parameters
     ----------
     kinds : uint8 array (n_columns,)
-        Places in ``KINDS``.
+        Indices into ``KINDS``.
     sizes : int64 array (n_columns,)
         Number of categories or thresholds of each column.
     thresholds : float64 array
-        Those of all numbers, one column after another.
+        Thresholds of all numbers, one column after another.
     categories : dict
-        Sorted values of the categories, by column.
+        Sorted values of each category, by column.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Columns(Sequence):
 
     @property
     def is_single(self) -> np.ndarray:
-        """Which columns have one test, and that is not on a category."""
+        """Which columns have a single test and are not categories."""
         return (self.n_tests == 1) & ~self.is_category
 
     def only_thresholds(self) -> np.ndarray:
@@ -144,7 +144,7 @@ class Columns(Sequence):
     # Bins
 
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """How many thresholds of its column each value exceeds: a binary search for all at once."""
+        """Number of thresholds of its column that each value exceeds, by binary search."""
         first, end = self.starts[columns], self.starts[columns + 1]
         found = first
         step = 1 << int(np.diff(self.starts).max()).bit_length()
@@ -156,16 +156,16 @@ class Columns(Sequence):
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What training data tell of their columns.
+    """Columns of the training data, with statistics of their values.
 
     Attributes
     ----------
     columns : Columns
     fractions : float array (n_columns,)
-        Share of the positions at which a list would hold each column; for columns with several
-        tests it means nothing.
+        Fraction of the positions at which a list would hold each column; only meaningful for
+        columns with a single test.
     has_missing : bool array (n_columns,)
-        Whether a value is missing.
+        Whether the column has missing values.
     """
 
     columns: Columns
@@ -176,7 +176,7 @@ class ColumnStatistics:
 def learn_columns(
     sequences: Sequences, max_bins: int, rng: np.random.Generator
 ) -> ColumnStatistics:
-    """Categories and thresholds of all columns, how full they are, and which have gaps."""
+    """Learn categories, thresholds, density and missing values of all columns."""
     if sequences.form == "symbols":
         return ColumnStatistics(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
     if sequences.kinds is None and sequences.dtype.kind == "b":
@@ -191,9 +191,9 @@ def learn_columns(
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
-    """Columns of which some are numbers, some categories, and the others booleans.
+    """Columns of the given kinds; categories and booleans lose their thresholds.
 
-    A boolean that never changes becomes a number without thresholds.
+    A constant boolean becomes a number without thresholds.
     """
     kinds = np.where((kinds == BOOLEAN) & (numbers.sizes == 0), NUMBER, kinds).astype(np.uint8)
     kept = np.repeat(kinds == NUMBER, numbers.sizes)
@@ -216,7 +216,7 @@ def find_missing(sequences: Sequences) -> np.ndarray:
 
 
 def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
-    """Boolean columns, or numbers without thresholds where all values are the same."""
+    """Boolean columns; those with constant values become numbers without thresholds."""
     fractions = _fraction_listed(sequences, np.zeros(sequences.n_features))
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
@@ -229,9 +229,9 @@ def _symbols(sequences: Sequences) -> Columns:
 
 
 def _fraction_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
-    """Share of the values that exceed their column's threshold, or have one that 0 exceeds.
+    """Fraction of the values that exceed their column's threshold, or whose threshold is negative.
 
-    Zeros of sparse columns are no values.
+    Zeros of sparse columns do not count as values.
     """
     counts = np.zeros(sequences.n_features)
     for _, _, piece in sequences.pieces():
@@ -284,8 +284,8 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
 def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Columns, counted from the first, and values of a run, sorted by both.
 
-    Missing values are left out. All zeros of a sparse column count as one, lest they take every
-    quantile.
+    Missing values are omitted. All zeros of a sparse column count as one value, so that they do not
+    take up the quantiles.
     """
     values = table[:, first:last]
     if not sparse.issparse(values):
@@ -293,7 +293,7 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
         return _present(columns, np.sort(values.astype(np.float64), axis=0).ravel(order="F"))
     sizes = np.diff(values.indptr)
     with_zero = np.flatnonzero(sizes < values.shape[0])
-    # Complex numbers are sorted by their real parts, then by their imaginary ones.
+    # Complex numbers sort by their real parts, then by their imaginary parts.
     pairs = np.zeros(len(values.data) + len(with_zero), dtype=np.complex128)
     pairs.real = np.append(np.repeat(np.arange(last - first), sizes), with_zero)
     pairs.imag[: len(values.data)] = values.data
@@ -303,7 +303,7 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
 
 
 def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and values without those that are missing."""
+    """Columns and values without missing values."""
     present = ~np.isnan(values)
     return (columns, values) if present.all() else (columns[present], values[present])
 
@@ -311,7 +311,7 @@ def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 def _thresholds(
     columns: np.ndarray, values: np.ndarray, n_columns: int, max_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds between all distinct values of a column or, if these are many, at quantiles.
+    """Thresholds between all distinct values of a column or, if there are many, at quantiles.
 
     Columns and values are sorted. Returns the number of thresholds of each column, and the
     thresholds of one column after another.
@@ -325,17 +325,17 @@ def _thresholds(
     last = np.cumsum(n_distinct) - 1
     many = n_distinct > max_bins
     is_below = ~many[owners] & (np.arange(len(owners)) < last[owners])
-    places = _quantile_places(np.bincount(columns, minlength=n_columns), many, max_bins)
-    is_below[np.minimum(ranks[places], last[many][:, np.newaxis] - 1)] = True
+    quantiles = _quantile_indices(np.bincount(columns, minlength=n_columns), many, max_bins)
+    is_below[np.minimum(ranks[quantiles], last[many][:, np.newaxis] - 1)] = True
     below = np.flatnonzero(is_below)
     low, high = distinct[below], distinct[below + 1]
     middle = low / 2 + high / 2
-    # Between neighbouring doubles there is no middle.
+    # Neighboring doubles have no middle.
     middle = np.where((middle >= high) | (middle < low), low, middle)
     return np.bincount(owners[below], minlength=n_columns), middle
 
 
-def _quantile_places(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
-    """Where the quantiles stand among the values of some columns; a row a column."""
+def _quantile_indices(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
+    """Indices of the quantiles among the sorted values; one row per chosen column."""
     steps = np.linspace(0, sizes[chosen] - 1, max_bins + 1, axis=1)[:, 1:-1]
     return (np.cumsum(sizes) - sizes)[chosen][:, np.newaxis] + steps.astype(np.int64)

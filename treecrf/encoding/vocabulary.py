@@ -1,4 +1,4 @@
-"""The symbols that a model knows, and their codes."""
+"""Symbols of the training data, and their codes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Vocabulary:
         return cls(sequences.symbols())
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """Places of symbols in the alphabet; ``n_symbols`` for those that are not in it."""
+        """Indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
         if not len(self.symbols):
             return np.zeros(len(values), dtype=np.intp)
-        places = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
-        return np.where(self.symbols[places] == values, places, len(self.symbols))
+        indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
+        return np.where(self.symbols[indices] == values, indices, len(self.symbols))
 
     def column(self, values: np.ndarray) -> np.ndarray:
-        """A table of one category: places from 1, NaN for symbols that are not in the alphabet."""
+        """A table of one category: indices from 1, NaN for unseen symbols."""
         codes = self.codes(values)
         return np.where(codes < len(self.symbols), codes + 1.0, np.nan)[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Progress of a training run: a bar where tqdm is installed, else a line now and then."""
+"""Progress of a training run: a bar if tqdm is installed, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 class Progress:
-    """Shows iterations and likelihoods while ``verbose`` is not 0.
+    """Shows the iterations and the latest values, unless ``verbose`` is 0.
 
     Parameters
     ----------
     verbose : int
     n_done, n_iter : int
-        Iterations done before, and to be reached.
+        Number of iterations before this run, and the number to reach.
     name : str
-        What is being trained.
+        Name of the estimator.
     """
 
     def __init__(self, verbose: int, n_done: int, n_iter: int, name: str):
@@ -36,7 +36,7 @@ class Progress:
             self._bar.close()
 
     def update(self, n_done: int, values: dict[str, float]) -> None:
-        """Show that ``n_done`` iterations are done, with the latest values."""
+        """Show that ``n_done`` iterations are done, and the latest values."""
         if not self.verbose:
             return
         if self._bar is not None:

@@ -14,7 +14,7 @@ from scipy import sparse
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.indicators import one_hot
-from treecrf.encoding.names import feature_name, place
+from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, position_name
 from treecrf.utils import checks
@@ -148,7 +148,7 @@ class WindowAttributes:
 
     def names_at(self, offset: int) -> list[str]:
         """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
-        at = place(offset) if offset or any(self.window) else ""
+        at = bracketed(offset) if offset or any(self.window) else ""
         trained = self.schema
         names = []
         for column, source in enumerate(self.imputation.sources):
