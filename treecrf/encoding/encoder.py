@@ -71,9 +71,9 @@ class Encoder:
         self.names = sequences.names
         self.imputation = None
         if self.missing in FILLED:
-            trained = sequences.schema
-            self.imputation = learn_imputation(sequences, trained, self.missing)
-            sequences = ImputedSequences.of(sequences, self.imputation, trained)
+            schema = sequences.schema
+            self.imputation = learn_imputation(sequences, schema, self.missing)
+            sequences = ImputedSequences.of(sequences, self.imputation, schema)
         learned = learn_columns(sequences, self.max_bins, rng)
         self.columns = learned.columns
         self.plan = make_plan(
@@ -176,11 +176,11 @@ class Encoder:
 
     def prepared(self, sequences: Sequences) -> Sequences:
         """Sequences of the columns that are encoded, with the codes of the model's categories."""
-        trained = self.schema
-        sequences = sequences.for_model(trained)
+        schema = self.schema
+        sequences = sequences.for_model(schema)
         if self.imputation is None:
             return sequences
-        return ImputedSequences.of(sequences, self.imputation, trained)
+        return ImputedSequences.of(sequences, self.imputation, schema)
 
     def encode(self, sequences: Sequences) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""

@@ -11,7 +11,7 @@ from scipy import sparse
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.sequences import BOOLEAN, InputSchema, Sequences
-from treecrf.utils.checks import check_places, require
+from treecrf.utils.checks import check_indices, require
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
 
@@ -85,7 +85,7 @@ class Imputation:
         require(self.values.shape == (n_features,), "missing values")
         require(self.values.dtype == np.float64, "missing values")
         require(np.isfinite(self.values).all(), "missing values")
-        check_places(self.indicator_columns, n_features, "missing values")
+        check_indices(self.indicator_columns, n_features, "missing values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,15 +102,15 @@ class ImputedSequences(Sequences):
     imputation: Imputation
 
     @classmethod
-    def of(cls, base: Sequences, imputation: Imputation, trained: InputSchema) -> ImputedSequences:
+    def of(cls, base: Sequences, imputation: Imputation, schema: InputSchema) -> ImputedSequences:
         """Sequences that fit a description, with imputed values and indicator columns."""
         return cls(
             form="sparse" if base.form == "sparse" else "dense",
             offsets=base.offsets,
             n_features=len(imputation.sources),
             dtype=np.dtype(np.float64),
-            kinds=imputation.kinds(trained.kinds),
-            categories=trained.categories,
+            kinds=imputation.kinds(schema.kinds),
+            categories=schema.categories,
             base=base,
             imputation=imputation,
         )
@@ -129,35 +129,35 @@ class ImputedSequences(Sequences):
         return replace(self, base=self.base.reversed())
 
 
-def learn_imputation(sequences: Sequences, trained: InputSchema, method: str) -> Imputation:
+def learn_imputation(sequences: Sequences, schema: InputSchema, method: str) -> Imputation:
     """Learn what replaces missing values.
 
     Parameters
     ----------
     sequences : Sequences
-    trained : InputSchema
+    schema : InputSchema
         Description of these sequences.
     method : {"impute", "indicator"}
         ``"impute"``: the most frequent value, or the mean of numbers. ``"indicator"``: 0, and an
         indicator column for each column with missing values.
     """
-    symbols = trained.categories[0] if trained.form == "symbols" else None
+    symbols = schema.categories[0] if schema.form == "symbols" else None
     if method == IMPUTE:
-        values = _usual_values(sequences, trained)
+        values = _usual_values(sequences, schema)
         return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
-    values = np.zeros(trained.n_features)
+    values = np.zeros(schema.n_features)
     return Imputation(values, np.flatnonzero(find_missing(sequences)), symbols)
 
 
-def _usual_values(sequences: Sequences, trained: InputSchema) -> np.ndarray:
+def _usual_values(sequences: Sequences, schema: InputSchema) -> np.ndarray:
     """Mean of each number, and most frequent value of each other column."""
-    counts = {j: np.zeros(len(values) + 1) for j, values in trained.categories.items()}
+    counts = {j: np.zeros(len(values) + 1) for j, values in schema.categories.items()}
     for _, _, piece in sequences.pieces() if counts else ():
-        table = Vocabulary(trained.categories[0]).column(piece) if piece.ndim == 1 else piece
+        table = Vocabulary(schema.categories[0]).column(piece) if piece.ndim == 1 else piece
         for j, of_column in counts.items():
             of_column += _count_values(table[:, [j]], len(of_column))
     means = means_of(sequences)
-    values = np.where(trained.kinds == BOOLEAN, means > 0.5, means)
+    values = np.where(schema.kinds == BOOLEAN, means > 0.5, means)
     for j, of_column in counts.items():
         values[j] = of_column.argmax()
     return values

@@ -57,7 +57,7 @@ def check_result(value: object) -> None:
     require(not np.isinf(array).any() and (array.ndim > 0 or not np.isnan(array)), "results")
 
 
-def check_places(indices: np.ndarray, n: int, what: str) -> None:
+def check_indices(indices: np.ndarray, n: int, what: str) -> None:
     """Raise ValueError unless this is a 1-D array of indices below n."""
     require(indices.ndim == 1 and indices.dtype.kind == "i", what)
     require(((indices >= 0) & (indices < n)).all(), what)

@@ -195,7 +195,7 @@ class WindowAttributes:
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
         restored.kept = arrays["kept"]
-        checks.check_places(restored.kept, restored._n_all(), "attributes")
+        checks.check_indices(restored.kept, restored._n_all(), "attributes")
         return restored
 
 

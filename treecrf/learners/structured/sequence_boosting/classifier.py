@@ -260,7 +260,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         checks.check_counts(n)
         checks.check_history(n, self.train_score_, self.validation_score_)
         checks.check_series(self.features_, n, "i")
-        checks.check_places(self.features_, self._weights.layout.size, "features")
+        checks.check_indices(self.features_, self._weights.layout.size, "features")
         for array, length in ((self.steps_, n), (self.bounds_, n), (self.loss_, n + 1)):
             checks.check_series(array, length)
         return self
