@@ -156,8 +156,8 @@ def right_share(text, letters, table, numbers):
 UNPENALIZED = ("perceptron", "svm", "boosting")
 
 
-@pytest.mark.filterwarnings("ignore:LinearCRF has not reached the optimum")
-@pytest.mark.filterwarnings("ignore:StructuredSVM has made 3 passes")
+@pytest.mark.filterwarnings("ignore:LinearCRF did not converge")
+@pytest.mark.filterwarnings("ignore:StructuredSVM did not converge")
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_is_trained(learner, table, run, tmp_path):
     path = tmp_path / "model.treecrf"

@@ -109,9 +109,7 @@ def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
 
 def test_rows_of_another_shape_are_refused():
     source = Rows((1, 1), sparse.csr_array(np.ones((3, 2))))
-    with pytest.raises(
-        ValueError, match=r"Rows gives rows of the shape \(3, 2\); expected \(4, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"Rows returns rows of shape \(3, 2\); expected \(4, 2\)"):
         Table.of(source, RawData([3, 1]))
     source.n_attributes = 5
     with pytest.raises(ValueError, match=r"expected \(3, 5\)"):

@@ -122,7 +122,7 @@ def set_weights(rounds, names, weights):
         if weights.get(name):
             where = rounds.loss.occurrences(feature)
             rounds.loss.add(feature, weights[name], where)
-            rounds._follow(where.pieces)
+            rounds._update(where.pieces)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

@@ -1,7 +1,7 @@
-"""Attributes of positions, numbers that linear learners weigh.
+"""Attributes of positions: the numbers that linear learners multiply by weights.
 
-A source of attributes turns sequences into one sparse row a position. The window over these rows is
-no matter of the source, which only says how wide it is: no windowed copy is made.
+A source of attributes turns sequences into one sparse row per position. It only defines how wide
+the window is: learners apply the window to the rows, and no windowed copy is made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, position_
 from treecrf.utils import checks
 from treecrf.utils.model_file import as_section, section
 
-# The square of a number, times a weight, is a double too.
+# Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100
 
 
@@ -30,11 +30,11 @@ class Attributes(Protocol):
     Attributes
     ----------
     kind : str
-        Its name in saved models, see `treecrf.learners.linear.base.SOURCES`.
+        Name in saved models, see `treecrf.learners.linear.base.SOURCES`.
     window : (int, int)
-        Number of positions to the left and to the right from which attributes are seen.
+        Number of positions to the left and to the right whose attributes a position has.
     schema : InputSchema or None
-        What sequences must be like; None if it is for `fit` to learn that.
+        What sequences must be like; None if `fit` learns it from the training data.
     """
 
     kind: ClassVar[str]
@@ -42,28 +42,28 @@ class Attributes(Protocol):
     schema: InputSchema | None
 
     def fit(self, sequences: Sequences) -> Attributes:
-        """Learn the attributes of training data; learners call it on a shallow copy."""
+        """Learn the attributes from training data; learners call it on a shallow copy."""
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """The attributes of all positions; float64 array (n_positions, n_attributes)."""
+        """Attributes of all positions; float64 array (n_positions, n_attributes)."""
 
     @property
     def n_attributes(self) -> int:
         """Number of attributes."""
 
     def names_at(self, offset: int) -> list[str]:
-        """Names of the attributes as seen from a position ``offset`` before them."""
+        """Names of the attributes at an offset in the window."""
 
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
-        """Weights to begin with, if the source has any.
+        """Weights that training starts from, if the source provides any.
 
-        A float64 array (n_attributes, n_labels + 1, n_labels) of which ``[a, u, v]`` is for label v
-        after label u, and ``[a, n_labels, v]`` for label v at the first position. Only for sources
-        with the window (0, 0).
+        A float64 array (n_attributes, n_labels + 1, n_labels): ``[a, u, v]`` is for label v after
+        label u, and ``[a, n_labels, v]`` for label v at the first position. Only for sources with
+        the window (0, 0).
         """
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds of it: values for JSON, and arrays."""
+        """Values for JSON and arrays for a saved model."""
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Attributes:
@@ -71,28 +71,28 @@ class Attributes(Protocol):
 
 
 class WindowAttributes:
-    """The values of a window of the input.
+    """The values in a window of the input.
 
-    A category has an attribute for each of its values, which is 1 where it has that value. Booleans
-    and numbers are attributes as they are. What is absent is 0.
+    A categorical feature is one-hot encoded, with an attribute for each value. Booleans and numbers
+    are attributes themselves. Absent values are 0.
 
     Parameters
     ----------
     window : (int, int)
     missing : {"indicator", "impute"}
-        ``"indicator"``: where a category is missing, its attributes are 0; a number or boolean
-        counts as its mean over the training data; and if any is missing in these, a further
-        attribute says where. ``"impute"``: the most common value (of numbers the mean) takes its
-        place.
+        ``"indicator"`` sets all attributes of a missing category to 0, replaces missing numbers and
+        booleans by their training mean, and, if the column has missing values in training, adds an
+        attribute that marks them. ``"impute"`` fills in the mean of numbers and the most common
+        value of all others.
     min_count : int
-        Attributes that are not 0 at fewer training positions than this are left out.
+        Attributes that are non-zero at fewer training positions are dropped.
     """
 
     kind: ClassVar[str] = "window"
 
     schema: InputSchema | None = None
     imputation: Imputation
-    # The attributes that are kept, among all.
+    # Indices of the attributes that are not dropped.
     kept: np.ndarray
 
     def __init__(self, window: tuple[int, int], missing: str = "indicator", min_count: int = 1):
@@ -101,7 +101,7 @@ class WindowAttributes:
         self.min_count = min_count
 
     def fit(self, sequences: Sequences) -> WindowAttributes:
-        """Learn the columns, what to do where values are missing, and which attributes to keep."""
+        """Learn the columns, the imputation of missing values, and which attributes to keep."""
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(self._n_all())
@@ -110,7 +110,7 @@ class WindowAttributes:
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """The attributes of all positions; float64 array (n_positions, n_attributes).
+        """Attributes of all positions; float64 array (n_positions, n_attributes).
 
         Raises
         ------
@@ -147,32 +147,32 @@ class WindowAttributes:
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
     def names_at(self, offset: int) -> list[str]:
-        """Names such as ``aa[-2] is 'P'``; a window of one position needs no brackets."""
+        """Names such as ``aa[-2] is 'P'``; without brackets if the window has one position."""
         at = bracketed(offset) if offset or any(self.window) else ""
-        trained = self.schema
+        schema = self.schema
         names = []
         for column, source in enumerate(self.imputation.sources):
-            name = feature_name(trained, source) + at
-            if column >= trained.n_features:
+            name = feature_name(schema, source) + at
+            if column >= schema.n_features:
                 names.append(f"{name} is missing")
-            elif trained.kinds[column] == CATEGORY:
-                names += [f"{name} is {value!r}" for value in trained.categories[column].tolist()]
+            elif schema.kinds[column] == CATEGORY:
+                names += [f"{name} is {value!r}" for value in schema.categories[column].tolist()]
             else:
                 names.append(name)
         return [names[k] for k in self.kept]
 
     def starting_weights(self, classes: np.ndarray) -> None:
-        """None: there is nothing to begin with."""
+        """None: training starts from zeros."""
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds of it: values for JSON, and arrays."""
-        trained = self.schema
+        """Values for JSON and arrays for a saved model."""
+        schema = self.schema
         values = {name: getattr(self, name) for name in ("missing", "min_count")}
-        values |= {name: getattr(trained, name) for name in ("form", "n_features")}
+        values |= {name: getattr(schema, name) for name in ("form", "n_features")}
         values["window"] = list(self.window)
-        values["names"] = None if trained.names is None else list(trained.names)
-        arrays = {"kinds": trained.kinds, "kept": self.kept}
-        arrays |= {f"categories.{j}": array for j, array in trained.categories.items()}
+        values["names"] = None if schema.names is None else list(schema.names)
+        arrays = {"kinds": schema.kinds, "kept": self.kept}
+        arrays |= {f"categories.{j}": array for j, array in schema.categories.items()}
         arrays |= as_section(self.imputation.state(), "imputation")
         return values, arrays
 
@@ -200,12 +200,12 @@ class WindowAttributes:
 
 
 def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
-    """Refuse numbers that a linear model cannot weigh.
+    """Check that products of numbers and weights stay finite.
 
     Raises
     ------
     ValueError
-        Naming the first of them.
+        If a number is too large; the message names the first one.
     """
     large = np.abs(rows.data) > MAX_NUMBER
     if large.any():
@@ -218,13 +218,13 @@ def refuse_large(rows: sparse.csr_array, offsets: np.ndarray) -> None:
 
 
 def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation:
-    """Learn what replaces missing values, see `WindowAttributes`."""
-    trained = sequences.schema
+    """Learn the values that replace missing ones, see `WindowAttributes`."""
+    schema = sequences.schema
     if missing == IMPUTE:
-        return learn_imputation(sequences, trained, IMPUTE)
-    values = np.where(trained.kinds == CATEGORY, 0.0, means_of(sequences))
+        return learn_imputation(sequences, schema, IMPUTE)
+    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(sequences))
     indicator_columns = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
         indicator_columns = np.flatnonzero(find_missing(sequences))
-    symbols = trained.categories[0] if trained.form == "symbols" else None
+    symbols = schema.categories[0] if schema.form == "symbols" else None
     return Imputation(values, indicator_columns, symbols)

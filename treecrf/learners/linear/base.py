@@ -1,4 +1,4 @@
-"""What all linear sequence classifiers share: attributes, weights, scores, saved state."""
+"""Base class of the linear sequence classifiers: attributes, weights, scores and saved state."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
-# The sources of attributes by name, so that a saved model finds its own.
+# Sources of attributes by the name that saved models store.
 SOURCES: dict[str, type] = {kind.kind: kind for kind in (WindowAttributes, FlatAttributes)}
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a linear learner learns from.
+    """Training or validation data of a linear learner.
 
     Attributes
     ----------
     scores : LinearScores
-        From weights to the scores of all training positions, and back.
+        Scores of all positions as a function of the weights.
     codes : int32 array (n_positions,)
-        True labels, as places in ``classes``.
+        True labels, as indices into ``classes``.
     classes : array (n_labels,)
     constraints : Constraints
-        Which labels are possible where; scores of others are to be minus infinity.
+        Which labels are possible; the scores of all others must be minus infinity.
     weights : float64 array (n_sequences,)
-        What each sequence counts, 1 on average or by ``class_weight``.
+        Weight of each sequence: the mean of its labels' weights by ``class_weight``.
     """
 
     scores: LinearScores
@@ -59,12 +59,12 @@ class TrainingData:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Position at which each sequence starts."""
+        """Start of each sequence, and the end of the last."""
         return self.scores.table.offsets
 
     @property
     def layout(self) -> Layout:
-        """What weights there are."""
+        """Number and order of the weights."""
         return self.scores.layout
 
     @property
@@ -76,12 +76,13 @@ class TrainingData:
 class LinearSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are weighted sums of attributes.
 
-    The score of label v at a position after label u is the sum over the attributes in the window,
-    of the attribute's value times its weight for v (with ``transition_features`` plus that for the
-    pair of u and v), plus a weight for the pair alone; at a first position it is one for v alone.
+    The score of label v after label u is a sum over the attributes in the window plus the weight of
+    the pair (u, v). Each attribute contributes its value times its weight for v or, with
+    ``transition_features``, times the sum of its weights for v and for the pair. At first positions
+    there are no pairs, and v has a weight of its own instead.
 
-    A subclass learns the weights (`_learn`). Its constructor takes the parameters below that it
-    wants to be heeded.
+    Subclasses implement `_learn`, which finds the weights. Their constructors take those of the
+    parameters below that they support.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -92,15 +93,15 @@ class LinearSequenceClassifier(SequenceLearner):
         "missing": [StrOptions(set(FILLED))],
     }
 
-    # Every label depends on the one before it.
+    # Each label depends on the previous one.
     order = 1
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
 
-    # Results of training that a saved model holds: numbers and arrays of numbers.
+    # Results of training that saved models store: numbers and arrays of numbers.
     _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
 
-    # What a subclass provides
+    # Implemented by subclasses
 
     @abstractmethod
     def _learn(
@@ -110,16 +111,16 @@ class LinearSequenceClassifier(SequenceLearner):
         start: Weights,
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
-        """Learn from training data.
+        """Find the weights.
 
         Parameters
         ----------
         training : TrainingData
         held_out : TrainingData or None
-            Sequences to watch the training by, in the same attributes.
+            Validation data, with the same attributes.
         start : Weights
-            Zeros, or with ``warm_start`` those of the last fit, or those that the attributes bring;
-            a copy that can be changed.
+            Weights to start from: those of the previous fit with ``warm_start``, those that the
+            source of attributes provides, or zeros. They may be changed in place.
         rng : numpy random generator
             Seeded by ``random_state``.
 
@@ -127,7 +128,7 @@ class LinearSequenceClassifier(SequenceLearner):
         -------
         weights : Weights
         results : dict
-            Fitted attributes, those in `_results`.
+            The fitted attributes named in `_results`, among others.
         """
 
     # Training
@@ -140,31 +141,31 @@ class LinearSequenceClassifier(SequenceLearner):
         check_order(len(classes), self.order, "give fewer labels")
         attributes = source if earlier else copy.copy(source).fit(training.sequences)
         with Threads(self.n_jobs) as threads:
-            data, watched = (
+            data, held_out = (
                 None if part is None else self._training_data(attributes, part, classes, threads)
                 for part in (training, prepared.held_out)
             )
             start = self._start(attributes, classes, data.layout, earlier)
             weights, results = self._learn(
-                data, watched, start, np.random.default_rng(prepared.seed)
+                data, held_out, start, np.random.default_rng(prepared.seed)
             )
-        trained = attributes.schema
-        return self._feature_names(trained.names) | results | {
+        schema = attributes.schema
+        return self._feature_names(schema.names) | results | {
             "classes_": classes,
-            "n_features_in_": trained.n_features,
+            "n_features_in_": schema.n_features,
             "_attributes": attributes,
             "_weights": weights,
         }  # fmt: skip
 
     def _source(self) -> Attributes:
-        """Where attributes come from, before it has learned anything."""
+        """The source of attributes, not fitted."""
         window = self._window()
         if self.attributes is None:
             return WindowAttributes(window, self.missing, self.min_count)
         if any(window):
             raise ValueError(
-                f"window={self.window!r} is for the values of the input; the attributes that are "
-                "given have a window of their own"
+                f"window={self.window!r} has no effect with attributes, which have a window of "
+                "their own; leave window at 0"
             )
         is_flat = isinstance(self.attributes, FlatModel)
         return FlatAttributes(self.attributes) if is_flat else self.attributes
@@ -203,7 +204,7 @@ class LinearSequenceClassifier(SequenceLearner):
     def _start(
         self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict
     ) -> Weights:
-        """Weights to begin with."""
+        """Weights that training starts from."""
         if earlier:
             return earlier["_weights"].copy()
         weights = layout.weights()
@@ -246,9 +247,9 @@ class LinearSequenceClassifier(SequenceLearner):
         Returns
         -------
         array of str of shape ``(n_attributes,)``
-            Such as ``aa[-2] is 'P'`` for an indicator of a category two positions before the one
-            that is labeled, or ``heat[0]`` for a number; a window of one position has no brackets.
-            ``outside[-2]`` says that there is no such position.
+            Such as ``aa[-2] is 'P'`` for a category two positions before the labeled one, or
+            ``heat[0]`` for a number. Names have no brackets if the window is a single position.
+            ``outside[-2]`` marks positions less than two positions after the start of a sequence.
 
         Raises
         ------
@@ -271,37 +272,37 @@ class LinearSequenceClassifier(SequenceLearner):
 
     @property
     def state_weights_(self) -> np.ndarray:
-        """Weights of the labels, a row for each attribute."""
+        """Weights of the labels, one row per attribute."""
         return self._by_name(self._weights.labels)
 
     @property
     def transition_feature_weights_(self) -> np.ndarray:
-        """Weights of the pairs (previous label, label) of each attribute."""
+        """Weights of the pairs (previous label, label), for each attribute."""
         return self._by_name(self._weights.pairs)
 
     @property
     def transition_weights_(self) -> np.ndarray:
-        """Weights of the pairs (previous label, label) alone."""
+        """Weights of the pairs (previous label, label), independent of the attributes."""
         return self._weights.transitions[:-1].copy()
 
     @property
     def start_weights_(self) -> np.ndarray:
-        """Weights of the labels at first positions alone."""
+        """Weights of the labels at first positions, independent of the attributes."""
         return self._weights.transitions[-1].copy()
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
-        """Weights by attribute and offset in the order of the names."""
+        """Weights by attribute and offset, in the order of the names."""
         n_attributes, n_offsets, *block = weights.shape
         rows = weights[:, ::-1].reshape(n_attributes * n_offsets, *block)
         if n_offsets == 1:
             return rows.copy()
-        # The position itself is never outside.
+        # A position is never outside its own sequence.
         return np.delete(rows, len(rows) - n_offsets + self._attributes.window[0], axis=0)
 
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds: values for JSON, and arrays."""
+        """Values for JSON and arrays for a saved model."""
         source, arrays = self._attributes.state()
         results = {name: getattr(self, name) for name in self._results}
         values = {
@@ -311,11 +312,12 @@ class LinearSequenceClassifier(SequenceLearner):
             "results": {n: v for n, v in results.items() if not isinstance(v, np.ndarray)},
         }
         arrays = model_file.as_section(arrays, "attributes")
-        arrays |= {f"results.{n}": v for n, v in results.items() if isinstance(v, np.ndarray)}
-        return values, arrays | {"weights": self._weights.vector}
+        series = {n: v for n, v in results.items() if isinstance(v, np.ndarray)}
+        arrays |= model_file.as_section(series, "results") | {"weights": self._weights.vector}
+        return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearSequenceClassifier:
-        """Take over the state of a saved model, if its parts fit together."""
+        """Restore the state of a saved model, after checking that its parts fit together."""
         self._validate_params()
         self.classes_ = arrays["classes"]
         checks.check_classes(self.classes_)
@@ -327,14 +329,14 @@ class LinearSequenceClassifier(SequenceLearner):
             source, model_file.section(arrays, "attributes")
         )
         self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
+        results = values["results"] | model_file.section(arrays, "results")
         for name in self._results:
-            place = f"results.{name}"
-            value = arrays[place] if place in arrays else values["results"][name]
+            value = results[name]
             checks.check_result(value)
             setattr(self, name, value)
-        trained = self._attributes.schema
-        self.n_features_in_ = trained.n_features
-        vars(self).update(self._feature_names(trained.names))
+        schema = self._attributes.schema
+        self.n_features_in_ = schema.n_features
+        vars(self).update(self._feature_names(schema.names))
         if not isinstance(self._attributes, WindowAttributes):
             self.attributes = self._attributes
         return self

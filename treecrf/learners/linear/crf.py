@@ -23,9 +23,9 @@ from treecrf.utils.validation import Interval, StrOptions
 class LinearCRF(LinearSequenceClassifier):
     """Log-linear conditional random field.
 
-    The score of a label at a position, after the previous label, is a weighted sum of attributes:
-    the values in a window of the input. All weights are fitted together, to the global optimum of
-    a convex function, by L-BFGS. It is the model of CRFsuite, CRF++ and MALLET.
+    The score of a label, given the previous label, is a weighted sum of attributes: the values in a
+    window of the input. L-BFGS fits all weights jointly, to the global optimum of a convex loss.
+    This is the model of CRFsuite, CRF++ and MALLET.
 
     Parameters
     ----------
@@ -133,17 +133,17 @@ class LinearCRF(LinearSequenceClassifier):
 
     See Also
     --------
-    TreeCRF : Finds conjunctions of attributes, and thresholds of numbers, by itself.
+    TreeCRF : Finds conjunctions of attributes and thresholds of numbers automatically.
     treecrf.load : Read a saved model.
 
     Notes
     -----
-    Numbers enter as they are. The solver copes with their scales, but the penalties do not: a
-    weight of a number with small values has to be large. Standardize numbers beforehand.
+    Numbers are used without scaling. The solver copes with different scales, but the penalties do
+    not: a number with small values needs a large weight. Standardize numbers beforehand.
 
-    The features are those that CRFsuite makes with ``feature.possible_states`` and
-    ``feature.possible_transitions``, and the loss is the same if the attributes are; CRFsuite has
-    no weights for first positions, unless they have an attribute of their own.
+    The features are those of CRFsuite with ``feature.possible_states`` and
+    ``feature.possible_transitions``, and with the same attributes the loss is also the same.
+    CRFsuite has no weights for first positions, unless you give these an attribute of their own.
 
     References
     ----------
@@ -234,41 +234,41 @@ class LinearCRF(LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         loss = Loss(self._likelihood(training), self.l2_regularization)
-        watched = None if held_out is None else self._likelihood(held_out)
+        validation = None if held_out is None else self._likelihood(held_out)
         scale = scale_of(training, self.l2_regularization)
         penalties = self.l1_regularization * scale
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            watch = TrainingMonitor(loss, watched, self.tol, self._stopping(), progress, scale)
-            watch.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
-            arguments = start.vector / scale, self.max_iter, watch
+            monitor = TrainingMonitor(loss, validation, self.tol, self._stopping(), progress, scale)
+            monitor.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
+            arguments = start.vector / scale, self.max_iter, monitor
             if self.l1_regularization:
-                _, ended = minimize_sparse(watch.scaled, penalties, *arguments)
+                _, ended = minimize_sparse(monitor.scaled, penalties, *arguments)
             else:
-                _, ended = minimize_smooth(watch.scaled, *arguments)
+                _, ended = minimize_smooth(monitor.scaled, *arguments)
         if not ended:
             warnings.warn(
-                f"{type(self).__name__} has not reached the optimum in max_iter={self.max_iter} "
-                "iterations; raise max_iter or tol, or standardize numbers",
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
+                "raise max_iter or tol, or standardize numeric features",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return training.layout.weights(watch.best), watch.results()
+        return training.layout.weights(monitor.best), monitor.results()
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
-        """Take over the state of a saved model, if its parts fit together."""
+        """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         return self
 
     def _likelihood(self, data: TrainingData) -> Likelihood:
-        """What is maximized, by the fastest way to it."""
+        """The objective, in its fastest implementation."""
         if self.objective == "log" and data.is_free and not self.transition_features:
             return StateLikelihood(data)
         if self.objective != "log" and self.class_weight is not None:
             raise ValueError(
-                f"objective={self.objective!r} weighs sequences or labels by itself; class_weight "
-                "needs objective='log'"
+                f"class_weight has no effect with objective={self.objective!r}; it needs "
+                "objective='log'"
             )
         objective = make_objective(
             self.objective,

@@ -1,4 +1,4 @@
-"""The log-likelihood of label sequences as a function of linear weights, with its gradient."""
+"""Likelihood of label sequences, or another objective, as a function of linear weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from treecrf.learners.linear.weights import Weights
 
 
 class Likelihood(ABC):
-    """What is maximized on training data, before regularization: a sum over sequences.
+    """Objective to maximize, before regularization: a sum over sequences.
 
     Parameters
     ----------
@@ -24,16 +24,16 @@ class Likelihood(ABC):
         self.data = data
 
     @abstractmethod
-    def slope(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the mean of a position, and the gradient of the sum."""
+    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
+        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
 
     @abstractmethod
     def mean(self, weights: Weights) -> float:
-        """The mean of a position, without the sequences' weights."""
+        """Mean per position, without the weights of the sequences."""
 
 
 class StateLikelihood(Likelihood):
-    """Log-likelihood where attributes weigh on single labels alone and all labels are possible."""
+    """Log-likelihood without transition features and constraints."""
 
     def __init__(self, data: TrainingData):
         super().__init__(data)
@@ -45,11 +45,11 @@ class StateLikelihood(Likelihood):
         n_labels = data.layout.n_labels
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
 
-    def slope(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the mean of a position, and the gradient of the sum."""
+    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
+        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
         data = self.data
 
-        def follow(k: int) -> None:
+        def fill(k: int) -> None:
             part = data.scores.table.parts[k]
             data.scores.fill_rows(weights, *part, self._rows)
             self._chains.residuals(
@@ -57,21 +57,21 @@ class StateLikelihood(Likelihood):
                 self._log_likelihoods,
             )  # fmt: skip
 
-        data.scores.threads.map(follow, range(len(data.scores.table.parts)))
+        data.scores.threads.map(fill, range(len(data.scores.table.parts)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
         return float(self._log_likelihoods @ data.weights), self._mean(), gradient
 
     def mean(self, weights: Weights) -> float:
-        """The mean of a position, without the sequences' weights."""
+        """Mean per position, without the weights of the sequences."""
         data = self.data
 
-        def follow(part: tuple[int, int]) -> None:
+        def fill(part: tuple[int, int]) -> None:
             data.scores.fill_rows(weights, *part, self._rows)
             self._chains.log_likelihoods(
                 self._rows, weights.transitions, *part, self._log_likelihoods
             )
 
-        data.scores.threads.map(follow, data.scores.table.parts)
+        data.scores.threads.map(fill, data.scores.table.parts)
         return self._mean()
 
     def _mean(self) -> float:
@@ -85,7 +85,7 @@ class ScoreLikelihood(Likelihood):
     ----------
     data : TrainingData
     objective : Objective
-        What to maximize; sequences are weighted only if it tells the values of all of them as its
+        Sequences can be weighted only if the objective provides the likelihood of each of them as
         ``likelihoods``.
     """
 
@@ -93,19 +93,19 @@ class ScoreLikelihood(Likelihood):
         super().__init__(data)
         self.objective = objective
         self.is_weighted = bool((data.weights != 1).any())
-        self._of_positions = np.repeat(data.weights, np.diff(data.offsets))
+        self._position_weights = np.repeat(data.weights, np.diff(data.offsets))
 
-    def slope(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the mean of a position, and the gradient of the sum."""
+    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
+        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
         residuals, _, mean = self.objective.examples(self._scores(weights), 0)
         total = mean * len(self.data.codes)
         if self.is_weighted:
-            residuals *= self._of_positions[:, np.newaxis]
+            residuals *= self._position_weights[:, np.newaxis]
             total = float(self.objective.likelihoods @ self.data.weights)
         return total, mean, self.data.scores.gradient(residuals)
 
     def mean(self, weights: Weights) -> float:
-        """The mean of a position, without the sequences' weights."""
+        """Mean per position, without the weights of the sequences."""
         return self.objective.value(self._scores(weights))
 
     def _scores(self, weights: Weights) -> np.ndarray:

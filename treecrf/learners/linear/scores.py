@@ -1,4 +1,4 @@
-"""From weights to scores and back: the products that all linear learners are made of."""
+"""Scores as a linear function of the weights, and the gradient of a function of the scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from treecrf.utils.threads import Threads
 
 
 class LinearScores:
-    """Scores of some sequences as a linear function of weights, and its transpose.
+    """Scores of some sequences as a linear function of the weights, and its transpose.
 
     Results do not depend on the number of threads.
 
@@ -28,12 +28,13 @@ class LinearScores:
         self.threads = threads
         self.layout = Layout(table.n_attributes, table.n_offsets, n_labels, transition_features)
 
-    # All sequences together
+    # Scores of labels after labels
 
     def scores(self, weights: Weights) -> np.ndarray:
         """Score of each label after each label, float64 array (n_labels, n_positions, n_labels).
 
-        ``[v, t, u]`` is for label v at position t after u; at first positions ``[v, t, 0]``.
+        ``[v, t, u]`` is for label v at position t after label u; at first positions only
+        ``[v, t, 0]`` is used.
         """
         n_labels = self.layout.n_labels
         out = np.empty((n_labels, self.table.n_positions, n_labels))
@@ -41,7 +42,7 @@ class LinearScores:
         return out
 
     def gradient(self, residuals: np.ndarray) -> Weights:
-        """The transposed product: of derivatives in the scores, those in the weights."""
+        """Derivatives with respect to the weights, given those with respect to the scores."""
         rows = self.new_rows()
         _, right = self.table.window
         first_rows = self.table.first_rows + right
@@ -56,35 +57,35 @@ class LinearScores:
         self.threads.map(collect, range(len(self.table.parts)))
         return self.gradient_of_rows(rows, transitions)
 
-    # Rows: scores by position first, without the transitions
+    # Scores of labels in rows, without the transitions
 
     def new_rows(self) -> np.ndarray:
-        """Zeros for all rows, float64 array; row r of the table is ``right + r`` of it."""
+        """Zeros for all rows; row r of the table is at ``right + r`` of this float64 array."""
         left, right = self.table.window
         return np.zeros((right + self.table.n_rows + left, self.layout.width))
 
     def fill_rows(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
-        """Write the scores of the rows of some sequences to an array of all rows."""
+        """Write the scores of some sequences to an array from `new_rows`."""
         start, stop = self.table.rows_of(first, last)
         _, right = self.table.window
         self._score(weights, start, stop, out[right + start : right + stop])
 
     def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
-        """Scores of the rows of some sequences alone, from the first position's row on."""
+        """Scores of some sequences in an array that starts with their first row."""
         start, stop = self.table.rows_of(first, last)
         rows = np.empty((stop - start, self.layout.width))
         self._score(weights, start, stop, rows)
         return rows
 
     def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
-        """Derivatives in the weights.
+        """Derivatives with respect to the weights.
 
         Parameters
         ----------
-        rows : float64 array like that of `new_rows`
-            Derivatives in the rows' scores; 0 in rows that are no positions.
+        rows : float64 array, from `new_rows`
+            Derivatives with respect to the scores in rows; 0 for boundary rows.
         transitions : float64 array (n_parts, n_labels + 1, n_labels)
-            Derivatives in the transitions, to be summed.
+            Derivatives with respect to the transitions, which are summed over the parts.
         """
         out = self.layout.weights(np.empty(self.layout.size))
         out.transitions[:] = transitions.sum(axis=0)

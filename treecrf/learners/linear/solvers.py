@@ -1,4 +1,4 @@
-"""Minimizers of convex functions of many weights: with L2 by L-BFGS, with L1 too orthant-wise."""
+"""Minimizers of convex functions of many weights: L-BFGS, and orthant-wise with an L1 penalty."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-# Of the last steps and gradients so many tell the curvature.
+# Number of steps and gradient changes from which the curvature is estimated.
 MEMORY = 10
-# A step must gain this share of what the gradient promises, and is halved at most so many times.
+# A step must gain this fraction of the decrease that the gradient predicts; otherwise it is halved,
+# at most this many times.
 SUFFICIENT_GAIN = 1e-4
 MAX_HALVINGS = 50
-# Steps along which the gradient changes by less tell nothing of the curvature.
+# Steps along which the gradient changes by less are not used to estimate the curvature.
 MIN_CURVATURE = 1e-10
 
 # From weights to value and gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-# Called with the weights and the value after each iteration; whether to end there.
-TrainingMonitor = Callable[[np.ndarray, float], bool]
+# Called with the weights and the value after each iteration; returns whether to stop.
+Monitor = Callable[[np.ndarray, float], bool]
 
 
 def minimize_smooth(
-    function: Function, start: np.ndarray, max_iter: int, watch: TrainingMonitor
+    function: Function, start: np.ndarray, max_iter: int, monitor: Monitor
 ) -> tuple[np.ndarray, bool]:
-    """L-BFGS, SciPy's.
+    """Minimize a smooth function by SciPy's L-BFGS.
 
     Returns
     -------
     weights : float64 array
     ended : bool
-        Whether it ended before ``max_iter``: because ``watch`` said so, or no step gained anything.
+        Whether it ended before ``max_iter``, because ``monitor`` returned true or no step lowered
+        the value.
     """
 
-    def call_back(intermediate_result) -> None:  # SciPy looks for this name
-        if watch(intermediate_result.x, float(intermediate_result.fun)):
+    def call_back(intermediate_result) -> None:  # SciPy requires this name
+        if monitor(intermediate_result.x, float(intermediate_result.fun)):
             raise StopIteration
 
     options = {"maxiter": max_iter, "maxfun": np.inf, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
-    # Vectors of weights are too short to be worth more threads.
+    # Vectors of weights are too short for more threads to pay off.
     with threadpool_limits(1):
         found = minimize(
             function, start, jac=True, method="L-BFGS-B", callback=call_back, options=options
@@ -53,18 +55,18 @@ def minimize_sparse(
     penalties: np.ndarray,
     start: np.ndarray,
     max_iter: int,
-    watch: TrainingMonitor,
+    monitor: Monitor,
 ) -> tuple[np.ndarray, bool]:
-    """Orthant-wise limited-memory quasi-Newton method.
+    """Minimize ``function(w) + sum(penalties * |w|)`` by an orthant-wise quasi-Newton method.
 
-    Minimizes ``function(w) + sum(penalties * |w|)``. Each step stays in the orthant that the
-    weights, or where they are 0 the steepest descent, point to; there the sum is smooth, and its
-    curvature is that of ``function``. Weights that would leave the orthant become exactly 0.
+    Each step stays in one orthant, given by the signs of the weights and, for weights that are 0,
+    of the steepest descent. In the orthant the sum is smooth, with the curvature of ``function``.
+    Weights that would leave the orthant become exactly 0.
 
-    It differs from OWL-QN [1]_ in two ways, which save half to nine tenths of the evaluations: the
-    curvature is that among the weights which are not held at 0, as in [2]_; and a direction is
-    aligned with the steepest descent only where weights are 0, since elsewhere all of the orthant
-    is free.
+    The method differs from OWL-QN [1]_ in two ways, which save 50 to 90 % of the evaluations. The
+    curvature is estimated among the weights that are not held at 0, as in [2]_. And the direction
+    is aligned with the steepest descent only for weights that are 0, since the others are free to
+    move within the orthant.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def minimize_sparse(
        convex l1-regularized optimization", Mathematical Programming 159, 2016.
     """
     with threadpool_limits(1):
-        return _OrthantWise(function, penalties).run(start.copy(), max_iter, watch)
+        return _OrthantWise(function, penalties).run(start.copy(), max_iter, monitor)
 
 
 class _OrthantWise:
@@ -87,18 +89,16 @@ class _OrthantWise:
     def __init__(self, function: Function, penalties: np.ndarray):
         self.function = function
         self.penalties = penalties
-        self.steps: deque = deque(maxlen=MEMORY)  # steps, and the changes of the gradient
+        self.steps: deque = deque(maxlen=MEMORY)  # pairs of step and change of the gradient
 
-    def run(
-        self, weights: np.ndarray, max_iter: int, watch: TrainingMonitor
-    ) -> tuple[np.ndarray, bool]:
-        """Iterate; the weights, and whether it ended before ``max_iter``."""
+    def run(self, weights: np.ndarray, max_iter: int, monitor: Monitor) -> tuple[np.ndarray, bool]:
+        """Iterate; returns the weights and whether it ended before ``max_iter``."""
         value, gradient = self._value(weights)
         for _ in range(max_iter):
             descent = self._steepest_descent(weights, gradient)
             found = self._search(weights, value, descent)
             if found is None and self.steps:
-                # The curvature may mislead; the steepest descent does not.
+                # The estimated curvature may mislead; the steepest descent does not.
                 self.steps.clear()
                 found = self._search(weights, value, descent)
             if found is None:
@@ -106,7 +106,7 @@ class _OrthantWise:
             before, gradient_before = weights, gradient
             weights, value, gradient = found
             self.steps.append((weights - before, gradient - gradient_before))
-            if watch(weights, value):
+            if monitor(weights, value):
                 return weights, True
         return weights, False
 
@@ -116,14 +116,14 @@ class _OrthantWise:
         return value + float(self.penalties @ np.abs(weights)), gradient
 
     def _steepest_descent(self, weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Of the subgradients' negatives the shortest; 0 for weights that are held at 0."""
+        """The shortest negative subgradient; 0 for weights that are held at 0."""
         beyond = np.maximum(np.abs(gradient) - self.penalties, 0.0) * np.sign(gradient)
         return -np.where(weights != 0, gradient + self.penalties * np.sign(weights), beyond)
 
     def _search(
         self, weights: np.ndarray, value: float, descent: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Weights, value and gradient after a step that gains enough; None if there is none."""
+        """Weights, value and gradient after a sufficient step; None if no step is."""
         at_zero = weights == 0
         direction = self._direction(descent, ~at_zero | (descent != 0))
         direction[at_zero & (direction * descent <= 0)] = 0.0
@@ -132,26 +132,26 @@ class _OrthantWise:
         for _ in range(MAX_HALVINGS):
             moved = weights + size * direction
             moved[moved * orthant <= 0] = 0.0
-            promised = float(descent @ (moved - weights))
-            if promised > np.finfo(float).eps * abs(value):  # a gain that would show
+            predicted = float(descent @ (moved - weights))
+            if predicted > np.finfo(float).eps * abs(value):  # a gain above rounding errors
                 new_value, gradient = self._value(moved)
-                if new_value <= value - SUFFICIENT_GAIN * promised:
+                if new_value <= value - SUFFICIENT_GAIN * predicted:
                     return moved, new_value, gradient
             size *= 0.5
         return None
 
     def _direction(self, descent: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """The descent times the inverse curvature among free weights, by L-BFGS's two loops."""
+        """The descent times the inverse curvature of the free weights, by L-BFGS's two loops."""
         pairs = [(step * free, change * free) for step, change in self.steps]
         pairs = [(s, c, float(s @ c)) for s, c in pairs]
         pairs = [(s, c, p) for s, c, p in pairs if p > MIN_CURVATURE * float(c @ c)]
-        direction, shares = descent.copy(), []
+        direction, coefficients = descent.copy(), []
         for step, change, product in reversed(pairs):
-            shares.append(float(step @ direction) / product)
-            direction -= shares[-1] * change
+            coefficients.append(float(step @ direction) / product)
+            direction -= coefficients[-1] * change
         if pairs:
             _, change, product = pairs[-1]
             direction *= product / float(change @ change)
-        for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
-            direction += (share - float(change @ direction) / product) * step
+        for (step, change, product), a in zip(pairs, reversed(coefficients), strict=True):
+            direction += (a - float(change @ direction) / product) * step
         return direction

@@ -1,4 +1,4 @@
-"""What follows from scores whose transitions are the same everywhere, by the shortest way."""
+"""A lattice whose transitions have the same scores at all positions, with faster inference."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from treecrf.learners.linear.weights import Weights
 
 @dataclass(frozen=True)
 class StateLattice:
-    """The same as a `Lattice`, of a model whose attributes weigh on single labels alone.
+    """A `Lattice` of a model without transition features.
 
-    Probabilities of labels, which most predictions are made of, never need the scores of all pairs
-    of labels at all positions; the rest is left to a `Lattice`.
+    Most predictions need the probabilities of labels only, and these do not need the scores of all
+    pairs of labels at all positions. For everything else a `Lattice` is built.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class StateLattice:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Position at which each sequence starts."""
+        """Start of each sequence, and the end of the last."""
         return self.linear.table.offsets
 
     @cached_property
@@ -48,12 +48,11 @@ class StateLattice:
 
         def fill(part: tuple[int, int]) -> None:
             first, last = part
-            rows, first_rows = self._rows(first, last)
-            offsets = self.offsets[first : last + 1] - self.offsets[first]
+            rows, offsets, first_rows = self._rows(first, last)
             chains = StateChains(offsets, first_rows)
             chains.marginals(rows, self.weights.transitions, 0, last - first)
-            of_positions = rows_of_positions(offsets, first_rows)
-            out[self.offsets[first] : self.offsets[last]] = rows[of_positions]
+            positions = slice(self.offsets[first], self.offsets[last])
+            out[positions] = rows[rows_of_positions(offsets, first_rows)]
 
         self.linear.threads.map(fill, table.parts)
         return out
@@ -64,25 +63,24 @@ class StateLattice:
 
         def fill(part: tuple[int, int]) -> None:
             first, last = part
-            rows, first_rows = self._rows(first, last)
-            start, stop = self.offsets[[first, last]]
-            offsets = self.offsets[first : last + 1] - start
-            chains = StateChains(offsets, first_rows, codes[start:stop])
+            rows, offsets, first_rows = self._rows(first, last)
+            some = codes[self.offsets[first] : self.offsets[last]]
+            chains = StateChains(offsets, first_rows, some)
             chains.log_likelihoods(rows, self.weights.transitions, 0, last - first, out[first:last])
 
         self.linear.threads.map(fill, self.linear.table.parts)
         return out
 
-    def _rows(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of the rows of some sequences, and where in them each begins."""
+    def _rows(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores of the rows of some sequences, with their own offsets and first rows."""
         table = self.linear.table
         start, _ = table.rows_of(first, last)
-        return self.linear.part_rows(self.weights, first, last), table.first_rows[
-            first:last
-        ] - start
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        rows = self.linear.part_rows(self.weights, first, last)
+        return rows, offsets, table.first_rows[first:last] - start
 
     def pairwise(self) -> np.ndarray:
-        """P(label before, label), (n_positions, n_labels, n_labels); first positions hold 0."""
+        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
         return self.whole.pairwise()
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Attributes in rows, as the kernels of linear learners read them."""
+"""Attributes in rows, in the form that the kernels of linear learners read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from treecrf.encoding.layout import RowLayout
 from treecrf.inputs.sequences import Sequences, runs
 from treecrf.learners.linear.attributes import Attributes
 
-# Work is parted in runs of about so many positions, whatever the number of threads: sums over the
-# parts are the same then.
+# Sequences and attributes are processed in parts of about this many positions or values. The size
+# does not depend on the number of threads, and so neither do sums over the parts.
 PART_POSITIONS = 4096
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of attributes: those of the positions, and boundary rows around the sequences.
+    """Rows of attributes: one per position, and boundary rows between and around the sequences.
 
-    With a window the last attribute is "outside", the only one that boundary rows have.
+    With a window there is one more attribute, "outside", the last one. Boundary rows have only this
+    attribute. The window of a position is therefore the range of rows around its own row.
 
     Attributes
     ----------
@@ -39,19 +40,19 @@ class Table:
         Raises
         ------
         ValueError
-            If the source gives rows of another number or width than it should.
+            If the number or the width of the source's rows is wrong.
         """
         rows, offsets = attributes.rows(sequences), sequences.offsets
-        # The kernels would read beyond what they are given.
+        # Kernels do not check bounds.
         if rows.shape != (offsets[-1], attributes.n_attributes):
             raise ValueError(
-                f"{type(attributes).__name__} gives rows of the shape {rows.shape}; expected "
+                f"{type(attributes).__name__} returns rows of shape {rows.shape}; expected "
                 f"({offsets[-1]}, {attributes.n_attributes})"
             )
-        layout = RowLayout(offsets, attributes.window)
+        layout = RowLayout(offsets, tuple(attributes.window))
         starts, indices, data = rows.indptr, rows.indices, rows.data
         n_attributes = rows.shape[1]
-        if layout.n_boundary_rows:
+        if any(layout.window):
             starts, indices, data = _with_boundary_rows(rows, layout)
             n_attributes += 1
         matrix = sparse.csr_array((data, indices, starts), shape=(layout.n_rows, n_attributes))
@@ -59,12 +60,12 @@ class Table:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Position at which each sequence starts; int64 array (n_sequences + 1,)."""
+        """Start of each sequence, and the end of the last; int64 array (n_sequences + 1,)."""
         return self.layout.offsets
 
     @property
     def window(self) -> tuple[int, int]:
-        """Number of positions to the left and to the right in a window."""
+        """Number of positions to the left and to the right."""
         return self.layout.window
 
     @cached_property
@@ -79,7 +80,7 @@ class Table:
 
     @property
     def n_attributes(self) -> int:
-        """Number of attributes, "outside" among them."""
+        """Number of attributes, including "outside"."""
         return self.matrix.shape[1]
 
     @property
@@ -94,37 +95,34 @@ class Table:
 
     @cached_property
     def by_row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts of the rows, and the attributes and values of each."""
-        return _typed(self.matrix)
+        """Start of each row's entries, and the attributes and values of the entries."""
+        return _kernel_arrays(self.matrix)
 
     @cached_property
     def by_attribute(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts of the attributes, and the rows and values of each, rows ascending."""
-        return _typed(sparse.csc_array(self.matrix))
+        """Start of each attribute's entries, and the rows (ascending) and values of the entries."""
+        return _kernel_arrays(sparse.csc_array(self.matrix))
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
-        """Runs of sequences for threads to share."""
+        """Ranges of sequences that threads work on."""
         return list(runs(self.offsets, PART_POSITIONS))
 
     @cached_property
     def attribute_parts(self) -> list[tuple[int, int]]:
-        """Runs of attributes for threads to share."""
+        """Ranges of attributes that threads work on."""
         return list(runs(self.by_attribute[0] + np.arange(self.n_attributes + 1), PART_POSITIONS))
 
-    def length(self, i: int) -> int:
-        """Number of positions of a sequence."""
-        return int(self.offsets[i + 1] - self.offsets[i])
-
     def rows_of(self, first: int, last: int) -> tuple[int, int]:
-        """First row of some sequences, and the one after their last."""
-        return int(self.first_rows[first]), int(self.first_rows[last - 1]) + self.length(last - 1)
+        """Range of rows of the sequences ``first`` to ``last - 1``."""
+        length = int(self.offsets[last] - self.offsets[last - 1])
+        return int(self.first_rows[first]), int(self.first_rows[last - 1]) + length
 
 
-def _typed(
+def _kernel_arrays(
     matrix: sparse.csr_array | sparse.csc_array,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays of a sparse matrix, of the types that the kernels take."""
+    """The arrays of a sparse matrix, with the dtypes that kernels take."""
     starts, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
     return starts, indices, np.ascontiguousarray(matrix.data, dtype=np.float64)
 
@@ -133,13 +131,13 @@ def _with_boundary_rows(
     rows: sparse.csr_array, layout: RowLayout
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Starts, attributes and values of all rows; boundary rows have the attribute "outside"."""
-    row_of = layout.rows
-    is_outside = np.ones(layout.n_rows, dtype=bool)
-    is_outside[row_of] = False
+    position_rows = layout.rows
+    is_boundary = np.ones(layout.n_rows, dtype=bool)
+    is_boundary[position_rows] = False
     counts = np.ones(layout.n_rows, dtype=np.int64)
-    counts[row_of] = np.diff(rows.indptr)
+    counts[position_rows] = np.diff(rows.indptr)
     starts = np.append(0, np.cumsum(counts))
-    of_positions = np.repeat(~is_outside, counts)
+    of_positions = np.repeat(~is_boundary, counts)
     attributes = np.full(starts[-1], rows.shape[1], dtype=np.int32)
     attributes[of_positions] = rows.indices
     values = np.ones(starts[-1])

@@ -1,4 +1,4 @@
-"""How a solver is followed: the loss that it sees, what it has reached, and when it ends."""
+"""The loss that a solver minimizes, and the monitor that follows the solver."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from treecrf.learners.linear.likelihood import Likelihood
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
 
-# Training ends by what so many iterations have gained together, as one alone may gain little.
+# Convergence is judged over this many iterations, because a single one may gain little.
 PERIOD = 10
 
-# About what an indicator adds to the curvature at a position where it is set.
+# Approximate curvature of the loss that an indicator adds at each position where it is 1.
 CURVATURE_OF_A_POSITION = 0.1
 
 
 class Loss:
-    """What is minimized, without the L1 penalty.
+    """The loss to minimize, without the L1 penalty.
 
     Parameters
     ----------
@@ -30,21 +30,35 @@ class Loss:
     def __init__(self, likelihood: Likelihood, l2: float):
         self.likelihood = likelihood
         self.l2 = l2
-        self.mean = np.nan  # log-likelihood of a position at the weights asked last
+        self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
 
     def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient."""
         weights = self.likelihood.data.layout.weights(vector)
-        total, self.mean, gradient = self.likelihood.slope(weights)
+        total, self.mean, gradient = self.likelihood.gradient(weights)
         value = self.l2 * float(vector @ vector) - total
         return value, 2.0 * self.l2 * vector - gradient.vector
 
 
 @dataclass
 class TrainingMonitor:
-    """Follows a solver, and says when to end.
+    """Follows a solver, records the scores, and decides when to stop.
 
-    The solver sees each weight divided by its ``scale``.
+    Attributes
+    ----------
+    loss : Loss
+    held_out : Likelihood or None
+        That of the validation sequences.
+    tol : float
+    stopping : Stopping or None
+    progress : Progress
+    scale : float64 array (n_weights,)
+        The solver's variables are the weights divided by these numbers.
+    values : list of float
+        Losses, including the L1 penalty.
+    history : History
+    best : float64 array or None
+        Weights to keep.
     """
 
     loss: Loss
@@ -58,18 +72,18 @@ class TrainingMonitor:
     best: np.ndarray | None = None
 
     def scaled(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient as the solver sees them."""
+        """Value and gradient as functions of the solver's variables."""
         value, gradient = self.loss(vector * self.scale)
         return value, gradient * self.scale
 
     def start(self, weights: np.ndarray, penalty: float) -> None:
-        """Note the weights that training starts from."""
+        """Record the weights that training starts from."""
         value, _ = self.loss(weights)
-        self._note(weights, value + penalty)
+        self._record(weights, value + penalty)
 
     def __call__(self, vector: np.ndarray, value: float) -> bool:
-        """Note an iteration; whether it is the last."""
-        self._note(vector * self.scale, value)
+        """Record an iteration; returns whether to stop."""
+        self._record(vector * self.scale, value)
         self._report()
         if self.stopping is not None and self.stopping.is_reached(self.history.validation):
             return True
@@ -77,7 +91,7 @@ class TrainingMonitor:
             return False
         return self.values[-1 - PERIOD] - value < self.tol * max(1.0, abs(value))
 
-    def _note(self, weights: np.ndarray, value: float) -> None:
+    def _record(self, weights: np.ndarray, value: float) -> None:
         self.values.append(value)
         self.history.train.append(self.loss.mean)
         if self.held_out is not None:
@@ -98,19 +112,20 @@ class TrainingMonitor:
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:
-    """What to divide weights by, so that the loss bends alike along all of them.
+    """Scale of each weight, such that the loss has similar curvature along all scaled weights.
 
-    It is 1 for indicators. Numbers are made to bend it like an indicator that is set where they
-    are not 0; without that, solvers need thousands of iterations where scales differ.
+    It is 1 for indicators. A numeric attribute gets the curvature of an indicator of its non-zero
+    values. Without scaling, solvers need thousands of iterations if attributes differ in scale.
     """
     matrix = data.scores.table.matrix
     n_attributes = data.layout.n_attributes
     counts = np.bincount(matrix.indices, minlength=n_attributes)
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_attributes)
     like_indicator = CURVATURE_OF_A_POSITION * counts + 2.0 * l2
-    # An attribute that never occurs bends nothing.
-    bend = np.where(counts > 0, CURVATURE_OF_A_POSITION * squares + 2.0 * l2, like_indicator)
+    # Attributes that never occur keep scale 1.
+    curvature = np.where(counts > 0, CURVATURE_OF_A_POSITION * squares + 2.0 * l2, like_indicator)
     scale = data.layout.weights(np.ones(data.layout.size))
-    ratio = np.where(like_indicator > 0, like_indicator, 1.0) / np.where(bend > 0, bend, 1.0)
+    ratio = np.where(like_indicator > 0, like_indicator, 1.0)
+    ratio /= np.where(curvature > 0, curvature, 1.0)
     scale.attributes[:] = np.sqrt(ratio)[:, np.newaxis, np.newaxis]
     return scale.vector

@@ -1,4 +1,4 @@
-"""The weights of a linear model: one vector for solvers, and its parts for everything else."""
+"""The weights of a linear model: one vector for solvers, with views of its parts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Layout:
-    """What weights there are.
+    """Number and order of the weights.
 
     Attributes
     ----------
     n_attributes : int
-        "outside" among them, which comes last where there is a window.
+        Including "outside", which comes last if there is a window.
     n_offsets : int
         Number of positions of a window.
     n_labels : int
     transition_features : bool
-        Whether each attribute weighs on pairs of labels too.
+        Whether each attribute also has weights for pairs of previous label and label.
     """
 
     n_attributes: int
@@ -34,7 +34,7 @@ class Layout:
 
     @property
     def n_of_attributes(self) -> int:
-        """Number of the attributes' weights."""
+        """Number of weights of attributes."""
         return self.n_attributes * self.n_offsets * self.width
 
     @property
@@ -43,19 +43,19 @@ class Layout:
         return self.n_of_attributes + (self.n_labels + 1) * self.n_labels
 
     def weights(self, vector: np.ndarray | None = None) -> Weights:
-        """A vector as weights; without one all are 0."""
+        """Weights from a vector; zeros without one."""
         return Weights(self, np.zeros(self.size) if vector is None else vector)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights, or numbers for each of them such as a gradient.
+    """Weights, or one number per weight, such as a gradient.
 
     Attributes
     ----------
     layout : Layout
     vector : float64 array (layout.size,)
-        All of them; the properties are views.
+        All weights; the properties are views.
     """
 
     layout: Layout
@@ -63,9 +63,10 @@ class Weights:
 
     @property
     def attributes(self) -> np.ndarray:
-        """(n_attributes, n_offsets, width): ``[a, j]`` is for a position ``right - j`` before a.
+        """Weights of attributes, (n_attributes, n_offsets, width).
 
-        First come the weights of the labels, then with transition features those of the pairs of
+        ``[a, j]`` is for the position ``right - j`` positions before that of the attribute. The
+        weights of labels come first, followed, with transition features, by those of pairs of
         previous label and label.
         """
         a = self.layout
@@ -73,20 +74,23 @@ class Weights:
 
     @property
     def transitions(self) -> np.ndarray:
-        """(n_labels + 1, n_labels): previous label and label; no previous one in the last row."""
+        """Weights of previous label and label, (n_labels + 1, n_labels).
+
+        The last row is for first positions, which have no previous label.
+        """
         n = self.layout.n_labels
         return self.vector[self.layout.n_of_attributes :].reshape(n + 1, n)
 
     @property
     def labels(self) -> np.ndarray:
-        """(n_attributes, n_offsets, n_labels): the attributes' weights of the labels."""
+        """Weights of attributes for labels, (n_attributes, n_offsets, n_labels)."""
         return self.attributes[:, :, : self.layout.n_labels]
 
     @property
     def pairs(self) -> np.ndarray:
-        """(n_attributes, n_offsets, n_labels, n_labels): those of previous label and label.
+        """Weights of attributes for pairs, (n_attributes, n_offsets, n_labels, n_labels).
 
-        Without transition features there are none, and the last two axes are of length 0.
+        Without transition features there are none, and the last two axes have length 0.
         """
         layout = self.layout
         n = layout.n_labels if layout.transition_features else 0
@@ -94,10 +98,10 @@ class Weights:
         return block.reshape(layout.n_attributes, layout.n_offsets, n, n)
 
     def set_blocks(self, blocks: np.ndarray) -> None:
-        """Take over weights (n_attributes, n_labels + 1, n_labels) that attributes bring.
+        """Set weights to those from a source of attributes, (n_attributes, n_labels + 1, n_labels).
 
-        ``[a, u, v]`` is for label v after u, and the last row for v at a first position. Without
-        transition features a label weighs the mean over the previous labels.
+        ``[a, u, v]`` is for label v after label u, and the last row for v at first positions.
+        Without transition features, the weight of a label is the mean over the previous labels.
         """
         if self.layout.transition_features:
             self.labels[:, 0] = blocks[:, -1]
@@ -106,5 +110,5 @@ class Weights:
             self.labels[:, 0] = blocks[:, :-1].mean(axis=1)
 
     def copy(self) -> Weights:
-        """The same numbers in an array of their own."""
+        """A copy with an array of its own."""
         return Weights(self.layout, self.vector.copy())

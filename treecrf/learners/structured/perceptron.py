@@ -21,11 +21,11 @@ from treecrf.utils.validation import Interval
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
-    Training decodes one sequence after another by Viterbi's algorithm. Where the labels that it
-    finds are wrong, the features of the true labels are added to the weights, and those of the
-    labels found are subtracted. The model is the mean of the weights after each sequence. It is the
-    quickest way to a linear model, which is often nearly as good as `LinearCRF`, and has no
-    regularization to be chosen; but it says little about how sure it is.
+    Training decodes one sequence after another by Viterbi's algorithm. Where the predicted labels
+    are wrong, the features of the true labels are added to the weights and those of the predicted
+    labels are subtracted. The model is the mean of the weights after each sequence. Training is the
+    fastest among linear models, and there is no regularization to tune. The predictions are often
+    nearly as good as those of `LinearCRF`, but the probabilities are unreliable.
 
     Parameters
     ----------
@@ -103,20 +103,20 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
     See Also
     --------
-    StructuredSVM : Asks for a margin, and has an optimum.
-    LinearCRF : Has probabilities.
+    StructuredSVM : Maximizes the margin; its objective has a unique minimum.
+    LinearCRF : Predicts probabilities.
 
     Notes
     -----
-    The weights are those of scores, and no probabilities are aimed at. `predict_proba` takes the
-    scores for logarithms: the probability of a label sequence is proportional to the exponential of
-    its score. The sequence of the highest score is the most probable one, and where the model is
-    less sure, probabilities are nearer to each other. But their size follows from the length of the
-    corrections, which is arbitrary, and they are usually far too close to 0 and 1.
+    Training does not aim at probabilities. `predict_proba` treats scores as logarithms: the
+    probability of a label sequence is proportional to the exponential of its score. The sequence
+    with the highest score is the most probable one, and probabilities are closer to each other
+    where scores are. Their magnitude, however, depends on the arbitrary length of the updates, and
+    they are usually far too close to 0 and 1.
 
-    Changes of the weights enter the mean when they are made, multiplied by the number of sequences
-    seen before. So a correction costs as much as its features are many, whatever the number of all
-    weights.
+    The mean of the weights is accumulated lazily: each update is also stored multiplied by the
+    number of sequences seen before it. The cost of an update is therefore proportional to the
+    number of its features, not to the number of all weights.
 
     References
     ----------
@@ -220,12 +220,12 @@ class StructuredPerceptron(LinearSequenceClassifier):
         }
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
-        """Take over the state of a saved model, if its parts fit together."""
+        """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         checks.check_series(self.train_accuracy_, self.n_iter_)
-        watched = len(self.validation_accuracy_) > 0
-        checks.check_series(self.validation_accuracy_, self.n_iter_ if watched else 0)
+        is_validated = len(self.validation_accuracy_) > 0
+        checks.check_series(self.validation_accuracy_, self.n_iter_ if is_validated else 0)
         return self
 
     def _model(self, epochs: Epochs) -> Weights:
@@ -233,7 +233,7 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
 
 class Epochs:
-    """Weights that change with every wrong sequence, and their mean.
+    """Weights that are updated after every wrong sequence, and their mean.
 
     Parameters
     ----------
@@ -245,14 +245,14 @@ class Epochs:
     def __init__(self, data: TrainingData, start: Weights):
         self.weights = start
         self._data = data
-        # The changes of the weights, times the number of sequences seen before each.
+        # The updates of the weights, each times the number of sequences seen before it.
         self._late = data.layout.weights()
         self._n_seen = 0
         rows = attribute_rows(data.scores.table, data.layout.width)
         self._updates = Updates(rows, labeled_chains(data), start, self._late)
 
     def run(self, order: np.ndarray) -> float:
-        """Go through the sequences once; the share of the labels that were right."""
+        """Pass over the sequences once; returns the fraction of labels predicted correctly."""
         n_wrong = 0
         for some in bursts(self._data.offsets, order):
             n_wrong += self._updates.run(some, self._data.weights, self._n_seen)
@@ -267,7 +267,7 @@ class Epochs:
 
 
 def accuracy(data: TrainingData, weights: Weights) -> float:
-    """Share of the labels that Viterbi's algorithm finds right."""
+    """Fraction of the labels that Viterbi's algorithm predicts correctly."""
     scores = data.scores.scores(weights)
     data.constraints.forbid(scores, data.offsets)
     lattice = Lattice(scores, data.offsets, 1, data.scores.threads)

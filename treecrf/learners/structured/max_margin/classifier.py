@@ -1,4 +1,4 @@
-"""The support vector machine for label sequences."""
+"""Support vector machine for label sequences."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from treecrf.utils.validation import Interval, StrOptions
 class StructuredSVM(LinearSequenceClassifier):
     r"""Support vector machine for label sequences.
 
-    Scores are those of `LinearCRF`, or sums of a kernel over training positions. They are trained
-    for a margin: a label sequence with n wrong labels is to have a score lower by n, at least, than
-    the true one. It is the hidden Markov support vector machine, or max-margin Markov network.
+    Scores are those of `LinearCRF`, or sums of a kernel over training positions. Training maximizes
+    the margin: a label sequence with n wrong labels should score at least n below the true one. The
+    model is also known as hidden Markov support vector machine and max-margin Markov network.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ class StructuredSVM(LinearSequenceClassifier):
     Warns
     -----
     ConvergenceWarning
-        If `fit` ends by ``max_iter``.
+        If `fit` ends because of ``max_iter``.
 
     See Also
     --------
-    LinearCRF : The same scores with probabilities, trained for these.
-    StructuredPerceptron : Without margin, and quicker.
+    LinearCRF : The same scores, trained to predict probabilities.
+    StructuredPerceptron : Faster, without a margin.
 
     Notes
     -----
@@ -146,19 +146,19 @@ class StructuredSVM(LinearSequenceClassifier):
 
     where :math:`F_w` is the score of a label sequence and :math:`\Delta` the number of its wrong
     labels. Each step finds the maximum for one sequence by Viterbi's algorithm and moves that
-    sequence's part of the weights toward it, by the best length there is (block-coordinate
-    Frank-Wolfe). The duality gap, which all maxima together give, bounds the distance from the
-    minimum.
+    sequence's part of the weights toward it, with the optimal step length (block-coordinate
+    Frank-Wolfe). The maxima of all sequences together give the duality gap, which bounds the
+    distance from the minimum.
 
-    With a kernel, the score of a label at a position is a sum over training positions. They are
-    compared by distinct windows, and the kernel of every two of them is kept: 8 bytes each, which
-    is 2.3 GB for 17,000 windows. A step costs as much as there are windows, times the positions of
-    the sequence; so does a prediction.
+    With a kernel, the score of a label at a position is a sum over training positions. Positions
+    with the same window share one row of the kernel matrix. The matrix holds 8 bytes for each pair
+    of distinct windows, or 2.3 GB for 17,000 windows. The cost of a step, and of a prediction, is
+    proportional to the number of windows times the length of the sequence.
 
-    Scores are trained for their order, and no probabilities are aimed at. `predict_proba` takes
-    them for logarithms: the probability of a label sequence is proportional to the exponential of
-    its score. Since the margin wants differences of 1 for each label, these probabilities are of a
-    bearable size, but flatter or steeper than those that a `LinearCRF` has learned.
+    Training aims at the order of the scores, not at probabilities. `predict_proba` treats scores as
+    logarithms: the probability of a label sequence is proportional to the exponential of its score.
+    Because the margin is 1 per wrong label, these probabilities are of a
+    reasonable magnitude, but flatter or steeper than those of a `LinearCRF`.
 
     References
     ----------
@@ -176,8 +176,8 @@ class StructuredSVM(LinearSequenceClassifier):
     >>> svm.predict(["aba"])[0].tolist()
     ['0', '1', '1']
 
-    Whether a letter is that before it takes both at once. Attributes cannot tell it one by one,
-    pairs of them can:
+    Whether a letter repeats the previous one depends on both letters. A sum over single attributes
+    cannot express this, but a kernel over pairs of attributes can:
 
     >>> X = ["aabbab", "babbaa", "abaab"]
     >>> y = [[int(a == b) for a, b in zip("-" + word, word)] for word in X]
@@ -261,11 +261,12 @@ class StructuredSVM(LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         if held_out is not None:
-            raise ValueError("training ends by the duality gap; X_val and y_val have no use here")
+            raise ValueError(
+                "X_val and y_val have no effect because training ends by the duality gap; omit them"
+            )
         problem = self._problem(training)
-        lengths = np.diff(training.offsets)
-        # What all hinge losses cost before there are any weights.
-        at_start = float(problem.costs @ lengths)
+        # The cost of all hinge losses while all weights are 0.
+        at_start = float(problem.costs @ np.diff(training.offsets))
         schedule = Schedule(self.max_iter, self.tol * at_start, self.average)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             dual, value, n_iter = solve(
@@ -273,23 +274,23 @@ class StructuredSVM(LinearSequenceClassifier):
                 lambda n, gap: progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
         if value.gap > schedule.max_gap:
-            warnings.warn(
-                f"{type(self).__name__} has made {self.max_iter} passes and is up to "
-                f"{value.gap / at_start:.1e} above the minimum, more than tol={self.tol}; raise "
-                "max_iter or lower C",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        results = {
+            self._warn_of_gap(value.gap / at_start)
+        weights, support = problem.solution(dual)
+        return weights, {
             "n_iter_": n_iter,
             "objective_": float(value.primal),
             "dual_gap_": float(value.gap),
+            "_support": support,
         }
-        if isinstance(problem, LinearProblem):
-            return problem.weights(dual), results | {"_support": None}
-        weights = training.layout.weights()
-        weights.transitions[:] = dual.pairs.sum(axis=0)
-        return weights, results | {"_support": problem.support(dual)}
+
+    def _warn_of_gap(self, gap: float) -> None:
+        warnings.warn(
+            f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes: the "
+            f"objective may be {gap:.1e} above its minimum, more than tol={self.tol}; raise "
+            "max_iter or lower C",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
     def _problem(self, data: TrainingData) -> LinearProblem | KernelProblem:
         costs = self.C * data.weights
@@ -297,8 +298,8 @@ class StructuredSVM(LinearSequenceClassifier):
             return LinearProblem(data, costs)
         if self.transition_features:
             raise ValueError(
-                f"transition_features with kernel={self.kernel!r}: a kernel is for the labels of "
-                'positions, and transitions are linear; take kernel="linear"'
+                f"transition_features has no effect on kernel={self.kernel!r}, whose transitions "
+                'are always linear; pass transition_features=False or kernel="linear"'
             )
         inputs = Inputs.of(data.scores.table)
         kernel = Kernel(self.kernel, gamma_of(self.gamma, inputs), self.degree, self.coef0)
@@ -312,7 +313,7 @@ class StructuredSVM(LinearSequenceClassifier):
         n_labels, offsets = len(self.classes_), sequences.offsets
         require_memory(n_labels, self.order, sequences.n_positions)
         inputs = Inputs.of(Table.of(self._attributes, sequences))
-        rows = self._support.scores(inputs, threads)[inputs.places]
+        rows = self._support.scores(inputs, threads)[inputs.indices]
         out = np.empty((n_labels, len(rows), n_labels))
         _linear.chain_scores(
             rows, self._weights.transitions, offsets, 0, len(offsets) - 1, offsets[:-1], 0, out

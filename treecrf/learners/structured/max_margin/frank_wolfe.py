@@ -25,7 +25,7 @@ from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, Suppo
 
 @dataclass(frozen=True)
 class Dual:
-    """Dual variables of all training sequences, as `_max_margin` explains.
+    """Dual variables of all training sequences, defined in `_max_margin`.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Dual:
 
     @classmethod
     def start(cls, data: TrainingData, width: int) -> Dual:
-        """All weight on the true labels: zeros."""
+        """Dual variables with all weight on the true labels: zeros."""
         n_sequences, n = len(data.offsets) - 1, len(data.classes)
         return cls(
             np.zeros((len(data.codes), width)),
@@ -54,20 +54,20 @@ class Dual:
         return self.deltas, self.pairs, self.losses
 
     def plus(self, other: Dual, factor: float) -> Dual:
-        """The sum with a multiple of another."""
+        """These dual variables plus a multiple of others."""
         return Dual(*(a + factor * b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 @dataclass(frozen=True)
 class Value:
-    """Where training is.
+    """Value of the objective.
 
     Attributes
     ----------
     primal : float
-        Half the squared length of the weights, and the cost of all hinge losses.
+        Half the squared length of the weights plus the cost of all hinge losses.
     gap : float
-        How far that may be from its minimum.
+        Duality gap: an upper bound on the distance of ``primal`` from its minimum.
     """
 
     primal: float
@@ -75,13 +75,13 @@ class Value:
 
 
 class Problem(ABC):
-    """What is minimized. A subclass says how scores come about.
+    """The optimization problem; subclasses define the scores.
 
     Parameters
     ----------
     data : TrainingData
     costs : float64 array (n_sequences,)
-        What each sequence's hinge loss costs.
+        Cost of the hinge loss of each sequence.
     """
 
     width: int
@@ -93,7 +93,11 @@ class Problem(ABC):
 
     @abstractmethod
     def state(self, dual: Dual) -> DualState:
-        """What takes steps; it changes the dual variables in place."""
+        """Dual variables with their scores; steps change the dual variables in place."""
+
+    @abstractmethod
+    def solution(self, dual: Dual) -> tuple[Weights, Support | None]:
+        """The model: weights and, with a kernel, the inputs with coefficients."""
 
     def value(self, state: DualState, dual: Dual) -> Value:
         """The objective and the duality gap, by decoding all sequences."""
@@ -113,7 +117,7 @@ class LinearProblem(Problem):
         self._rows = attribute_rows(data.scores.table, self.width)
 
     def weights(self, dual: Dual) -> Weights:
-        """The weights that the dual variables stand for."""
+        """The weights of the dual variables."""
         scores = self.data.scores
         rows = scores.new_rows()
         rows[scores.table.window[1] + scores.table.layout.rows] = dual.deltas
@@ -123,9 +127,13 @@ class LinearProblem(Problem):
         """Dual variables with their weights; steps change the dual variables in place."""
         return LinearDualState(self.chains, self.costs, dual, self._rows, self.weights(dual))
 
+    def solution(self, dual: Dual) -> tuple[Weights, None]:
+        """The weights."""
+        return self.weights(dual), None
+
 
 class KernelProblem(Problem):
-    """Scores are sums over the training positions, of a kernel of the inputs.
+    """Scores are sums over the training positions, of a kernel of their inputs.
 
     Parameters
     ----------
@@ -135,7 +143,7 @@ class KernelProblem(Problem):
         Those of the training positions.
     kernel : Kernel
     max_bytes : float
-        Most memory for the kernel of every two inputs.
+        Maximum memory for the kernel matrix.
     """
 
     def __init__(
@@ -156,35 +164,37 @@ class KernelProblem(Problem):
         """Dual variables with their scores; steps change the dual variables in place."""
         scores = np.ascontiguousarray((self._gram @ self._coefficients(dual)).T)
         return KernelDualState(
-            self.chains, self.costs, dual, dual.pairs.sum(axis=0), self._inputs.places, self._gram,
+            self.chains, self.costs, dual, dual.pairs.sum(axis=0), self._inputs.indices, self._gram,
             scores,
         )  # fmt: skip
 
-    def support(self, dual: Dual) -> Support:
-        """The inputs that matter."""
+    def solution(self, dual: Dual) -> tuple[Weights, Support]:
+        """Weights of the transitions, and the inputs with coefficients."""
+        weights = self.data.layout.weights()
+        weights.transitions[:] = dual.pairs.sum(axis=0)
         coefficients = self._coefficients(dual)
-        matter = np.flatnonzero((coefficients != 0).any(axis=1))
-        return Support(self._kernel, self._inputs.rows[matter], coefficients[matter])
+        used = np.flatnonzero((coefficients != 0).any(axis=1))
+        return weights, Support(self._kernel, self._inputs.rows[used], coefficients[used])
 
     def _coefficients(self, dual: Dual) -> np.ndarray:
-        """Sums of the deltas of the positions with each input."""
+        """Sums of the deltas over the positions with the same input."""
         coefficients = np.zeros((self._inputs.rows.shape[0], self.width))
-        np.add.at(coefficients, self._inputs.places, dual.deltas)
+        np.add.at(coefficients, self._inputs.indices, dual.deltas)
         return coefficients
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to train.
+    """Settings of the training.
 
     Attributes
     ----------
     max_iter : int
-        Most passes over the sequences.
+        Maximum number of passes over the sequences.
     max_gap : float
-        Duality gap at which to end.
+        Duality gap at which training ends.
     average : bool
-        Whether to take the mean of all steps, the later the heavier.
+        Whether the result is a weighted mean over all steps; later steps have larger weights.
     """
 
     max_iter: int
@@ -198,10 +208,11 @@ def solve(
     rng: np.random.Generator,
     report: Callable[[int, float], None],
 ) -> tuple[Dual, Value, int]:
-    """Pass over the sequences until the gap is small enough.
+    """Pass over the sequences until the duality gap is small enough.
 
-    Each pass tells the gap that every block had before its step. The sum is no bound, but small
-    only where the gap is: only then are all sequences decoded again for the gap itself.
+    Each pass yields the gap of every block before its step. Their sum is not a bound, but it is
+    small only if the gap is. Therefore all sequences are decoded again, to compute the gap itself,
+    only when the sum is small.
 
     Returns
     -------
@@ -222,7 +233,7 @@ def solve(
 
 
 class Steps:
-    """Dual variables on their way, and their mean.
+    """Dual variables during training, and their mean over all steps.
 
     Parameters
     ----------
@@ -240,7 +251,7 @@ class Steps:
         self._n_steps = 0
 
     def run(self, rng: np.random.Generator) -> float:
-        """Pass over the sequences once; the sum of their gaps before their steps."""
+        """Pass over the sequences once; returns the sum of their gaps before their steps."""
         order = rng.permutation(len(self._gaps))
         for some in bursts(self._problem.data.offsets, order):
             self._state.run(some, self._gaps, self._late_state, self._n_steps)
@@ -248,11 +259,11 @@ class Steps:
         return float(self._gaps.sum())
 
     def result(self) -> tuple[Dual, Value]:
-        """The dual variables, or their mean, and what they are worth."""
+        """The dual variables, or their mean, and their value."""
         problem, n = self._problem, self._n_steps
         if self._late is not None:
             dual = self._dual.plus(self._late, -2.0 / (n * (n + 1.0)))
             return dual, problem.value(problem.state(dual), dual)
-        # Weights that are summed anew have no errors of the steps.
+        # Recomputed weights are free of the rounding errors of the steps.
         self._state = problem.state(self._dual)
         return self._dual, problem.value(self._state, self._dual)

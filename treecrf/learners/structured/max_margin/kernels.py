@@ -1,4 +1,4 @@
-"""Kernels: how alike two positions are, by the attributes in their windows."""
+"""Kernels: the similarity of two positions, by the attributes in their windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treecrf.utils.threads import Threads
 
 KERNELS = ("linear", "poly", "rbf")
 
-# So many values of a kernel are computed at a time.
+# Number of kernel values that are computed at a time.
 TILE_VALUES = 1 << 22
 
 
@@ -29,39 +29,39 @@ class Inputs:
     Attributes
     ----------
     rows : CSR array (n_inputs, n_columns)
-        A column for each attribute at each offset.
-    places : int64 array (n_positions,)
-        Which of them each position has.
+        One column for each attribute at each offset.
+    indices : int64 array (n_positions,)
+        Index of the window of each position.
     """
 
     rows: sparse.csr_array
-    places: np.ndarray
+    indices: np.ndarray
 
     @classmethod
     def of(cls, table: Table) -> Inputs:
-        """The windows of all positions, in the order of their first occurrence."""
+        """The windows of all positions, in order of first occurrence."""
         left, right = table.window
         here = table.layout.rows
         blocks = [table.matrix[here + offset] for offset in range(-left, right + 1)]
         rows = sparse.csr_array(sparse.hstack(blocks, format="csr"))
         rows.sum_duplicates()
         found: dict[tuple[bytes, bytes], int] = {}
-        places = np.array([
+        indices = np.array([
             found.setdefault((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()), len(found))
             for a, b in pairwise(rows.indptr.tolist())
         ])  # fmt: skip
-        _, first = np.unique(places, return_index=True)
-        return cls(rows[first], places)
+        _, first = np.unique(indices, return_index=True)
+        return cls(rows[first], indices)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of two inputs.
+    """A kernel function of two inputs.
 
     Attributes
     ----------
     kind : {"linear", "poly", "rbf"} or callable
-        A callable is given two CSR arrays (n_a, n_columns), (n_b, n_columns), and returns an array
+        A callable takes two CSR arrays (n_a, n_columns) and (n_b, n_columns) and returns an array
         (n_a, n_b).
     gamma, degree, coef0 : float
     """
@@ -77,7 +77,7 @@ class Kernel:
         Raises
         ------
         ValueError
-            If those of a callable are not of this shape, or not finite.
+            If the values of a callable are not finite numbers of this shape.
         """
         if callable(self.kind):
             return _checked(self.kind(a, b), (a.shape[0], b.shape[0]))
@@ -94,8 +94,8 @@ def _checked(values: Any, shape: tuple[int, int]) -> np.ndarray:
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     if values.shape != shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         raise ValueError(
-            f"the kernel of {shape[0]} and {shape[1]} inputs is an array of shape {values.shape} "
-            f"and type {values.dtype}; expected finite numbers of shape {shape}"
+            f"kernel: {shape[0]} and {shape[1]} inputs give an array of shape {values.shape} and "
+            f"dtype {values.dtype}; expected finite numbers of shape {shape}"
         )
     return np.ascontiguousarray(values, dtype=np.float64)
 
@@ -105,13 +105,13 @@ def _squares(rows: sparse.csr_array) -> np.ndarray:
 
 
 def gamma_of(gamma: str | float, inputs: Inputs) -> float:
-    """The number that ``gamma`` stands for, as in scikit-learn's SVC."""
+    """The value of ``gamma`` as a number, as in scikit-learn's SVC."""
     if not isinstance(gamma, str):
         return float(gamma)
-    n_positions, n_columns = len(inputs.places), inputs.rows.shape[1]
+    n_positions, n_columns = len(inputs.indices), inputs.rows.shape[1]
     if gamma == "auto" or n_columns == 0:
         return 1.0 / max(n_columns, 1)
-    counts = np.bincount(inputs.places, minlength=inputs.rows.shape[0])
+    counts = np.bincount(inputs.indices, minlength=inputs.rows.shape[0])
     mean = counts @ inputs.rows.sum(axis=1) / (n_positions * n_columns)
     square = counts @ _squares(inputs.rows) / (n_positions * n_columns)
     variance = square - mean**2
@@ -119,7 +119,7 @@ def gamma_of(gamma: str | float, inputs: Inputs) -> float:
 
 
 def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
-    """The kernel of every two inputs.
+    """The kernel matrix of all inputs.
 
     Raises
     ------
@@ -130,9 +130,9 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
     n_bytes = n * n * np.dtype(np.float64).itemsize
     if n_bytes > max_bytes:
         raise MemoryError(
-            f"the kernel of {n} distinct windows needs {n_bytes / 1e6:.0f} MB and cache_size "
-            f"allows {max_bytes / 1e6:.0f}: raise it, give fewer sequences or a narrower "
-            'window, or take kernel="linear"'
+            f"the kernel matrix of {n} distinct windows needs {n_bytes / 1e6:.0f} MB, but "
+            f"cache_size allows {max_bytes / 1e6:.0f} MB; raise cache_size, pass fewer sequences "
+            'or a narrower window, or use kernel="linear"'
         )
     gram = np.empty((n, n))
     for first, last in _tiles(n, n):
@@ -141,20 +141,20 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
 
 
 def _tiles(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Runs of rows of a table: first row, and the one after the last."""
+    """Ranges of rows of a table that are computed at a time."""
     return runs(np.arange(n_rows + 1), max(1, TILE_VALUES // max(n_columns, 1)))
 
 
 @dataclass(frozen=True)
 class Support:
-    """What a model with a kernel has learned of inputs.
+    """The inputs with non-zero coefficients of a model with a kernel.
 
     Attributes
     ----------
     kernel : Kernel
     rows : CSR array (n_support, n_columns)
     coefficients : float64 array (n_support, n_labels)
-        By which the kernel of each counts for each label.
+        Coefficient of each input's kernel in the score of each label.
     """
 
     kernel: Kernel
@@ -174,7 +174,7 @@ class Support:
         return scores
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds of it: values for JSON, and arrays.
+        """Values for JSON and arrays for a saved model.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Support:
         """
         kernel, rows = self.kernel, self.rows
         if callable(kernel.kind):
-            raise TypeError("a model with a kernel of your own cannot be saved as data; use joblib")
+            raise TypeError("a model with a callable kernel cannot be saved as data; use joblib")
         values = {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")}
         arrays = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
         return values, arrays | {"coefficients": self.coefficients}

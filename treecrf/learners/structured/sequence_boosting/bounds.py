@@ -1,14 +1,13 @@
-"""Which feature sequence boosting takes next: the one whose bound on the loss is smallest.
+"""Choice of the next feature of sequence boosting: the one with the smallest bound on the loss.
 
-A feature counts how often a label, or a pair of labels, goes with an attribute (with its value).
-The bounds rest on how much more often that can happen in other label sequences than in the true
-one.
+A feature is a sum over the positions with a label, or a pair of labels, of an attribute's values.
+Its bound follows from how much larger or smaller the feature can be for other label sequences than
+for the true one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,15 +20,15 @@ from treecrf.learners.structured.sequence_boosting import _sequence_boosting as 
 from treecrf.learners.structured.sequence_boosting._sequence_boosting import EntryBounds
 from treecrf.learners.structured.sequence_boosting.loss import SequenceExponentialLoss
 
-# Entries are made of about so many positions at a time.
+# Entries are computed for this many positions at a time.
 RUN_POSITIONS = 1 << 14
 
-# Features are shared among threads in parts of about this size.
+# Number of features that a thread processes at a time.
 PART_FEATURES = 1 << 14
 
 
 class Choice(NamedTuple):
-    """A feature, the step of its weight, and by what factor this lessens the loss at least."""
+    """A feature, the step of its weight, and an upper bound on the ratio of the losses."""
 
     feature: int
     step: float
@@ -38,18 +37,18 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Entries:
-    """Where attributes at offsets, cells, occur in some pieces. An entry is a cell in a piece.
+    """Occurrences of cells in pieces. A cell is an attribute at an offset, an entry one in a piece.
 
     Attributes
     ----------
     pieces, cells : int64 array (n_entries,)
-        By pieces, those of a piece by cells.
+        Piece and cell of each entry, sorted by piece and then by cell.
     starts : int64 array (n_entries + 1,)
-        Where the positions of each entry start.
+        Start of the positions of each entry.
     positions : int64 array (n,)
         Ascending within an entry.
     values : float64 array (n,)
-        Of the attribute there.
+        Values of the attribute at these positions.
     """
 
     pieces: np.ndarray
@@ -66,10 +65,10 @@ class Entries:
         here = np.arange(offsets[first], offsets[last])
         positions, cells, values = [], [], []
         for offset in range(-left, right + 1):
-            seen = table.matrix[loss.rows[here] + offset].tocoo()
-            positions.append(here[seen.row])
-            cells.append(seen.col.astype(np.int64) * table.n_offsets + right - offset)
-            values.append(seen.data)
+            found = table.matrix[loss.rows[here] + offset].tocoo()
+            positions.append(here[found.row])
+            cells.append(found.col.astype(np.int64) * table.n_offsets + right - offset)
+            values.append(found.data)
         positions, cells, values = (np.concatenate(a) for a in (positions, cells, values))
         pieces = np.searchsorted(offsets, positions, side="right") - 1
         order = np.lexsort((positions, cells, pieces))
@@ -81,23 +80,24 @@ class Entries:
         return cls(pieces[is_first], cells[is_first], starts, positions, values)
 
     def intervals(self, loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
-        """Lows and highs of the features of each entry, two float64 arrays (n_entries, width)."""
+        """Intervals of the features of each entry: lows and highs, (n_entries, width)."""
         n, width = len(loss.data.classes), loss.data.layout.width
         lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
         codes = loss.data.codes
-        most = self._extremes(self.values)
+        extremes = self._extremes(self.values)
         observed = self._observed(codes[self.positions], self.values, n)
-        highs[:, :n], lows[:, :n] = most[:, :1] - observed, most[:, 1:2] - observed
+        highs[:, :n], lows[:, :n] = extremes[:, :1] - observed, extremes[:, 1:2] - observed
         if width > n:
             is_start = np.isin(self.positions, loss.data.offsets)
             values = np.where(is_start, 0.0, self.values)
             pairs = codes[self.positions - 1] * n + codes[self.positions]
             observed = self._observed(pairs, values, n * n)
-            # A label can follow itself everywhere; another pair not at neighboring positions.
-            of_same = np.eye(n, dtype=bool).ravel()
-            most = self._extremes(values)
-            highs[:, n:] = np.where(of_same, most[:, :1], most[:, 2:3]) - observed
-            lows[:, n:] = np.where(of_same, most[:, 1:2], most[:, 3:]) - observed
+            # A label can follow itself at all positions. Any other pair cannot occur at two
+            # neighboring positions.
+            is_same = np.eye(n, dtype=bool).ravel()
+            extremes = self._extremes(values)
+            highs[:, n:] = np.where(is_same, extremes[:, :1], extremes[:, 2:3]) - observed
+            lows[:, n:] = np.where(is_same, extremes[:, 1:2], extremes[:, 3:]) - observed
         return lows, highs
 
     def _extremes(self, values: np.ndarray) -> np.ndarray:
@@ -106,30 +106,30 @@ class Entries:
         return out
 
     def _observed(self, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-        """How often features occur with the true labels, (n_entries, n)."""
+        """Features of the true labels, (n_entries, n)."""
         entry = np.repeat(np.arange(len(self.cells)), np.diff(self.starts))
         counts = np.bincount(entry * n + columns, values, minlength=len(self.cells) * n)
         return counts.reshape(-1, n)
 
 
 def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
-    """Lows and highs of the transitions; float64 arrays (n_pieces, n_labels + 1, n_labels)."""
+    """Intervals of the transitions: lows and highs, (n_pieces, n_labels + 1, n_labels)."""
     pieces, codes, n = loss.pieces, loss.data.codes, len(loss.data.classes)
     before = np.append(n, codes[:-1])
     before[pieces.offsets[:-1]] = pieces.before
-    places = (pieces.of_positions * (n + 1) + before) * n + codes
+    transitions = (pieces.of_positions * (n + 1) + before) * n + codes
     shape = (len(pieces.before), n + 1, n)
-    observed = np.bincount(places, minlength=np.prod(shape)).reshape(shape).astype(np.float64)
+    observed = np.bincount(transitions, minlength=np.prod(shape)).reshape(shape).astype(float)
     is_start = pieces.before == n
     n_pairs = (pieces.lengths - is_start)[:, np.newaxis, np.newaxis]
-    most = np.empty(shape)
-    most[:, :n] = np.where(np.eye(n, dtype=bool), n_pairs, (n_pairs + 1) // 2)
-    most[:, n] = is_start[:, np.newaxis]
-    return -observed, most - observed
+    highest = np.empty(shape)
+    highest[:, :n] = np.where(np.eye(n, dtype=bool), n_pairs, (n_pairs + 1) // 2)
+    highest[:, n] = is_start[:, np.newaxis]
+    return -observed, highest - observed
 
 
 def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
-    """Bounds of the transitions: those from a label are a cell that occurs in every piece."""
+    """Bounds of the transitions: those from one label are a cell that occurs in every piece."""
     n_labels, n_pieces = loss.data.layout.n_labels, len(loss.pieces.before)
     n_rows = n_labels + 1
     lows, highs = (array.reshape(-1, n_labels) for array in transition_intervals(loss))
@@ -141,37 +141,36 @@ def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
 
 
 class Chooser(ABC):
-    """Follows the expectations of the features, and chooses one.
+    """Maintains the expectations of all features and chooses the one with the smallest bound.
 
     Parameters
     ----------
     loss : SequenceExponentialLoss
-    most : float
-        Largest step.
+    max_step : float
     """
 
-    def __init__(self, loss: SequenceExponentialLoss, most: float):
+    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
         self.loss = loss
-        self.most = most
+        self.max_step = max_step
 
     @abstractmethod
-    def forget(self) -> None:
-        """Get ready for an update of all pieces."""
+    def reset(self) -> None:
+        """Prepare for an update of all pieces."""
 
     @abstractmethod
-    def follow(self, chosen: np.ndarray) -> None:
-        """Take over what the loss has just inferred of some pieces."""
+    def update(self, chosen: np.ndarray) -> None:
+        """Process the latest inference of the loss, which was one of some pieces."""
 
     @abstractmethod
     def choose(self) -> Choice:
-        """The feature with the smallest bound, the first of equals."""
+        """The feature with the smallest bound; the first one among equals."""
 
 
 class UnionBound(Chooser):
-    """Bounds by one interval for all pieces: equation 20 of Altun and others."""
+    """Bounds with one interval for all pieces: equation 20 of Altun et al."""
 
-    def __init__(self, loss: SequenceExponentialLoss, most: float):
-        super().__init__(loss, most)
+    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
+        super().__init__(loss, max_step)
         layout = loss.data.layout
         self.lows, self.highs = layout.weights(), layout.weights()
         for first, last in runs(loss.pieces.offsets, RUN_POSITIONS):
@@ -185,17 +184,18 @@ class UnionBound(Chooser):
         first_rows = loss.rows[loss.pieces.offsets[:-1]]
         self._rows = attribute_rows(loss.data.scores.table, layout.width, first_rows)
         self._steps, self._bounds = np.zeros(layout.size), np.ones(layout.size)
+        self._parts = list(runs(np.arange(layout.size + 1), PART_FEATURES))
 
     @staticmethod
     def _by_cell(weights: Weights) -> np.ndarray:
         return weights.attributes.reshape(-1, weights.layout.width)
 
-    def forget(self) -> None:
-        """Get ready for an update of all pieces."""
+    def reset(self) -> None:
+        """Prepare for an update of all pieces."""
         self._sums.vector[:] = 0.0
 
-    def follow(self, chosen: np.ndarray) -> None:
-        """Take over what the loss has just inferred of some pieces."""
+    def update(self, chosen: np.ndarray) -> None:
+        """Process the latest inference of the loss, which was one of some pieces."""
         expected = self.loss.expected
         kernel.collect(
             self._rows, self.loss.chains, chosen, expected.changes, self._sums.attributes
@@ -203,28 +203,26 @@ class UnionBound(Chooser):
         self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> Choice:
-        """The feature with the smallest bound, the first of equals."""
+        """The feature with the smallest bound; the first one among equals."""
         scale = np.exp(self.loss.level - self.loss.log_value)
-        n = len(self._steps)
-        parts = [(first, min(first + PART_FEATURES, n)) for first in range(0, n, PART_FEATURES)]
 
         def fill(part: tuple[int, int]) -> None:
             some = slice(*part)
             kernel.union_bounds(
                 self._sums.vector[some], self.lows.vector[some], self.highs.vector[some], scale,
-                self.most, self._steps[some], self._bounds[some],
+                self.max_step, self._steps[some], self._bounds[some],
             )  # fmt: skip
 
-        self.loss.data.scores.threads.map(fill, parts)
+        self.loss.data.scores.threads.map(fill, self._parts)
         best = int(np.argmin(self._bounds))
         return Choice(best, float(self._steps[best]), float(self._bounds[best]))
 
 
 class SequenceBound(Chooser):
-    """Bounds by an interval for each piece: equation 17, minimized by Newton's method."""
+    """Bounds with an interval for each piece: equation 17, minimized by Newton's method."""
 
-    def __init__(self, loss: SequenceExponentialLoss, most: float):
-        super().__init__(loss, most)
+    def __init__(self, loss: SequenceExponentialLoss, max_step: float):
+        super().__init__(loss, max_step)
         layout, n_pieces = loss.data.layout, len(loss.pieces.before)
         self._entries = entries = Entries.of(loss, 0, n_pieces)
         lows, highs = entries.intervals(loss)
@@ -237,40 +235,36 @@ class SequenceBound(Chooser):
         self._transitions = _transition_bounds(loss)
         self._steps, self._bounds = layout.weights(), layout.weights()
 
-    def forget(self) -> None:
-        """Get ready for an update of all pieces."""
+    def reset(self) -> None:
+        """Prepare for an update of all pieces."""
 
-    def follow(self, chosen: np.ndarray) -> None:
-        """Take over what the loss has just inferred of some pieces."""
+    def update(self, chosen: np.ndarray) -> None:
+        """Process the latest inference of the loss, which was one of some pieces."""
         entries = self._entries
-        self._share(
-            len(chosen),
+        self.loss.data.scores.threads.map(
             lambda part: kernel.collect_entries(
-                chosen[slice(*part)], self._of_piece, entries.starts, entries.positions,
-                entries.values, self.loss.expected.residuals, self._residuals,
+                part, self._of_piece, entries.starts, entries.positions, entries.values,
+                self.loss.expected.residuals, self._residuals,
             ),
+            self.loss.parts_of(chosen),
         )  # fmt: skip
 
     def choose(self) -> Choice:
-        """The feature with the smallest bound, the first of equals."""
+        """The feature with the smallest bound; the first one among equals."""
         layout = self._steps.layout
-        by_piece = self.loss.scales, self.loss.shares
+        threads = self.loss.data.scores.threads
+        by_piece = self.loss.scales, self.loss.fractions
         steps, bounds = (
             weights.attributes.reshape(-1, layout.width) for weights in (self._steps, self._bounds)
         )
         if len(self._entries.pieces):
-            self._share(
-                len(steps),
-                lambda part: self._cells.minimize(by_piece, self.most, *part, steps, bounds),
+            threads.map(
+                lambda part: self._cells.minimize(by_piece, self.max_step, *part, steps, bounds),
+                threads.even_parts(len(steps)),
             )
         self._transitions.minimize(
-            by_piece, self.most, 0, layout.n_labels + 1, self._steps.transitions,
+            by_piece, self.max_step, 0, layout.n_labels + 1, self._steps.transitions,
             self._bounds.transitions,
         )  # fmt: skip
         best = int(np.argmin(self._bounds.vector))
         return Choice(best, float(self._steps.vector[best]), float(self._bounds.vector[best]))
-
-    def _share(self, n: int, work: Callable[[tuple[int, int]], None]) -> None:
-        """Apply a function to all parts of n items, shared by the threads."""
-        threads = self.loss.data.scores.threads
-        threads.map(work, threads.even_parts(n))

@@ -1,4 +1,4 @@
-"""Boosting of label sequences, one feature a round."""
+"""Boosting of label sequences, one feature per round."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.sequence_boosting.bounds import Chooser, SequenceBound, UnionBound
 from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
-from treecrf.learners.structured.sequence_boosting.rounds import Record, Rounds
+from treecrf.learners.structured.sequence_boosting.rounds import Rounds, RoundsMonitor
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
 from treecrf.utils.validation import Interval, StrOptions
 
 
 class ChosenFeature(NamedTuple):
-    """A feature of `SequenceBoostingClassifier`, and the step of its weight in a round."""
+    """A feature that `SequenceBoostingClassifier` chose in a round, and the step of its weight."""
 
     attribute: str | None
     previous: str | int | bool | None
@@ -29,11 +29,11 @@ class ChosenFeature(NamedTuple):
 class SequenceBoostingClassifier(LinearSequenceClassifier):
     r"""Boosting of label sequences.
 
-    Scores are those of `LinearCRF`, and each round changes a single weight. What is minimized is an
-    exponential loss: the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. A bound
-    on it tells of all features at once how far a step of the weight will lower it, and the feature
-    with the smallest bound is taken. The model is as sparse as rounds are few, and can be read in
-    the order in which it came about (`get_chosen_features`).
+    Scores are those of `LinearCRF`, and each round changes a single weight. Training minimizes an
+    exponential loss, the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. For every
+    feature, a bound limits the loss after a step of its weight, and each round takes the feature
+    with the smallest bound. The number of rounds limits the number of non-zero weights, and
+    `get_chosen_features` lists the features in the order in which they were chosen.
 
     Parameters
     ----------
@@ -128,28 +128,29 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
 
     See Also
     --------
-    LinearCRF : The same model, all weights of which are fitted together to the likelihood.
-    TreeCRF : Boosts by trees, which make features of attributes.
+    LinearCRF : The same model, with all weights fitted jointly by maximum likelihood.
+    TreeCRF : Boosting with trees, which combine attributes into features.
 
     Notes
     -----
-    Let :math:`u_{ik}(Y)` be by how much the feature k, summed over the positions, is larger with
-    the labels Y than with the true ones. The loss after a step :math:`\Delta` of its weight is the
-    mean of :math:`\exp(\Delta \, u_{ik}(Y))` over all wrong label sequences, weighted by their
-    parts in the loss before. The exponential is convex, so it lies below the straight line between
-    its values at the smallest and the largest :math:`u_{ik}`, and the mean below the line at the
-    mean of :math:`u_{ik}`. These means follow for all features from one forward-backward pass. Only
-    sequences with the chosen feature need another one.
+    Let :math:`u_{ik}(Y)` be the value of feature k for the labels Y minus its value for the true
+    labels, each summed over the positions of sequence i. The ratio of the loss after a step
+    :math:`\Delta` of the feature's weight to the loss before it is the mean of
+    :math:`\exp(\Delta \, u_{ik}(Y))` over all wrong label sequences, weighted by their parts of the
+    loss. The exponential is convex, so it lies below the straight line between its values at the
+    smallest and the largest :math:`u_{ik}`, and its mean lies below that line at the mean of
+    :math:`u_{ik}`. One forward-backward pass yields these means for all features. After a step,
+    only the sequences with the chosen feature need another pass.
 
-    Intervals are those over all label sequences, the true one with :math:`u = 0` among them. That
-    widens them only for a feature whose attribute a sequence has everywhere. With attributes of
-    both signs, and pairs of labels, they may be wider than necessary.
+    The intervals cover all label sequences, including the true one with :math:`u = 0`. This widens
+    them only for features whose attribute occurs at all positions of a sequence. For attributes of
+    both signs and pairs of labels, intervals may be wider than necessary.
 
-    Everything is kept as logarithms: :math:`1 / P` of a sequence of 1000 positions is beyond any
-    floating-point number. It also means that such a sequence is all that counts, until it is nearly
-    right; and that steps are tiny, as the bound has to hold for hundreds of changed labels at once.
-    Where lengths differ, or are large, set ``piece_length``: the authors of the method cut their
-    sentences as well. 3 to 10 are sensible.
+    All computations use logarithms, because :math:`1 / P` of a sequence of 1000 positions exceeds
+    the floating-point range. Such a sequence dominates the loss until it is nearly correct, and
+    steps are tiny because the bound has to hold for hundreds of changed labels at once. If
+    sequences are long or differ in length, set ``piece_length``; 3 to 10 are sensible values. The
+    authors of the method cut their sentences as well.
 
     References
     ----------
@@ -240,21 +241,21 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         rounds = Rounds(training, start, self._bound(), self.max_step, self.piece_length)
-        watched = None if held_out is None else SequenceLosses(held_out, start)
-        stopping, record = self._stopping(), Record(rounds.loss, watched)
+        validation = None if held_out is None else SequenceLosses(held_out, start)
+        stopping, monitor = self._stopping(), RoundsMonitor(rounds.loss, validation)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             for choice in rounds.run(self.max_iter, self.tol, self.line_search):
-                record.add(choice)
-                progress.update(len(record.choices), record.latest())
-                if stopping is not None and stopping.is_reached(record.history.validation):
+                monitor.add(choice)
+                progress.update(len(monitor.choices), monitor.latest())
+                if stopping is not None and stopping.is_reached(monitor.history.validation):
                     break
-        n_kept = record.history.kept(stopping)
-        for choice in record.choices[:n_kept]:
+        n_kept = monitor.history.kept(stopping)
+        for choice in monitor.choices[:n_kept]:
             start.vector[choice.feature] += choice.step
-        return start, record.results(n_kept)
+        return start, monitor.results(n_kept)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
-        """Take over the state of a saved model, if its parts fit together."""
+        """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
         n = self.n_iter_
         checks.check_counts(n)
@@ -269,15 +270,15 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         return UnionBound if self.bound == "union" else SequenceBound
 
     def get_chosen_features(self) -> list[ChosenFeature]:
-        """The features in the order in which they were chosen.
+        """Return the features in the order in which they were chosen.
 
         Returns
         -------
         list of ChosenFeature
-            Named tuples ``(attribute, previous, label, step)``. The attribute's name is one of
-            `get_attribute_names`, None for a feature of labels alone. ``previous`` is the previous
-            label, None for features that do not ask for it; with neither, it is a feature of the
-            labels at first positions.
+            Named tuples ``(attribute, previous, label, step)``. ``attribute`` is one of the names
+            from `get_attribute_names`, or None for features of labels alone. ``previous`` is the
+            previous label, or None for features that do not depend on it. If both are None, the
+            feature is that of the label at first positions.
 
         Raises
         ------
@@ -304,10 +305,10 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         if of_pair >= 0:
             return ChosenFeature(None, labels[of_pair // n], labels[of_pair % n], step)
         cell, column = divmod(feature, layout.width)
-        attribute, place = divmod(cell, layout.n_offsets)
-        offset = self._attributes.window[1] - place
-        name = cell - place + layout.n_offsets - 1 - place
+        attribute, k = divmod(cell, layout.n_offsets)
+        offset = self._attributes.window[1] - k
+        name = cell - k + layout.n_offsets - 1 - k
         if layout.n_offsets > 1 and attribute == layout.n_attributes - 1 and offset > 0:
-            name -= 1  # the position itself is never outside
+            name -= 1  # a position is never outside its own sequence
         previous = None if column < n else labels[column // n - 1]
         return ChosenFeature(names[name], previous, labels[column % n], step)

@@ -1,14 +1,14 @@
-/* Forward-backward with logarithms throughout, for scores of any size.
+/* Forward-backward in log space, for scores of any magnitude.
  *
- * Rows of scores and transitions are as in `_best_path.h`, but the label before the first one is
- * given: row `before` of the transitions, the last row for none.
+ * Rows of scores and transitions are those of `best_path.h`, but the label before the first position
+ * may be known: `before` is its row of the transitions, the last row if there is none.
  */
 #ifndef TREECRF_LOG_CHAIN_H
 #define TREECRF_LOG_CHAIN_H
 
 #include "utils/vector_math.h"
 
-/* joint[u][v] = now[u] + transitions[u][v] + pairs[u][v] + after[v], and their highest */
+/* joint[u][v] = now[u] + transitions[u][v] + pairs[u][v] + after[v]; returns the maximum. */
 TREECRF_TEMPLATE double join(const double *restrict now, const double *restrict transitions,
                              const double *restrict pairs, const double *restrict after,
                              double *restrict joint, ptrdiff_t n)
@@ -23,7 +23,7 @@ TREECRF_TEMPLATE double join(const double *restrict now, const double *restrict 
     return high;
 }
 
-/* Logarithms of the sums over u, or over v; `highs` has room for a row. */
+/* Logarithms of the sums over u; the next function sums over v. `highs` has room for a row. */
 TREECRF_TEMPLATE void log_column_sums(double *restrict joint, double *restrict highs,
                                       double *restrict out, ptrdiff_t n)
 {
@@ -81,7 +81,7 @@ TREECRF_TEMPLATE double log_forward_n(const double *rows, ptrdiff_t length, ptrd
     return high + log_of(total);
 }
 
-/* log Z. `forward` has room for a row of labels a position, `work` for (n + 3) n numbers. */
+/* Returns log Z. `forward` has room for n numbers per position, `work` for (n + 3) n numbers. */
 TREECRF_WIDEST static double log_forward(const double *rows, ptrdiff_t length, ptrdiff_t width,
                                          const double *transitions, ptrdiff_t n_labels,
                                          ptrdiff_t before, double *forward, double *work)
@@ -90,7 +90,7 @@ TREECRF_WIDEST static double log_forward(const double *rows, ptrdiff_t length, p
                     forward, work)
 }
 
-/* Probabilities of pairs at a position, to where they belong. */
+/* Add the probabilities of pairs at a position to those of labels and to the sums of pairs. */
 TREECRF_TEMPLATE void store_pairs(const double *restrict joint, double log_z, double *restrict out,
                                   double *restrict own, double *restrict summed, ptrdiff_t n)
 {
@@ -137,8 +137,8 @@ TREECRF_TEMPLATE void log_backward_n(const double *rows, ptrdiff_t length, ptrdi
     }
 }
 
-/* Probabilities of the labels, and of the pairs where rows have places for them, to `out`; those of
- * pairs summed over the positions to `summed`, which is like the transitions. */
+/* Write the probabilities of labels, and of pairs if rows are wide enough, to `out`. `summed` has the
+ * shape of the transitions and receives the probabilities of pairs, summed over the positions. */
 TREECRF_WIDEST static void log_backward(const double *rows, ptrdiff_t length, ptrdiff_t width,
                                         const double *transitions, ptrdiff_t n_labels,
                                         ptrdiff_t before, const double *forward, double log_z,

@@ -1,12 +1,12 @@
-"""The exponential loss of label sequences while one weight after another changes."""
+"""The exponential loss of label sequences, updated after every change of a weight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.inputs.sequences import positions_in_sequences
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import labeled_chains
@@ -18,15 +18,15 @@ from treecrf.learners.structured.sequence_boosting._sequence_boosting import (
 
 @dataclass(frozen=True)
 class Pieces:
-    """Sequences, or parts of them that are taken for sequences.
+    """Pieces of sequences, which training treats as sequences.
 
     Attributes
     ----------
     offsets : int64 array (n_pieces + 1,)
     before : int32 array (n_pieces,)
-        The label before each piece, ``n_labels`` at the start of a sequence.
+        Label before each piece, ``n_labels`` at the start of a sequence.
     log_weights : float64 array (n_pieces,)
-        Logarithm of what each counts.
+        Logarithm of the weight of each piece.
     """
 
     offsets: np.ndarray
@@ -34,20 +34,20 @@ class Pieces:
     log_weights: np.ndarray
 
     @classmethod
-    def of(cls, data: TrainingData, most: int | None) -> Pieces:
-        """Cut sequences in as few pieces of about the same length, ``most`` or less, as can be."""
+    def of(cls, data: TrainingData, max_length: int | None) -> Pieces:
+        """Cut sequences into the smallest number of pieces of about equal length."""
         lengths = np.diff(data.offsets)
-        n_pieces = np.ones_like(lengths) if most is None else -(-lengths // most)
+        n_pieces = np.ones_like(lengths) if max_length is None else -(-lengths // max_length)
         sequence = np.repeat(np.arange(len(lengths)), n_pieces)
-        place = np.arange(len(sequence)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
-        starts = data.offsets[sequence] + place * lengths[sequence] // n_pieces[sequence]
+        index = positions_in_sequences(np.append(0, np.cumsum(n_pieces)))
+        starts = data.offsets[sequence] + index * lengths[sequence] // n_pieces[sequence]
         before = data.codes[np.maximum(starts - 1, 0)].astype(np.int32)
-        before[place == 0] = len(data.classes)
+        before[index == 0] = len(data.classes)
         return cls(np.append(starts, data.offsets[-1]), before, np.log(data.weights[sequence]))
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of positions of each."""
+        """Number of positions of each piece."""
         return np.diff(self.offsets)
 
     @property
@@ -58,15 +58,15 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Where a feature occurs.
+    """Positions and pieces with a feature.
 
     Attributes
     ----------
     positions : int64 array (n,)
     values : float64 array (n,)
-        Of its attribute there.
+        Values of the feature's attribute at these positions.
     pieces : int64 array
-        Those whose scores it changes.
+        Pieces whose scores depend on the feature.
     """
 
     positions: np.ndarray
@@ -75,20 +75,20 @@ class Occurrences:
 
 
 class SequenceLosses:
-    """-log P(labels) of all sequences.
+    """Losses -log P(labels) of all sequences, or of pieces of them.
 
     Parameters
     ----------
     data : TrainingData
     weights : Weights
-        To begin with.
-    most : int or None
-        Length of the pieces that sequences are cut in.
+        Weights that training starts from.
+    max_length : int or None
+        Maximum length of the pieces into which sequences are cut.
     """
 
-    def __init__(self, data: TrainingData, weights: Weights, most: int | None = None):
+    def __init__(self, data: TrainingData, weights: Weights, max_length: int | None = None):
         self.data = data
-        self.pieces = Pieces.of(data, most)
+        self.pieces = Pieces.of(data, max_length)
         self.rows = data.scores.table.layout.rows
         self.transitions = weights.transitions.copy()
         self.scores = self._start_scores(weights)
@@ -109,7 +109,7 @@ class SequenceLosses:
 
     @property
     def all_pieces(self) -> np.ndarray:
-        """Numbers of all pieces."""
+        """Indices of all pieces."""
         return np.arange(len(self.pieces.before))
 
     @property
@@ -131,35 +131,35 @@ class SequenceLosses:
         return self.pieces.log_weights + self.losses + np.log(certainly)
 
     def update(self, chosen: np.ndarray) -> None:
-        """Compute the losses of some pieces anew."""
-        self._share(chosen, lambda part: self._inference.update(part, self.losses))
+        """Recompute the losses of some pieces."""
+        parts = self.parts_of(chosen)
+        self.data.scores.threads.map(lambda part: self._inference.update(part, self.losses), parts)
 
-    def _share(self, chosen: np.ndarray, work: Callable[[np.ndarray], None]) -> None:
-        """Apply a function to all parts of the chosen pieces, shared by the threads."""
-        threads = self.data.scores.threads
-        parts = threads.even_parts(len(chosen))
-        threads.map(lambda part: work(chosen[slice(*part)]), parts)
+    def parts_of(self, chosen: np.ndarray) -> list[np.ndarray]:
+        """Cut some pieces into parts that threads work on."""
+        parts = self.data.scores.threads.even_parts(len(chosen))
+        return [chosen[first:last] for first, last in parts]
 
     # One feature
 
     def occurrences(self, feature: int) -> Occurrences:
-        """Where a feature, a place in the vector of weights, occurs."""
+        """Positions and pieces with a feature, given its index in the vector of weights."""
         layout, table = self.data.layout, self.data.scores.table
         if feature >= layout.n_of_attributes:
-            nowhere = np.zeros(0, dtype=np.int64)
-            return Occurrences(nowhere, np.zeros(0), self._with_transitions(feature))
+            no_positions = np.zeros(0, dtype=np.int64)
+            return Occurrences(no_positions, np.zeros(0), self._with_transitions(feature))
         attribute, offset = divmod(feature // layout.width, layout.n_offsets)
         starts, rows, values = table.by_attribute
-        here = slice(starts[attribute], starts[attribute + 1])
-        seen_from = rows[here].astype(np.int64) + offset - table.window[1]
-        is_row = (seen_from >= 0) & (seen_from < table.n_rows)
-        positions = np.where(is_row, self._position_of[np.where(is_row, seen_from, 0)], -1)
+        entries = slice(starts[attribute], starts[attribute + 1])
+        scored = rows[entries].astype(np.int64) + offset - table.window[1]
+        is_row = (scored >= 0) & (scored < table.n_rows)
+        positions = np.where(is_row, self._position_of[np.where(is_row, scored, 0)], -1)
         found = positions >= 0
         positions = positions[found]
-        return Occurrences(positions, values[here][found], np.unique(self._piece_of[positions]))
+        return Occurrences(positions, values[entries][found], np.unique(self._piece_of[positions]))
 
     def _with_transitions(self, feature: int) -> np.ndarray:
-        """The pieces that have transitions like that of a feature."""
+        """Pieces in which the transition of a feature can occur."""
         layout, pieces = self.data.layout, self.pieces
         is_start = pieces.before == layout.n_labels
         if feature - layout.n_of_attributes >= layout.n_labels**2:
@@ -167,7 +167,7 @@ class SequenceLosses:
         return np.flatnonzero(pieces.lengths > is_start)
 
     def add(self, feature: int, step: float, where: Occurrences) -> None:
-        """Change the weight of a feature; the losses are left as they were."""
+        """Change the weight of a feature without updating the losses."""
         layout = self.data.layout
         if feature >= layout.n_of_attributes:
             self.transitions.reshape(-1)[feature - layout.n_of_attributes] += step
@@ -176,11 +176,11 @@ class SequenceLosses:
 
 
 class SequenceExponentialLoss(SequenceLosses):
-    """The weighted sum of 1 / P(labels) - 1, and what is expected of the labels.
+    """The weighted sum of 1 / P(labels) - 1, and the expected labels.
 
     Parameters
     ----------
-    data, weights, most
+    data, weights, max_length
         As in `SequenceLosses`.
 
     Attributes
@@ -191,26 +191,28 @@ class SequenceExponentialLoss(SequenceLosses):
         Logarithm of the loss that changes of the expectations are relative to.
     """
 
-    def __init__(self, data: TrainingData, weights: Weights, most: int | None):
-        super().__init__(data, weights, most)
+    def __init__(self, data: TrainingData, weights: Weights, max_length: int | None):
+        super().__init__(data, weights, max_length)
         self.expected = Expectations(self._inference, self.pieces.log_weights)
         self.level = 0.0
 
-    def forget(self) -> None:
-        """Take the present loss for the level; the next update is to be one of all pieces."""
+    def reset(self) -> None:
+        """Make the current loss the level; afterwards all pieces must be inferred again."""
         self.level = self.log_value
         self.losses[:] = np.inf
 
     def infer(self, chosen: np.ndarray) -> None:
-        """Compute the losses of some pieces anew, and what is expected of them."""
-        self._share(chosen, lambda part: self.expected.infer(part, self.level, self.losses))
+        """Recompute the losses and the expectations of some pieces."""
+        self.data.scores.threads.map(
+            lambda part: self.expected.infer(part, self.level, self.losses), self.parts_of(chosen)
+        )
 
     @property
     def scales(self) -> np.ndarray:
-        """What turns the residuals of each piece into its part of the mean, by the loss."""
+        """Factor of each piece from its residuals to its part of the mean under the loss."""
         return np.exp(self.losses + self.pieces.log_weights - self.log_value)
 
     @property
-    def shares(self) -> np.ndarray:
-        """The part of each piece in the loss."""
+    def fractions(self) -> np.ndarray:
+        """Fraction of the loss of each piece."""
         return np.exp(self.log_terms - self.log_value)

@@ -1,4 +1,4 @@
-"""The rounds of sequence boosting: choose a feature, change its weight, follow what changes."""
+"""The rounds of sequence boosting: choose a feature, change its weight, update the loss."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from treecrf.learners.structured.sequence_boosting.loss import (
     SequenceLosses,
 )
 
-# Sums that are changed piece by piece keep the errors of the loss as it was. They are made anew
-# when it has fallen by this much, and after so many rounds.
+# Rounding errors of incrementally updated sums are relative to the loss at the start of the sums.
+# The sums are recomputed when the logarithm of the loss has fallen by this much, and after this
+# many rounds.
 MAX_FALL = 10.0
 MAX_ROUNDS = 200
 
-# Below this logarithm of the loss nothing but rounding errors is left.
-LOWEST_LOSS = -20.0
+# Below this logarithm the loss consists of rounding errors.
+MIN_LOG_LOSS = -20.0
 
-# How exactly a line search finds its step.
+# Tolerance of the line search, relative to the maximum step.
 STEP_TOLERANCE = 1e-2
 
 
@@ -37,7 +38,7 @@ class Rounds:
     ----------
     data : TrainingData
     start : Weights
-        Weights to begin with.
+        Weights that training starts from.
     bound : type of Chooser
     max_step : float
     piece_length : int or None
@@ -55,39 +56,40 @@ class Rounds:
         self.chooser = bound(self.loss, max_step)
         self._max_step = max_step
         self._n_since = 0
-        self._start_anew()
+        self._restart()
 
     def run(self, max_iter: int, tol: float, line_search: bool) -> Iterator[Choice]:
-        """Take one feature a round, while a bound promises more than ``tol``."""
+        """Choose one feature per round until no bound guarantees a decrease by ``tol``."""
         for _ in range(max_iter):
             choice = self.chooser.choose()
-            if not 1 - choice.bound > tol or self.loss.log_value < LOWEST_LOSS:
+            if not 1 - choice.bound > tol or self.loss.log_value < MIN_LOG_LOSS:
                 return
             where = self.loss.occurrences(choice.feature)
             if line_search:
                 choice = choice._replace(step=self._search(choice, where))
             self.loss.add(choice.feature, choice.step, where)
-            self._follow(where.pieces)
+            self._update(where.pieces)
             yield choice
 
-    def _follow(self, chosen: np.ndarray) -> None:
-        """Take account of changed scores."""
+    def _update(self, chosen: np.ndarray) -> None:
+        """Update loss and bounds after the scores of some pieces have changed."""
         self.loss.infer(chosen)
-        self.chooser.follow(chosen)
+        self.chooser.update(chosen)
         self._n_since += 1
         fall = self.loss.level - self.loss.log_value
         if fall > MAX_FALL or self._n_since >= MAX_ROUNDS:
-            self._start_anew()
+            self._restart()
 
-    def _start_anew(self) -> None:
-        self.loss.forget()
-        self.chooser.forget()
+    def _restart(self) -> None:
+        """Recompute all sums."""
+        self.loss.reset()
+        self.chooser.reset()
         self.loss.infer(self.loss.all_pieces)
-        self.chooser.follow(self.loss.all_pieces)
+        self.chooser.update(self.loss.all_pieces)
         self._n_since = 0
 
     def _search(self, choice: Choice, where: Occurrences) -> float:
-        """The step that lessens the loss most, if it is better than the choice's."""
+        """The step with the lowest loss, or that of the choice if the search finds none better."""
         loss = self.loss
         kept = loss.losses.copy()
         latest = 0.0
@@ -110,46 +112,49 @@ class Rounds:
 
 
 @dataclass
-class Record:
-    """What the rounds have brought.
+class RoundsMonitor:
+    """Records the chosen features and the scores of the rounds.
 
-    Parameters
+    Attributes
     ----------
     loss : SequenceExponentialLoss
-    watched : SequenceLosses or None
-        Held-out sequences.
+    validation : SequenceLosses or None
+        Losses of the validation sequences.
+    choices : list of Choice
+    log_losses : list of float
+    history : History
     """
 
     loss: SequenceExponentialLoss
-    watched: SequenceLosses | None
+    validation: SequenceLosses | None
     choices: list[Choice] = field(default_factory=list)
     log_losses: list[float] = field(default_factory=list)
     history: History = field(default_factory=History)
 
     def __post_init__(self):
-        self._note()
+        self._record()
 
     def add(self, choice: Choice) -> None:
-        """Take down a round."""
+        """Record a round."""
         self.choices.append(choice)
-        if self.watched is not None:
-            where = self.watched.occurrences(choice.feature)
-            self.watched.add(choice.feature, choice.step, where)
-            self.watched.update(where.pieces)
-        self._note()
+        if self.validation is not None:
+            where = self.validation.occurrences(choice.feature)
+            self.validation.add(choice.feature, choice.step, where)
+            self.validation.update(where.pieces)
+        self._record()
 
-    def _note(self) -> None:
+    def _record(self) -> None:
         self.log_losses.append(self.loss.log_value)
         self.history.train.append(self.loss.mean_log_likelihood)
-        if self.watched is not None:
-            self.history.validation.append(self.watched.mean_log_likelihood)
+        if self.validation is not None:
+            self.history.validation.append(self.validation.mean_log_likelihood)
 
     def latest(self) -> dict[str, float]:
-        """The latest scores by name."""
+        """The latest scores, for display."""
         return {"log loss": self.log_losses[-1]} | self.history.latest("log-likelihood")
 
     def results(self, n: int) -> dict:
-        """Fitted attributes, those of the first n rounds."""
+        """Fitted attributes of the first n rounds."""
         choices = self.choices[:n]
         return {
             "n_iter_": n,
