@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from support.chains import STEP, Chains, kinds, possible_kinds, seeds, shapes
 from support.family import value_of
+from support.model_files import sealed
 from support.objectives_oracle import (
     inverse_weights,
     label_gradient,
@@ -15,7 +16,6 @@ from support.objectives_oracle import (
     log_mean_inverse,
 )
 from support.oracles import brute_force, finite_difference_gradient
-from test_model_file import sealed
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF

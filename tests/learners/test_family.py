@@ -12,6 +12,7 @@ from support.family import (
     CHAINS,
     EXACT,
     FAMILY,
+    FAST,
     FLAT_WALKING,
     PREDICTING,
     WALKING,
@@ -91,7 +92,12 @@ def decoders(model) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "decoding"), [(name, d) for name, model in PREDICTING.items() for d in decoders(model)]
+    ("name", "decoding"),
+    [
+        pytest.param(name, d, marks=[] if name in FAST else pytest.mark.exhaustive)
+        for name, model in PREDICTING.items()
+        for d in decoders(model)
+    ],
 )
 def test_known_labels_are_kept_by_every_decoder(name, decoding, fitted):
     model = variant(fitted(name), decoding=decoding)
@@ -254,7 +260,9 @@ def are_chunks(name, tags) -> bool:
     return False
 
 
-@every({"CRF of order 1", "MEMM of order 2", "recurrent window, backward", "HMM of order 1"})
+@pytest.mark.parametrize(
+    "name", ["CRF of order 1", "MEMM of order 2", "recurrent window, backward", "HMM of order 1"]
+)
 @pytest.mark.parametrize("rules", CHUNKS)
 def test_rules_for_chunks_hold(name, rules):
     y = list(CHUNKS[rules]) * 4

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from support.family import (
+    CORE,
     COUNTED,
     ESTIMATED,
     EXACT,
@@ -63,7 +64,7 @@ def assert_close(name, ours, theirs) -> None:
         np.testing.assert_allclose(one, other, atol=tolerance)
 
 
-@every(TABULAR)
+@every(TABULAR, fast=CORE)
 def test_forms_of_the_same_cells_make_the_same_model(name):
     pytest.importorskip("narwhals")
     columns = {"heat": HEAT.tolist(), "open": OPEN.tolist(), "room": ROOM.tolist()}
@@ -79,7 +80,7 @@ def test_forms_of_the_same_cells_make_the_same_model(name):
         assert model.get_feature_names_out().tolist() == named
 
 
-@every(TABULAR)
+@every(TABULAR, fast=CORE)
 def test_dicts_make_the_same_model_as_frames(name):
     polars = pytest.importorskip("polars")
     pytest.importorskip("narwhals")
@@ -92,7 +93,7 @@ def test_dicts_make_the_same_model_as_frames(name):
         assert_close(name, other.predict_proba(X), model.predict_proba(frames))
 
 
-@every(GROWN | LINEAR)
+@every(GROWN | LINEAR, fast=CORE)
 def test_gaps_of_all_forms_make_the_same_model(name):
     pytest.importorskip("narwhals")
     columns = {n: gapped(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
@@ -122,9 +123,17 @@ LONG = {
 }
 
 
+FAST_FORMS = ("symbols with gaps", "arrays")
+
+
 @pytest.mark.parametrize(
     ("name", "form"),
-    [(n, f) for n in FAMILY for f in LONG if n not in COUNTED or f.startswith("s")],
+    [
+        pytest.param(n, f, marks=[] if n in CORE and f in FAST_FORMS else pytest.mark.exhaustive)
+        for n in FAMILY
+        for f in LONG
+        if n not in COUNTED or f.startswith("s")
+    ],
 )
 def test_a_long_table_is_a_list_of_its_parts(name, form):
     table, X, y = LONG[form], cut(LONG[form]), cut(Y)
@@ -148,7 +157,7 @@ def test_a_long_table_is_a_list_of_its_parts(name, form):
         assert model.score(table, Y, **given) == listed.score(X, y) == (predicted == Y).mean()
 
 
-@every()
+@every(FAMILY, fast=CORE)
 def test_missing_symbols_have_many_forms(name):
     words, y = gapped(ROOM, 0), cut(Y)
     expected = clone(FAMILY[name]).fit(cut(words), y).predict_proba(cut(words))
@@ -162,7 +171,7 @@ def test_missing_symbols_have_many_forms(name):
         assert_equal_arrays(model.predict_proba(cut(same)), expected)
 
 
-@every(GROWN | LINEAR)
+@every(GROWN | LINEAR, fast=CORE)
 def test_an_unseen_symbol_is_a_missing_one(name):
     words = gapped(ROOM, 0)
     for trained_on in (ROOM.tolist(), words):

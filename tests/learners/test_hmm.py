@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.model_files import sealed
 from support.oracles import context_at
-from test_model_file import sealed
 
 import treecrf
 from treecrf import HMMClassifier, ModelFileError

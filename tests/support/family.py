@@ -103,9 +103,33 @@ FLAT_WALKING = {
 }
 
 
-def every(models=FAMILY):
+# One variant for each path through the code: the others only run in the exhaustive tests.
+FAST = {
+    "CRF of order 2", "CRF of an exponential objective", "CRF in a beam of all contexts",
+    "MEMM of order 2", "recurrent window, backward", "sliding window",
+    "future features of order 1", "recurrent window of a tree", "HMM of order 1",
+    "linear CRF", "linear CRF with transition features", "perceptron",
+    "support vector machine", "support vector machine with a kernel", "boosted features",
+    "flat CRF of order 2", "flat recurrent window, backward",
+}  # fmt: skip
+# One variant for each way of reading input and of training.
+CORE = {
+    "CRF of order 2", "recurrent window, backward", "recurrent window of a tree",
+    "HMM of order 1", "linear CRF", "flat CRF of order 2",
+}  # fmt: skip
+
+
+def marked(names, fast=FAST) -> list:
+    """Parameters of a test, of which those that are not ``fast`` are exhaustive."""
+    return [
+        pytest.param(name, marks=[] if name in fast else pytest.mark.exhaustive, id=name)
+        for name in names
+    ]
+
+
+def every(models=FAMILY, fast=FAST):
     """A test of each of the models, by name."""
-    return pytest.mark.parametrize("name", sorted(models))
+    return pytest.mark.parametrize("name", marked(sorted(models), fast))
 
 
 def assert_equal_arrays(ours, theirs) -> None:
@@ -113,6 +137,20 @@ def assert_equal_arrays(ours, theirs) -> None:
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one, other)
         assert np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
+
+
+def assert_predicts_the_same(a, b, X) -> None:
+    """Check that two models agree in all predictions, to the last bit."""
+    assert_equal_arrays(a.predict(X), b.predict(X))
+    assert_equal_arrays(a.predict_proba(X), b.predict_proba(X))
+    assert_equal_arrays(a.predict_pairwise_proba(X), b.predict_pairwise_proba(X))
+    labels, log_p = a.decode(X)
+    assert_equal_arrays([*labels, log_p], [*b.decode(X)[0], b.decode(X)[1]])
+    best, values = a.decode(X, n_best=3)
+    assert_equal_arrays(sum(best, values), sum(*b.decode(X, n_best=3)))
+    np.testing.assert_array_equal(
+        a.predict_log_likelihood(X, labels), b.predict_log_likelihood(X, labels)
+    )
 
 
 def variant(model, **parameters):

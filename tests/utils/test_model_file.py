@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cases import STORAGES, random_sequences
+from support.model_files import sealed, sealed_archive
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -23,19 +23,6 @@ from treecrf.utils.model_file import MAGIC, VERSION, read
 
 MODELS = Path(__file__).parent / "models"
 DAMAGED = r"not a treecrf model|the file is damaged or incomplete"
-
-
-def sealed(values: object, arrays: dict[str, np.ndarray], version: int = VERSION) -> bytes:
-    """Bytes of a file that says what is wanted under a right checksum."""
-    text = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
-    archive = io.BytesIO()
-    np.savez(archive, **arrays, json=text)
-    return sealed_archive(archive.getvalue(), version)
-
-
-def sealed_archive(archive: bytes, version: int = VERSION) -> bytes:
-    payload = version.to_bytes(4, "little") + archive
-    return MAGIC + hashlib.sha256(payload).digest() + payload
 
 
 @pytest.fixture

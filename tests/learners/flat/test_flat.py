@@ -14,10 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from support.cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
-from support.family import FLAT, GROWN, assert_equal_arrays, every
+from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the_same, every
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts, meaning_of_tests, window_test_truth
-from test_family_fit import assert_predicts_the_same
 
 import treecrf
 from treecrf import (

@@ -250,7 +250,7 @@ def test_a_kernel_of_ones_own_is_not_saved(letters, tmp_path):
 
 
 def test_forged_support_is_refused(letters, tmp_path):
-    from test_model_file import sealed
+    from support.model_files import sealed
 
     from treecrf.utils.model_file import read
 

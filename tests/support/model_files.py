@@ -1,0 +1,25 @@
+"""Model files with a correct checksum and any content."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+
+import numpy as np
+
+from treecrf.utils.model_file import MAGIC, VERSION
+
+
+def sealed(values: object, arrays: dict[str, np.ndarray], version: int = VERSION) -> bytes:
+    """Bytes of a file with the given content."""
+    text = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
+    archive = io.BytesIO()
+    np.savez(archive, **arrays, json=text)
+    return sealed_archive(archive.getvalue(), version)
+
+
+def sealed_archive(archive: bytes, version: int = VERSION) -> bytes:
+    """Bytes of a file with the given archive."""
+    payload = version.to_bytes(4, "little") + archive
+    return MAGIC + hashlib.sha256(payload).digest() + payload
