@@ -11,7 +11,7 @@ from hypothesis import settings
 from sklearn.base import clone
 from support.family import FAMILY, FLAT
 
-import treecrf.encoding.encoder
+import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
 
 # The same examples in every run, and no clock: a slow machine must not fail a test.
@@ -28,7 +28,7 @@ def pytest_configure(config):
 @pytest.fixture
 def few_codes(monkeypatch):
     """Store categories of more than four values in lists, as those of hundreds of words are."""
-    monkeypatch.setattr(treecrf.encoding.encoder, "MAX_CODES", 4)
+    monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 4)
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,8 @@ from treecrf import (
     flatten,
 )
 from treecrf.datasets import fetch_conll2000, fetch_hyphenation, fetch_nettalk, fetch_protein
-from treecrf.learners.flat.export import FlatTables
 from treecrf.learners.flat.forest import FlatForest
+from treecrf.learners.flat.tables import FlatTables
 from treecrf.trees.conjunctions import conjunctions_of
 from treecrf.trees.forest import LABEL
 from treecrf.trees.paths import leaves_of, paths_of, window_literals
@@ -331,7 +331,7 @@ def test_rows_times_weights_are_scores(name, fitted, letters):
 def test_weights_are_for_one_previous_label(fitted):
     flat = fitted("flat CRF of order 2")
     for weights in (flat.weights, flat.sparse_weights):
-        with pytest.raises(ValueError, match="the model is of order 2: weights of previous and"):
+        with pytest.raises(ValueError, match="the model is of order 2; weights of pairs"):
             weights()
 
 
@@ -609,7 +609,7 @@ def test_pruning_twice_adds_up(letters):
     assert nothing.n_weights_ == flat.n_weights_
     assert nothing.pruned_ == flat.pruned_
     for tolerance in (-1, None, "a", np.nan):
-        with pytest.raises(ValueError, match=r"tolerance=.*; expected a number that is not neg"):
+        with pytest.raises(ValueError, match=r"tolerance=.*; expected a nonnegative number"):
             flat.prune(tolerance)
 
 

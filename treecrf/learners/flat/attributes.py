@@ -1,4 +1,4 @@
-"""The conjunctions of a flat model as attributes of linear learners."""
+"""Conjunctions of a flat model as attributes of linear learners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from treecrf.learners.flat.model import FlatModel
 
 
 class FlatAttributes:
-    """A source of attributes for linear learners: the conjunctions that hold.
+    """A source of attributes for linear learners: the conjunctions of a flat model.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class FlatAttributes:
 
     kind: ClassVar[str] = "flat"
 
-    # The tests of conjunctions have the window in them.
+    # The tests of the conjunctions contain the window.
     window = (0, 0)
 
     def __init__(self, flat: FlatModel):
@@ -29,7 +29,7 @@ class FlatAttributes:
 
     @property
     def schema(self) -> InputSchema:
-        """What sequences must be like."""
+        """Description of the training data, which all other data must match."""
         return self.flat._schema
 
     @property
@@ -38,7 +38,7 @@ class FlatAttributes:
         return self.flat.n_conjunctions_
 
     def fit(self, sequences: Sequences) -> FlatAttributes:
-        """There is nothing more to learn."""
+        """Do nothing; the conjunctions are those of the flat model."""
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
@@ -50,18 +50,22 @@ class FlatAttributes:
         return self.flat.get_feature_names_out().tolist()
 
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
-        """Those of the trees, if they speak of these labels in this direction, up to order 1."""
+        """The weights of the flat model, or None if they do not fit these labels.
+
+        They fit if the flat model has the same labels, reads from left to right and has order 0 or
+        1.
+        """
         flat = self.flat
         if flat._trained_order > 1 or flat._trained_backward:
             return None
         return flat.weights() if np.array_equal(flat.classes_, classes) else None
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds of it: values for JSON, and arrays."""
+        """State in a saved model: values for JSON, and arrays."""
         values, arrays = self.flat._state()
         return values, arrays | {"classes": self.flat.classes_}
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
-        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        """The inverse of `state`; raises ValueError if the state is invalid."""
         return cls(FlatModel()._restore(values, arrays))

@@ -1,168 +1,183 @@
-"""Flat forests to read and to hand on: names, weights, tables, JSON."""
+"""Weights of flat models as arrays, data frames and files."""
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import cached_property
+import json
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
-from treecrf.encoding.names import conjunction, name_of_labels, points_down
-from treecrf.encoding.plan import BOUNDARY
-from treecrf.trees.conjunctions import Flat
-from treecrf.trees.rules import bits_of
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.learners.flat.tables import FlatTables, frame_of
 
 
-class FlatTables:
-    """What a flat forest says, in words and numbers.
+class WeightExports:
+    """Mixin of `FlatModel`: its weights as arrays, data frames and files."""
 
-    Parameters
-    ----------
-    flat : Flat
-    encoder : Encoder
-        Knows what the tests mean.
-    classes : array (n_labels,)
-    backward : bool
-        Whether the chain begins at the end of the sequences, so that its offsets count backward.
-    """
-
-    def __init__(self, flat: Flat, encoder: Encoder, classes: np.ndarray, backward: bool):
-        self.flat = flat
-        self.encoder = encoder
-        self.classes = classes
-        self.side = -1 if backward else 1
-
-    # Words
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The conjunctions in words, each with a name of its own."""
-        told = [conjunction(self.encoder, self.tests_of(k)) for k in range(len(self.flat))]
-        # Thresholds that differ in the last digits look the same.
-        seen: Counter[str] = Counter()
-        for k, name in enumerate(told):
-            seen[name] += 1
-            if seen[name] > 1:
-                told[k] = f"{name} ({seen[name]})"
-        return told
-
-    def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
-        """Tests of a conjunction, at offsets as the sequences are read."""
-        tests = self.flat.tests_of(k)
-        return [((column, self.side * o, value), holds) for (column, o, value), holds in tests]
-
-    @cached_property
-    def contexts(self) -> list[str]:
-        """The sets of contexts in words."""
-        return [self._context(mask) for mask in self.flat.masks]
-
-    def _context(self, mask: np.ndarray) -> str:
-        told = [
-            name_of_labels(self.classes, lag, bits_of(here), backward=self.side < 0)
-            for lag, here in enumerate(mask, 1)
-            if not here.all()
-        ]
-        return " and ".join(told) or "anything"
-
-    # Numbers
+    _tables: FlatTables
 
     def weights(self) -> np.ndarray:
-        """Weights as an array (n_conjunctions, n_labels + 1, n_labels), up to order 1."""
-        flat, n = self.flat, len(self.classes)
-        out = np.zeros((len(flat), n + 1, n))
-        for of_set, previous in enumerate(self._previous()):
-            chosen = np.flatnonzero(flat.sets == of_set)
-            places = flat.conjunctions[chosen], flat.labels[chosen]
-            for u in np.flatnonzero(previous):
-                out[places[0], u, places[1]] += flat.weights[chosen]
-        return out
+        """Weights of the conjunctions for pairs of a previous and a current label.
+
+        Returns
+        -------
+        float64 array (n_conjunctions, n_classes + 1, n_classes)
+            The weight that a conjunction adds to the score of the current label (last axis) after
+            the previous label (second axis). The last entry of the second axis stands for no
+            previous label. With order 0, all entries along the second axis are equal.
+
+        Raises
+        ------
+        NotFittedError
+            If the model was not created by `flatten`.
+        ValueError
+            If the order of the model is above 1.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF, flatten
+        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> flat.weights().shape
+        (2, 3, 2)
+        """
+        check_is_fitted(self, "classes_")
+        return self._tables.weights()
 
     def sparse_weights(self) -> sparse.csr_array:
-        """The same as (n_conjunctions, (n_labels + 1) * n_labels), the previous label outermost."""
-        flat, n = self.flat, len(self.classes)
-        previous = self._previous()[flat.sets]
-        entry, u = np.nonzero(previous)
-        places = flat.conjunctions[entry], u * n + flat.labels[entry]
-        shape = (len(flat), (n + 1) * n)
-        return sparse.csr_array(sparse.coo_array((flat.weights[entry], places), shape=shape))
+        """Weights of the conjunctions as a sparse array.
 
-    def _previous(self) -> np.ndarray:
-        """Previous labels, and none, in each set of contexts; bool (n_sets, n_labels + 1)."""
-        masks = self.flat.masks
-        if masks.shape[1] > 1:
-            raise ValueError(
-                f"the model is of order {masks.shape[1]}: weights of previous and present label "
-                "are those of models up to order 1"
-            )
-        return masks[:, 0] if masks.shape[1] else np.ones((len(masks), masks.shape[2]), dtype=bool)
+        Returns
+        -------
+        sparse CSR array (n_conjunctions, (n_classes + 1) * n_classes)
+            The weights of `weights`, with the previous label as the outer index of the columns.
 
-    # Tables
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `weights`.
 
-    def columns(self) -> dict[str, list]:
-        """A row for each weight: conjunction, context, label, weight."""
-        flat = self.flat
-        return {
-            "conjunction": [self.names[k] for k in flat.conjunctions],
-            "context": [self.contexts[k] for k in flat.sets],
-            "label": self.classes[flat.labels].tolist(),
-            "weight": flat.weights.tolist(),
-        }
+        Examples
+        --------
+        >>> from treecrf import TreeCRF, flatten
+        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> flat.sparse_weights().shape
+        (2, 6)
+        """
+        check_is_fitted(self, "classes_")
+        return self._tables.sparse_weights()
 
-    def plain(self) -> dict[str, Any]:
-        """All that there is to say, as JSON can hold it."""
-        flat, classes = self.flat, self.classes.tolist()
-        symbols = [*classes, None]
-        sets = [[[symbols[i] for i in np.flatnonzero(lag)] for lag in mask] for mask in flat.masks]
-        return {
-            "classes": classes,
-            "order": flat.masks.shape[1],
-            "direction": "left-to-right" if self.side == 1 else "right-to-left",
-            "conjunctions": [
-                {"name": name, "tests": [self._plain_test(*test) for test in self.tests_of(k)]}
-                for k, name in enumerate(self.names)
-            ],
-            "contexts": [
-                {"name": name, "previous": lags}
-                for name, lags in zip(self.contexts, sets, strict=True)
-            ],
-            "weights": [
-                {"conjunction": k, "context": c, "label": classes[v], "weight": w}
-                for k, c, v, w in zip(
-                    flat.conjunctions.tolist(), flat.sets.tolist(), flat.labels.tolist(),
-                    flat.weights.tolist(), strict=True,
-                )
-            ],
-        }  # fmt: skip
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """Return all weights as a data frame.
 
-    def _plain_test(self, test: tuple[int, int, int], holds: bool) -> dict[str, Any]:
-        column, offset, value = test
-        if column == BOUNDARY:
-            return {"outside": offset, "holds": holds}
-        learned, encoder = self.encoder.columns[column], self.encoder
-        plain = self._plain_column(column) | {"offset": offset, "holds": holds}
-        if learned.kind == "boolean" or "missing" in plain:
-            return plain
-        below = points_down(encoder, column, value)
-        how = "is" if learned.kind == "category" else "at_most" if below else "above"
-        return plain | {how: learned.values[value].item()}
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
 
-    def _plain_column(self, column: int) -> dict[str, Any]:
-        kind, index = self.encoder.origin_of(column)
-        if kind == DERIVED:
-            return {"future": index}
-        feature = index if self.encoder.names is None else self.encoder.names[index]
-        return {"feature": feature} | ({"missing": True} if kind == INDICATOR_COLUMN else {})
+        Returns
+        -------
+        data frame
+            One row per weight, with the columns ``conjunction`` and ``context`` (as text),
+            ``label`` and ``weight``.
 
+        Raises
+        ------
+        NotFittedError
+            If the model was not created by `flatten`.
+        ImportError
+            If narwhals or the library of the frame is not installed.
 
-def frame_of(columns: dict[str, list], backend: Any) -> Any:
-    """Columns as a data frame of pandas, polars or pyarrow."""
-    try:
-        import narwhals.stable.v2 as narwhals
-    except ImportError as error:
-        raise ImportError(
-            'data frames are made with narwhals: pip install "treecrf[frames]"'
-        ) from error
-    return narwhals.from_dict(columns, backend=backend).to_native()
+        Examples
+        --------
+        >>> from treecrf import TreeCRF, flatten
+        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> flat.to_frame().columns.tolist()
+        ['conjunction', 'context', 'label', 'weight']
+        """
+        check_is_fitted(self, "classes_")
+        return frame_of(self._tables.columns(), backend)
+
+    def to_json(self) -> str:
+        """Return conjunctions, contexts and weights as JSON.
+
+        Returns
+        -------
+        str
+            An object with the keys ``classes``, ``order``, ``direction``, ``conjunctions``,
+            ``contexts`` and ``weights``.
+
+            Each conjunction has a ``name`` and ``tests``. A test has a ``feature`` (name or
+            number) and an ``offset``; the value that the feature ``is``, is ``above`` or is
+            ``at_most``, or ``missing`` for a test of whether it is missing; and whether the test
+            ``holds``. A test of the sequence boundary has the offset that is ``outside`` of the
+            sequence instead. Each context has a ``name`` and the labels that are possible at each
+            lag (``previous``, with null for no label). Each weight has the indices of its
+            ``conjunction`` and ``context``, a ``label`` and its value, ``weight``.
+
+        Raises
+        ------
+        NotFittedError
+            If the model was not created by `flatten`.
+
+        Examples
+        --------
+        >>> import json
+        >>> from treecrf import TreeCRF, flatten
+        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> json.loads(flat.to_json())["conjunctions"][0]["tests"]
+        [{'feature': 0, 'offset': 0, 'holds': False, 'is': 'a'}]
+        """
+        check_is_fitted(self, "classes_")
+        return json.dumps(self._tables.plain(), allow_nan=False)
+
+    def to_npz(self, file: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> None:
+        """Write the conjunctions of some sequences, and all weights, to a NumPy archive.
+
+        ``scipy.sparse.load_npz`` reads the matrix (see `FlatModel.matrix`) from the file, and
+        ``numpy.load`` reads all arrays. Neither needs pickle.
+
+        Parameters
+        ----------
+        file : path-like or file object
+            A file as for ``numpy.savez``.
+        X : list of sequences, or one long table of all
+        lengths, groups : optional
+            As in `predict`.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            As `transform`.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import io, scipy
+        >>> from treecrf import TreeCRF, flatten
+        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> file = io.BytesIO()
+        >>> flat.to_npz(file, ["ab", "bba"])
+        >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
+        (5, 2)
+        """
+        sequences = self._sequences(X, Segmentation(lengths, groups))
+        matrix, flat = self.matrix(sequences), self._flat
+        np.savez_compressed(
+            file,
+            format=b"csr",
+            shape=np.array(matrix.shape),
+            _is_array=True,
+            data=matrix.data,
+            indices=matrix.indices,
+            indptr=matrix.indptr,
+            offsets=sequences.offsets,
+            classes=self.classes_,
+            names=np.array(self._tables.names, dtype=str),
+            weight_conjunctions=flat.conjunctions,
+            weight_contexts=flat.sets,
+            weight_labels=flat.labels,
+            weights=flat.weights,
+            contexts=flat.masks,
+        )

@@ -1,4 +1,4 @@
-"""A forest in its flat form, which scores positions by conjunctions instead of trees."""
+"""Forests with a flat form, which scores positions by conjunctions instead of trees."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from treecrf.trees.scoring.distinct_tests import find_distinct_tests
 from treecrf.trees.scoring.scorer import PART
 from treecrf.utils.threads import Threads
 
-# Nodes of trees that take as long as a conjunction.
+# Number of tree nodes whose evaluation takes as long as that of a conjunction.
 NODES_PER_CONJUNCTION = 12
 
 
 class FlatForest(Forest):
-    """A forest that knows its conjunctions, and can score with them.
+    """A forest that can also compute its scores with its conjunctions.
 
-    Positions that miss a value of any test go to both sides of tests in part, with shares that
-    differ from tree to tree; these positions are left to the trees.
+    At positions with missing values, fractions go to both children of a test, and the fractions
+    differ from tree to tree. These positions are left to the trees.
 
     Parameters
     ----------
     forest : Forest
     encoder : Encoder
-        Knows what the tests mean.
+        The encoder of the columns that are tested.
     """
 
     def __init__(self, forest: Forest, encoder: Encoder):
@@ -54,9 +54,10 @@ class FlatForest(Forest):
         start: np.ndarray | None = None,
         given: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Sum of the weights for every label, position and context, as `Forest.scores` has it.
+        """Sum of the weights for every label, position and context; see `Forest.scores`.
 
-        All iterations are one here. Where there are few conjunctions, they are faster than trees.
+        The conjunctions are used for all iterations at once, if they are so few that they are
+        faster than the trees.
         """
         is_whole = iterations in (None, (0, self.n_iter))
         if is_whole and len(self.flat) * NODES_PER_CONJUNCTION < self.n_nodes:
@@ -71,7 +72,7 @@ class FlatForest(Forest):
         start: np.ndarray | None = None,
         given: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The same by conjunctions, except at positions that miss values."""
+        """The same scores by conjunctions, except at positions with missing values."""
         scores = self.zeros(encoded, given) if start is None else start
         depth = self.depth_of(encoded, given)
         flat = self._conjunctions(given is not None)
@@ -80,46 +81,50 @@ class FlatForest(Forest):
             threads.even_parts(encoded.n_positions, PART),
         )
         scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
-        gapped = scorer.gapped(encoded)
-        if len(gapped):
-            scorer.add_with_missing(encoded, depth, given, threads, scores, gapped)
+        with_missing = scorer.gapped(encoded)
+        if len(with_missing):
+            scorer.add_with_missing(encoded, depth, given, threads, scores, with_missing)
         return scores
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
-        """Which conjunctions hold at which positions; float64 (n_positions, n_conjunctions).
+        """The conjunctions that hold at each position; float64 (n_positions, n_conjunctions).
 
-        An entry is 1, or where a position misses values the mean part of it that reaches the leaves
-        of the conjunction.
+        An entry is 1, or at positions with missing values the mean fraction of the position that
+        reaches the leaves of the conjunction.
         """
         flat, n = self._conjunctions(True), encoded.n_positions
         parts, counts = threads.even_parts(n, PART), np.zeros(n, dtype=np.int64)
         threads.map(lambda part: flat.list_members(encoded, *part, counts, None), parts)
         starts = np.append(0, np.cumsum(counts))
-        places, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
-        threads.map(lambda part: flat.list_members(encoded, *part, places, found), parts)
+        ends, found = starts[:-1].copy(), np.empty(starts[-1], dtype=np.int32)
+        threads.map(lambda part: flat.list_members(encoded, *part, ends, found), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
-        gapped = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
-        return matrix if not len(gapped) else matrix + self._parts_of(encoded, gapped, shape)
+        with_missing = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
+        return (
+            matrix
+            if not len(with_missing)
+            else matrix + self._parts_of(encoded, with_missing, shape)
+        )
 
     def _parts_of(
-        self, encoded: EncodedSequences, gapped: np.ndarray, shape: tuple[int, int]
+        self, encoded: EncodedSequences, with_missing: np.ndarray, shape: tuple[int, int]
     ) -> sparse.csr_array:
-        """The same of the positions that miss values, alone."""
+        """The same matrix, with entries at positions with missing values only."""
         of_leaf = self.flat.conjunction_of_leaf
         evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
-        some = replace(encoded, row_of_position=encoded.row_of_position[gapped])
+        some = replace(encoded, row_of_position=encoded.row_of_position[with_missing])
         n = evaluator.list_parts(some, None, None, None)
         leaves, positions, parts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
         evaluator.list_parts(some, leaves, positions, parts)
         kept = of_leaf[leaves] >= 0
-        places = gapped[positions[kept]], of_leaf[leaves[kept]]
-        sums = sparse.csr_array(sparse.coo_array((parts[kept], places), shape=shape))
+        indices = with_missing[positions[kept]], of_leaf[leaves[kept]]
+        sums = sparse.csr_array(sparse.coo_array((parts[kept], indices), shape=shape))
         sums.data /= np.bincount(of_leaf[of_leaf >= 0], minlength=shape[1])[sums.indices]
         return sums
 
     def _conjunctions(self, is_given: bool) -> FlatEvaluator:
-        """The conjunctions, ready for encoded positions in all contexts or in one that is given."""
+        """An evaluator for all contexts of each position, or for one that is given."""
         if is_given not in self._flat_evaluators:
             compiled = _compile(self, self.flat, self.encoder, is_given)
             self._flat_evaluators[is_given] = compiled
@@ -129,13 +134,13 @@ class FlatForest(Forest):
 def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> FlatEvaluator:
     packed = forest.pack()
     on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
-    # What no conjunction asks any more still tells who misses a value.
+    # Tests that no conjunction uses any more still mark rows with missing values.
     nodes = np.stack([packed[name][on_window] for name in TEST]).astype(np.int64)
-    asked, _, places = find_distinct_tests(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
-    literals = 2 * places + flat.literals[:, 3]
+    tests, _, indices = find_distinct_tests(nodes, flat.literals[:, :3].T.astype(np.int64), encoder)
+    literals = 2 * indices + flat.literals[:, 3]
     literals = np.append(_positive_first(literals, flat.starts), 0)  # there may be none
     return FlatEvaluator(
-        asked,
+        tests,
         (flat.starts, literals.astype(np.int32)),
         (flat.entry_starts.astype(np.int64), flat.labels, flat.sets, flat.weights),
         flat.masks.astype(np.uint8),
@@ -144,6 +149,6 @@ def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> Fl
 
 
 def _positive_first(literals: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Literals with those of each conjunction first that must hold: these often leave nobody."""
+    """Literals, first the positive ones of each conjunction, which exclude more positions."""
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return literals[np.lexsort((1 - literals % 2, owners))]

@@ -1,48 +1,48 @@
-"""Boosted models as conjunctions of tests with weights: features to read, and to hand on."""
+"""Flat models: boosted models as weighted conjunctions of tests."""
 
 from __future__ import annotations
 
 import copy
-import json
 import numbers
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences, reversed_positions
+from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning
-from treecrf.learners.flat.export import FlatTables, frame_of
+from treecrf.learners.flat.export import WeightExports
 from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
+from treecrf.learners.flat.tables import FlatTables
+from treecrf.learners.flat.transformer import ConjunctionTransformer
+from treecrf.trees.conjunctions import Flat
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
-# What can be set after training.
+# Parameters of prediction, which can be set after training.
 CHOICES = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
 
-class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None):
-    """A boosted model as conjunctions of tests of the window, with weights.
+class FlatModel(
+    ConjunctionTransformer, WeightExports, SequenceClassifier, auto_wrap_output_keys=None
+):
+    """A boosted model as weighted conjunctions of window tests.
 
-    Made by `flatten`. A leaf of a tree says: if these tests of the window come out so, and the
-    previous labels are among those, add this to the score of a label. Here all leaves with the same
-    tests of the window are one conjunction, in which no test is named that others imply, with a
-    weight for each label and set of previous labels that any of them speaks of. The scores are
-    those of the trees, to the last bit.
+    `flatten` creates flat models. A leaf of a tree is a rule: if certain tests of the window have
+    certain outcomes, and the previous labels belong to a certain set, add a value to the score of a
+    label. In a flat model, all leaves with the same window tests form one conjunction, without
+    tests that others imply. A conjunction has one weight for each label and each set of previous
+    labels that occurs in its leaves. The scores are those of the trees, bit for bit.
 
-    It predicts as the model does, and is a transformer: what conjunctions hold at each position
-    (`transform`) are features for any other model.
+    A flat model predicts the same as the original model. It is also a transformer: the conjunctions
+    that hold at each position (`transform`) are features for any other model.
 
     Parameters
     ----------
@@ -79,17 +79,18 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
 
     See Also
     --------
-    flatten : Makes it.
+    flatten : Creates a flat model.
 
     Notes
     -----
-    A conjunction holds at a position or does not, if the window misses no value that any test asks
-    for. With ``missing="weighting"`` or ``"surrogate"`` a position that misses one (an unseen
-    category is missing, too) goes down each tree in its own way: such positions are scored by the
-    trees, which the model keeps, and `transform` gives the mean, over the leaves that make
-    up a conjunction, of the part of the position that reaches each.
+    A conjunction either holds at a position or not, unless a value that a test needs is missing
+    (an unseen category counts as missing). With ``missing="weighting"`` or ``"surrogate"``, each
+    tree handles such a position in its own way. The model therefore keeps the trees and scores
+    these positions with them, and `transform` returns the mean, over the leaves of a conjunction,
+    of the fraction of the position that reaches each leaf.
 
-    It is not trained: `fit` does nothing, and scikit-learn's ``clone`` keeps what it knows.
+    A flat model is not trained: `fit` does nothing, and scikit-learn's ``clone`` returns a fitted
+    copy.
 
     References
     ----------
@@ -136,7 +137,7 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         return copy.copy(self)
 
     def fit(self, X: Any = None, y: Any = None) -> FlatModel:
-        """Do nothing: it has been trained as the model that was flattened.
+        """Do nothing; the model was trained before it was flattened.
 
         Parameters
         ----------
@@ -149,20 +150,20 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         Raises
         ------
         NotFittedError
-            If it was not made by `flatten`.
+            If the model was not created by `flatten`.
         """
         check_is_fitted(self, "classes_")
         return self
 
     @classmethod
     def _of(cls, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
-        """The flat form of a model with other leaves."""
+        """The flat form of a model, with the leaf values of ``forest``."""
         parameters = model.get_params(deep=False)
         flat = cls(**{name: parameters[name] for name in CHOICES if name in parameters})
-        return flat._take(model, forest, pruned)
+        return flat._adopt(model, forest, pruned)
 
-    def _take(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
-        """Take over what a model has learned, with these trees."""
+    def _adopt(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
+        """Become the flat form of a model, with the leaf values of ``forest``."""
         self._model = copy.copy(model)
         self._model._forest = FlatForest(forest, model._encoder)
         self._tables = FlatTables(
@@ -175,16 +176,19 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         return self
 
     @property
-    def _flat(self) -> Any:
+    def _flat(self) -> Flat:
         return self._model._forest.flat
 
-    # Prediction: what the model does with its scores, under the parameters of now
+    # Prediction
 
     def _predictor(self) -> BoostedSequenceClassifier:
+        """The wrapped model, with the current parameters of this one.
+
+        A shallow copy, because clones of a flat model share the wrapped model.
+        """
         predictor = copy.copy(self._model)
-        asked = {name: getattr(self, name) for name in CHOICES}
-        vars(predictor).update({n: v for n, v in asked.items() if n in vars(predictor)})
-        return predictor
+        names = vars(predictor).keys() & CHOICES
+        return predictor.set_params(**{name: getattr(self, name) for name in names})
 
     @property
     def _schema(self) -> InputSchema:
@@ -219,206 +223,27 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
     ) -> np.ndarray:
         return self._predictor()._log_likelihoods(sequences, codes, threads)
 
-    # Features
-
-    def transform(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
-        """Tell which conjunctions hold at each position.
-
-        Parameters
-        ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
-
-        Returns
-        -------
-        list of sparse CSR arrays (n_positions, n_conjunctions)
-            1 where a conjunction holds; a part of 1 at positions that miss values (see the notes
-            above). For a long table one array.
-
-        Raises
-        ------
-        NotFittedError
-            If it was not made by `flatten`.
-        ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
-        [(2, 2), (3, 2)]
-        """
-        segmentation = Segmentation(lengths, groups)
-        sequences = self._sequences(X, segmentation)
-        matrix = self.matrix(sequences)
-        if segmentation.is_long:
-            return matrix
-        offsets = sequences.offsets.tolist()
-        return [matrix[a:b] for a, b in pairwise(offsets)]
-
-    def matrix(self, X: Any, *, lengths: Any = None, groups: Any = None) -> sparse.csr_array:
-        """Tell which conjunctions hold, of all positions of all sequences together.
-
-        Parameters
-        ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
-
-        Returns
-        -------
-        sparse CSR array of float64 (n_positions, n_conjunctions)
-            As `transform` has it, one sequence after the other.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            As `transform`.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.matrix(["ab", "bba"]).shape
-        (5, 2)
-        """
-        sequences = self._sequences(X, Segmentation(lengths, groups))
-        model, offsets = self._model, sequences.offsets
-        if self._trained_backward:
-            sequences = sequences.reversed()
-        with Threads(self.n_jobs) as threads:
-            matrix = model._forest.matrix(model._encoder.encode(sequences), threads)
-        return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
-
-    def attributes(self, X: Any, *, lengths: Any = None, groups: Any = None) -> list:
-        """Name the conjunctions that hold, as CRFsuite and its relatives take them.
-
-        Parameters
-        ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
-
-        Returns
-        -------
-        list of lists of dicts
-            For each position of each sequence the value of each conjunction, by its name; those of
-            0 are left out. For a long table one list of dicts.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            As `transform`.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.attributes(["ab"])
-        [[{"symbol is 'a'": 1.0}, {"not symbol is 'a'": 1.0}]]
-        """
-        rows = self.transform(X, lengths=lengths, groups=groups)
-        names = self.get_feature_names_out()
-        if Segmentation(lengths, groups).is_long:
-            return _named(rows, names)
-        return [_named(rows_of_one, names) for rows_of_one in rows]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the conjunctions, in the order of the columns of `transform`.
-
-        Parameters
-        ----------
-        input_features : ignored
-            The names of the features are those of the training data.
-
-        Returns
-        -------
-        array of str (n_conjunctions,)
-            Such as ``aa[-2] is 'P' and not aa[0] is 'G'``; all different.
-
-        Raises
-        ------
-        NotFittedError
-            If it was not made by `flatten`.
-        """
-        check_is_fitted(self, "classes_")
-        return np.array(self._tables.names, dtype=object)
-
-    # Weights
-
-    def weights(self) -> np.ndarray:
-        """Weights of the conjunctions for a previous and a present label.
-
-        Returns
-        -------
-        float64 array (n_conjunctions, n_classes + 1, n_classes)
-            What a conjunction adds to the score of the label of the last axis after that of the
-            second, of which the last means that there is none. Of order 0 all of the second axis
-            are the same.
-
-        Raises
-        ------
-        NotFittedError
-            If it was not made by `flatten`.
-        ValueError
-            If the model is of a higher order than 1.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.weights().shape
-        (2, 3, 2)
-        """
-        check_is_fitted(self, "classes_")
-        return self._tables.weights()
-
-    def sparse_weights(self) -> sparse.csr_array:
-        """Weights of the conjunctions as a sparse array.
-
-        Returns
-        -------
-        sparse CSR array (n_conjunctions, (n_classes + 1) * n_classes)
-            Those of `weights`, the previous label outermost.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            As `weights`.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.sparse_weights().shape
-        (2, 6)
-        """
-        check_is_fitted(self, "classes_")
-        return self._tables.sparse_weights()
-
     def prune(self, tolerance: float) -> FlatModel:
-        """Drop small weights, and conjunctions that are left without any.
+        """Remove small weights, and conjunctions without any other weights.
 
         Parameters
         ----------
         tolerance : float
-            What any score, of a label at a position in a context, may change by at most. As many of
-            the smallest weights are dropped as keep to it for any input.
+            Maximum change of the score of any label at any position in any context. As many of the
+            smallest weights are removed as this limit permits for all possible inputs.
 
         Returns
         -------
         FlatModel
-            Its ``pruned_`` says how many were dropped, and what scores and probabilities can change
-            by; after pruning twice, in both together.
+            A smaller model. Its ``pruned_`` gives the number of removed weights and bounds on the
+            changes of scores and probabilities. If a model is pruned twice, they add up.
 
         Raises
         ------
         NotFittedError
-            If it was not made by `flatten`.
+            If the model was not created by `flatten`.
         ValueError
-            If ``tolerance`` is no number, or negative.
+            If ``tolerance`` is not a number, or negative.
 
         Examples
         --------
@@ -433,123 +258,10 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         """
         check_is_fitted(self, "classes_")
         if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
-            raise ValueError(f"tolerance={tolerance!r}; expected a number that is not negative")
+            raise ValueError(f"tolerance={tolerance!r}; expected a nonnegative number")
         forest, pruned = pruning.prune(self._model._forest, float(tolerance))
         smaller = FlatModel(**self.get_params())
-        return smaller._take(self._model, forest, self.pruned_ + pruned)
-
-    # Exports
-
-    def to_frame(self, backend: Any = "pandas") -> Any:
-        """List all weights in a data frame.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-
-        Returns
-        -------
-        data frame
-            A row for each weight: ``conjunction`` and ``context``, in words, ``label`` and
-            ``weight``.
-
-        Raises
-        ------
-        NotFittedError
-            If it was not made by `flatten`.
-        ImportError
-            If narwhals or the library of the frame is not installed.
-
-        Examples
-        --------
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.to_frame().columns.tolist()
-        ['conjunction', 'context', 'label', 'weight']
-        """
-        check_is_fitted(self, "classes_")
-        return frame_of(self._tables.columns(), backend)
-
-    def to_json(self) -> str:
-        """Write conjunctions, contexts and weights as JSON.
-
-        Returns
-        -------
-        str
-            An object: ``classes``; ``order``; ``direction``; ``conjunctions``, each with its
-            ``name`` and its ``tests`` (the ``feature`` by name or number, its ``offset``, what it
-            ``is`` or is ``above`` or ``at_most``, or that its value was ``missing``, or how far off
-            the place lies that is ``outside`` the sequence, and whether the test ``holds``);
-            ``contexts``, each with its ``name`` and the labels that are possible at each lag
-            (``previous``, null for none); and ``weights``, each of a ``conjunction`` and
-            ``context`` by number, for a ``label``.
-
-        Raises
-        ------
-        NotFittedError
-            If it was not made by `flatten`.
-
-        Examples
-        --------
-        >>> import json
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> json.loads(flat.to_json())["conjunctions"][0]["tests"]
-        [{'feature': 0, 'offset': 0, 'holds': False, 'is': 'a'}]
-        """
-        check_is_fitted(self, "classes_")
-        return json.dumps(self._tables.plain(), allow_nan=False)
-
-    def to_npz(self, file: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> None:
-        """Write the matrix of some sequences, and all weights, to a NumPy archive.
-
-        ``scipy.sparse.load_npz`` reads the matrix from it, and ``numpy.load`` all of it, without
-        pickle.
-
-        Parameters
-        ----------
-        file : path-like or file object
-            As ``numpy.savez`` takes it.
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            As `transform`.
-        OSError
-            If the file cannot be written.
-
-        Examples
-        --------
-        >>> import io, scipy
-        >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> file = io.BytesIO()
-        >>> flat.to_npz(file, ["ab", "bba"])
-        >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
-        (5, 2)
-        """
-        sequences = self._sequences(X, Segmentation(lengths, groups))
-        matrix, flat = self.matrix(sequences), self._flat
-        np.savez_compressed(
-            file,
-            format=b"csr",
-            shape=np.array(matrix.shape),
-            _is_array=True,
-            data=matrix.data,
-            indices=matrix.indices,
-            indptr=matrix.indptr,
-            offsets=sequences.offsets,
-            classes=self.classes_,
-            names=np.array(self._tables.names, dtype=str),
-            weight_conjunctions=flat.conjunctions,
-            weight_contexts=flat.sets,
-            weight_labels=flat.labels,
-            weights=flat.weights,
-            contexts=flat.masks,
-        )
+        return smaller._adopt(self._model, forest, self.pruned_ + pruned)
 
     # Saved models
 
@@ -557,11 +269,11 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         model = self._model
         values, arrays = model._state()
         parameters = model_file.plain_parameters(model.get_params(deep=False))
-        told = {"model": type(model).__name__, "model_parameters": parameters}
-        return told | {"pruned": vars(self.pruned_)} | values, arrays
+        of_model = {"model": type(model).__name__, "model_parameters": parameters}
+        return of_model | {"pruned": vars(self.pruned_)} | values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> FlatModel:
-        """Take over the state of a saved model; what is flat about it follows from the trees."""
+        """Restore a saved model; the conjunctions are derived from its trees."""
         self._validate_params()
         kind = BoostedSequenceClassifier._class_named(values["model"])
         model = kind(**model_file.restored_parameters(values["model_parameters"]))
@@ -570,29 +282,29 @@ class FlatModel(TransformerMixin, SequenceClassifier, auto_wrap_output_keys=None
         checks.check_counts(pruned.n_weights, pruned.n_conjunctions)
         changes = (pruned.score_change, pruned.log_probability_change)
         checks.require(all(type(c) is float and 0 <= c < np.inf for c in changes), "bounds")
-        return self._take(model, model._forest, pruned)
+        return self._adopt(model, model._forest, pruned)
 
 
 def flatten(model: BoostedSequenceClassifier) -> FlatModel:
-    """Turn a model of boosted trees into conjunctions of tests with weights.
+    """Convert a model of boosted trees to weighted conjunctions of tests.
 
     Parameters
     ----------
     model : estimator
-        A fitted model of boosted trees: any learner but `HMMClassifier` and those around an
-        ``estimator``.
+        A fitted `TreeCRF`, `TreeMEMM`, `FutureFeatureMEMM`, `SlidingWindowClassifier` or
+        `RecurrentSlidingWindowClassifier`, the last two without an ``estimator``.
 
     Returns
     -------
     FlatModel
-        Predicts the same as the model.
+        It predicts the same as the model.
 
     Raises
     ------
     NotFittedError
-        Before the model's `fit`.
+        If the model is not fitted.
     TypeError
-        If the model has no trees.
+        If the model does not consist of boosted trees.
 
     Examples
     --------
@@ -607,12 +319,6 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
         raise TypeError(f"model is a {kind}; expected a model of boosted trees")
     check_is_fitted(model, "classes_")
     if not hasattr(model, "_forest"):
-        around = type(model.estimator_).__name__
-        raise TypeError(f"model is a {kind} around {around}; expected one of boosted trees")
+        wrapped = type(model.estimator_).__name__
+        raise TypeError(f"model is a {kind} around {wrapped}; expected a model of boosted trees")
     return FlatModel._of(model, model._forest, NOTHING)
-
-
-def _named(rows: sparse.csr_array, names: np.ndarray) -> list[dict[str, float]]:
-    """The entries of each row by the names of their columns."""
-    found, values, starts = names[rows.indices].tolist(), rows.data.tolist(), rows.indptr.tolist()
-    return [dict(zip(found[a:b], values[a:b], strict=True)) for a, b in pairwise(starts)]

@@ -1,4 +1,4 @@
-"""Small weights of a flat forest dropped, with a bound on what that can change."""
+"""Pruning of small weights of a flat forest, with a bound on the change of its scores."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.learners.flat.forest import FlatForest
 from treecrf.trees.forest import Forest
 
-# Most values to look through for a bound; with more, contexts are not told apart.
+# Maximum number of leaf values times contexts; beyond it, one bound covers all contexts.
 MAX_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """What pruning has dropped, and how much that can change.
+    """Number of weights that pruning has removed, and bounds on the resulting changes.
 
     Attributes
     ----------
     n_weights, n_conjunctions : int
-        How many were dropped.
+        Number of weights and of conjunctions removed.
     score_change : float
-        No score of a label in a context changes by more than this, at any position of any input.
+        Bound on the change of any score: of any label in any context, at any position of any input.
     log_probability_change : float
-        The logarithm of the probability of labels given their input changes by no more than this
-        times the number of positions of the sequence: that of a whole label sequence, of a label
-        at one position, or of labels at some.
+        Bound on the change of log-probabilities given the input, per position of the sequence. It
+        holds for whole label sequences and for labels at one or more of the positions.
     """
 
     n_weights: int
@@ -44,23 +43,30 @@ NOTHING = Pruned(0, 0, 0.0, 0.0)
 
 
 def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
-    """Drop as many of the smallest weights as change no score by more than a tolerance.
+    """Remove as many of the smallest weights as possible without changing any score too much.
 
-    At a position and in a context a tree has one leaf, so that it changes the score by no more than
-    its largest dropped leaf, and all trees together by the sum of these. Where values are missing
-    and a position reaches several leaves of a tree in part, it receives a mean of theirs.
+    Each position in each context reaches one leaf of a tree. A tree therefore changes the score by
+    at most its largest removed leaf value, and all trees together by at most the sum of these. If
+    values are missing and fractions of a position reach several leaves, the tree contributes a mean
+    of their values.
+
+    Parameters
+    ----------
+    forest : FlatForest
+    tolerance : float
+        Maximum change of any score.
 
     Returns
     -------
     forest : Forest
-        The same trees with 0 in the leaves that were dropped.
+        The same trees with 0 in the removed leaves.
     pruned : Pruned
     """
     limits = _Limits(forest)
     ranking = np.argsort(np.abs(forest.flat.weights), kind="stable")
     rank = np.empty(len(ranking) + 1, dtype=np.int64)
     rank[ranking] = np.arange(len(ranking))
-    rank[-1] = len(ranking)  # of leaves that came to nothing, which stay as they are
+    rank[-1] = len(ranking)  # of leaves whose sum is 0, which remain unchanged
     of_leaf = rank[forest.flat.entry_of_leaf]
     few, many = 0, len(ranking)
     while few < many:
@@ -75,7 +81,7 @@ def prune(forest: FlatForest, tolerance: float) -> tuple[Forest, Pruned]:
 
 
 class _Limits:
-    """Bounds on the sums of some leaves' values at any position."""
+    """Bounds on the sums of the values of some leaves at any position."""
 
     def __init__(self, forest: FlatForest):
         packed, flat = forest.pack(), forest.flat
@@ -90,12 +96,12 @@ class _Limits:
             symbols, _ = extended_contexts(forest.n_labels, forest.order)
             lags = np.arange(forest.order)
             contexts = flat.masks[:, lags, symbols].all(axis=2)
-            # Where the sum of a set is nothing, that set is not told: any context may be meant.
+            # The contexts of leaves whose sum is 0 are not recorded: assume all of them.
             contexts = np.vstack([contexts, np.ones(contexts.shape[1], dtype=bool)])
             self.reached = contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
 
     def of(self, chosen: np.ndarray) -> tuple[float, float]:
-        """Least and largest sum that a label can get in a context from some of the leaves."""
+        """Minimum and maximum sum of some of the leaves, over all labels and contexts."""
         if not len(self.values):
             return 0.0, 0.0
         values = np.where(chosen, self.values, 0.0)[:, np.newaxis] * self.reached
@@ -103,13 +109,13 @@ class _Limits:
         return float(low.min()), float(high.max())
 
     def _extreme(self, values: np.ndarray, which: np.ufunc) -> np.ndarray:
-        """Sums over the trees of each label of their most extreme leaves, 0 at least."""
+        """Sums, over the trees of each label, of the extreme values of their leaves and 0."""
         of_trees = which(which.reduceat(values, self.starts, axis=0), 0.0)
         return of_trees.reshape(-1, self.n_labels, values.shape[1]).sum(axis=0)
 
 
 def _without(forest: Forest, dropped: np.ndarray) -> Forest:
-    """The trees with 0 in some leaves."""
+    """The forest with 0 in the dropped leaves."""
     packed = forest.pack()
     leaves = np.flatnonzero(packed["true_child"] < 0)
     packed["leaf"] = packed["leaf"].copy()
