@@ -34,9 +34,10 @@ from treecrf.learners.boosted.beam import (
     BeamObjective,
     BeamValidation,
 )
-from treecrf.learners.boosted.loop import Growth, boost
+from treecrf.learners.boosted.loop import boost
 from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.utils.threads import Threads
 
 STEP = 2.0**-32  # residuals and curvatures are multiples of this

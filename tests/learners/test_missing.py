@@ -19,9 +19,10 @@ from treecrf import TreeCRF, load
 from treecrf.chains import _beam
 from treecrf.encoding.columns import BOOLEAN
 from treecrf.inputs.sequences import ListedSequences
-from treecrf.learners.boosted.loop import Booster, Growth
+from treecrf.learners.boosted.loop import Booster
 from treecrf.trees.context_scores import ScoreCache
 from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.utils import model_file
 from treecrf.utils.exact import leave_room
 from treecrf.utils.threads import Threads

@@ -14,8 +14,9 @@ from support.oracles import (
 )
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.loop import Booster, Growth
+from treecrf.learners.boosted.loop import Booster
 from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]

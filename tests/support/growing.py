@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from support.oracles import (
 from treecrf import _tree
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import Encoder
+from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]
@@ -71,28 +73,28 @@ class Positions:
         )
         self.depth = self.encoded.depth_of(setting.order)
         self.shape = (len(self.depth), setting.n_labels**setting.order)
-        self.n_chosen = max(1, round(setting.max_features * table.n_features))
+        self.n_chosen = max(1, math.ceil(setting.max_features * table.n_features))
 
     def grower(self, n_planes=0):
         setting = self.setting
-        uncounted = setting.second_order or setting.weighted
-        fewest = setting.fewest
+        growth = Growth(
+            max_leaf_nodes=setting.max_leaf_nodes,
+            l2_regularization=setting.l2,
+            learning_rate=setting.learning_rate,
+            min_gain=setting.min_gain,
+            min_samples_leaf=setting.min_samples_leaf,
+            max_features=setting.max_features,
+            max_leaf_value=setting.max_leaf_value,
+        )
         return _tree.TreeGrower(
             self.encoded,
             self.table,
-            self.depth,
-            n_labels=setting.n_labels,
-            order=setting.order,
-            max_leaf_nodes=setting.max_leaf_nodes,
-            l2_regularization=setting.l2,
-            min_gain=setting.min_gain,
-            min_samples_leaf=fewest,
-            max_leaf_value=setting.max_leaf_value,
-            learning_rate=setting.learning_rate,
-            n_chosen=self.n_chosen,
-            count_apart=uncounted and (fewest > 0 or setting.missing == "surrogate"),
-            n_planes=n_planes,
+            growth,
+            setting.n_labels,
+            setting.order,
+            weighted=setting.second_order or setting.weighted,
             surrogates=setting.missing == "surrogate",
+            n_planes=n_planes,
         )
 
     def draw_examples(self, rng):
@@ -205,7 +207,7 @@ class Planes:
         labels = rng.integers(0, setting.n_labels + 1, shape).astype(np.uint8)
         everywhere = np.zeros(shape[1], dtype=bool)
         everywhere[self.rows] = True
-        self.grower.place(labels, everywhere)
+        self.grower.set_examples(labels, everywhere)
         symbols = np.arange(setting.n_labels + 1)
         label_truth = (labels[:, None, self.rows] == symbols[:, None]).reshape(-1, len(self.rows))
         window_truth = np.tile(positions.truth, n_planes)[:, exists]

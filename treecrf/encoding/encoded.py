@@ -49,6 +49,14 @@ class EncodedSequences:
         """Row of each position, counted from the first row of a position."""
         return self.row_of_position - self.row_of_position[:1]
 
+    @property
+    def n_padded_rows(self) -> int:
+        """Number of rows from that of the first position on, in whole words of 64 rows.
+
+        Bit sets of rows, and tables with an entry for each row, have this size.
+        """
+        return -(-int(self.rows_from_first.max() + 1) // 64) * 64
+
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
         rows = np.repeat(np.arange(len(self.list_starts) - 1), np.diff(self.list_starts))

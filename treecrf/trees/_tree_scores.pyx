@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
-from treecrf.trees.growing._members cimport WHOLE, part_of, value_of_part
+from treecrf.trees.growing._row_sets cimport WHOLE, fraction_of, value_of_fraction
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF
 
 
@@ -124,7 +124,7 @@ cdef class TreeScores(ContextScores):
                 else:
                     passed = self._passes(node, row + node.offset)
                 node = nodes + (node.passed if passed else node.failed)
-            value = value_of_part(node.value, here.weight)
+            value = value_of_fraction(node.value, here.weight)
             for i in range(here.first, here.last):
                 request.rows[request.stale[i] * self.n_labels + label] += value
 
@@ -213,7 +213,7 @@ cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
 
 cdef bint part_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
     """Let a part of the weight go on to those that pass; True if the rest stays behind."""
-    cdef uint32_t weight = part_of(here.weight, <uint32_t> rint(node.value * WHOLE))
+    cdef uint32_t weight = fraction_of(here.weight, <uint32_t> rint(node.value * WHOLE))
     rest[0] = Segment(node.failed, here.first, here.last, here.weight - weight)
     here.node = node.passed if weight else node.failed
     if weight:

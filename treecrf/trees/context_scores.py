@@ -150,7 +150,7 @@ class ScoreCache:
         self.forest = forest
         self.n_planes = min(REMEMBERED * width, forest.n_labels**forest.order)
         self.rows = encoded.rows_from_first
-        self.n_rows = 64 * (int(self.rows.max()) // 64 + 1)
+        self.n_rows = encoded.n_padded_rows
         self.nodes = Nodes(encoder, plan)
         self.scores = CachedScores(
             encoded, forest.n_labels, forest.order, self.n_planes, self.n_rows

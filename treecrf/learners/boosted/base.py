@@ -20,7 +20,6 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import InputSchema, Sequences, split
 from treecrf.learners.boosted.loop import (
     Booster,
-    Growth,
     Validation,
     boost,
 )
@@ -28,6 +27,7 @@ from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
 from treecrf.trees.forest import Forest, check_forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads

@@ -177,7 +177,7 @@ class BeamBooster(Booster):
         scores = self.remembered.scores
         for _ in range(self._growers.qsize()):
             grower = self._growers.get()
-            grower.place(scores.labels, scores.seen())
+            grower.set_examples(scores.labels, scores.seen())
             self._growers.put(grower)
         return examples
 

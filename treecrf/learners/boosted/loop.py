@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 import numpy as np
@@ -17,24 +16,10 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.window_tests import TestTable, number_tests
+from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import leave_room, rounded
 from treecrf.utils.threads import Threads
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Settings of tree growth, with the names of the estimators' parameters."""
-
-    max_leaf_nodes: int
-    l2_regularization: float
-    learning_rate: float
-    min_gain: float
-    min_samples_leaf: int
-    max_features: float
-    subsample: float
-    max_leaf_value: float
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -117,46 +102,36 @@ class Booster:
     def _make_growers(self) -> SimpleQueue:
         """One grower with its own working memory for each tree that grows concurrently."""
         forest, growth = self.forest, self.growth
-        depth = self.encoded.depth_of(forest.order)
-        curved = np.isfinite(growth.max_leaf_value)
         # Sums of weights are numbers of examples unless the weights contain something else.
-        counts = self.objective.counts
-        uncounted = curved or self.weighted or growth.subsample < 1 or counts is not None
-        # Every child has at least one example, or part of one if values are missing.
-        min_samples = 0 if growth.min_samples_leaf == 1 else growth.min_samples_leaf
+        counts, curved = self.objective.counts, np.isfinite(growth.max_leaf_value)
+        weighted = curved or self.weighted or growth.subsample < 1 or counts is not None
         n_examples = max(2, self.scores[0].size)
+        growth = replace(growth, max_leaf_nodes=min(growth.max_leaf_nodes, n_examples))
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
             grower = TreeGrower(
                 self.encoded,
                 self.table,
-                depth,
-                n_labels=forest.n_labels,
-                order=forest.order,
-                max_leaf_nodes=min(growth.max_leaf_nodes, n_examples),
-                l2_regularization=growth.l2_regularization,
-                min_gain=growth.min_gain,
-                min_samples_leaf=min_samples,
-                max_leaf_value=growth.max_leaf_value,
-                learning_rate=growth.learning_rate,
-                n_chosen=_n_chosen(self.table, growth.max_features),
-                count_apart=uncounted and (min_samples > 0 or self.surrogates),
-                n_planes=self.n_planes,
+                growth,
+                forest.n_labels,
+                forest.order,
+                weighted=weighted,
                 surrogates=self.surrogates,
+                n_planes=self.n_planes,
             )
             if self.objective.given is not None:
-                self._place(grower)
+                self._set_examples(grower)
             growers.put(grower)
         return growers
 
-    def _place(self, grower: TreeGrower) -> None:
+    def _set_examples(self, grower: TreeGrower) -> None:
         """Give the grower one example per position, in the position's row."""
         given, rows = self.objective.given, self.encoded.rows_from_first
         labels = np.zeros((len(given), grower.n_rows), dtype=np.uint8)
         labels[:, rows] = given
         exists = np.zeros(grower.n_rows, dtype=bool)
         exists[rows] = True
-        grower.place(labels, exists)
+        grower.set_examples(labels, exists)
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
@@ -225,7 +200,7 @@ class Booster:
         seed, scores = _seed(self.growth.seed, examples.iteration, k), self.scores[k]
         if self.objective.given is None:
             return grower.grow(targets, curvature, weights, seed, scores)
-        # This grower has one example per position, in the position's row (see `_place`).
+        # This grower has one example per position, in the position's row (see `_set_examples`).
         rows = self.encoded.rows_from_first
 
         def spread(values: np.ndarray | None) -> np.ndarray | None:
@@ -250,10 +225,6 @@ class Booster:
         chosen = np.zeros(len(lengths))
         chosen[rng.permutation(len(lengths))[:n_chosen]] = 1.0
         return self.position_weights * np.repeat(chosen, lengths)
-
-
-def _n_chosen(table: TestTable, max_features: float) -> int:
-    return max(1, math.ceil(max_features * table.n_features))
 
 
 def _seed(seed: int, iteration: int, k: int) -> int:

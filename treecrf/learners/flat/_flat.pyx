@@ -12,13 +12,20 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
+from treecrf.chains._contexts cimport add_shared, add_to_contexts
+from treecrf.trees.scoring._answers cimport (
+    Answers,
+    Bits,
+    Positions,
+    begin_bits,
+    close_bits,
+    open_bits,
+)
 
 cdef extern from "utils/vector_math.h" nogil:
     enum:
         HELD_WORDS
     int lowest_bit(uint64_t word)
-    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     int all_hold(const uint64_t *columns, const int32_t *literals, Py_ssize_t n,
                  const uint64_t *among, uint64_t *held)
 
@@ -94,7 +101,8 @@ cdef class FlatEvaluator:
                 for c in range(self.n):
                     if self._holds(&block, c):
                         self._add_entries(&block, c, depth, given, scores)
-                self._add_shared(&block, depth, given is not None, scores)
+                add_shared(scores, block.shared, BLOCK, block.bits.first, block.bits.size,
+                           &depth[0], &self.depth_starts[0])
                 first += block.bits.size
             close(&block)
         if not ready:
@@ -191,9 +199,8 @@ cdef class FlatEvaluator:
             word = block.held[w]
             while word:
                 i = block.bits.first + 64 * w + lowest_bit(word)
-                add_scaled(&scores[self.labels[e], i, 0],
-                           block.addend + self.depth_starts[depth[i]], self.weights[e],
-                           self._n_contexts_at(depth[i]))
+                add_to_contexts(&scores[self.labels[e], i, 0], block.addend, self.weights[e],
+                                &self.depth_starts[0], depth[i])
                 word &= word - 1
 
     cdef void _fill_addend(self, Block *block, int32_t of_set) noexcept nogil:
@@ -204,23 +211,6 @@ cdef class FlatEvaluator:
             for lag in range(self.order):
                 fits = fits and self.sets[of_set, lag, self.symbols[c, lag]]
             block.addend[c] = fits
-
-    cdef void _add_shared(self, Block *block, const uint8_t[::1] depth, bint is_given,
-                          double[:, :, ::1] scores) noexcept nogil:
-        cdef Py_ssize_t k, i, c, n = 1
-        cdef double *row
-        for k in range(scores.shape[0]):
-            for i in range(block.bits.size):
-                row = &scores[k, block.bits.first + i, 0]
-                if not is_given:
-                    n = self._n_contexts_at(depth[block.bits.first + i])
-                for c in range(n):
-                    row[c] += block.shared[k * BLOCK + i]
-
-    cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
-        if depth:
-            return self.depth_starts[depth - 1] - self.depth_starts[depth]
-        return 1
 
 
 cdef void close(Block *block) noexcept nogil:

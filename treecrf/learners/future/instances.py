@@ -12,6 +12,7 @@ from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import leave_room, rounded_leaves
 
@@ -57,17 +58,10 @@ class InstanceGrower:
         self._grower = TreeGrower(
             encoded,
             table,
-            encoded.depth_of(0),
+            Growth(min(max_leaf_nodes, max(2, encoded.n_positions)), l2_regularization),
             n_labels=1,
             order=0,
-            max_leaf_nodes=min(max_leaf_nodes, max(2, encoded.n_positions)),
-            l2_regularization=l2_regularization,
-            min_gain=0.0,
-            min_samples_leaf=0,
-            max_leaf_value=np.inf,
-            learning_rate=1.0,
-            n_chosen=max(1, table.n_features),
-            count_apart=encoder.missing == "surrogate",
+            weighted=True,
             surrogates=encoder.missing == "surrogate",
         )
 

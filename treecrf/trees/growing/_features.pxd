@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef class Features:
-    cdef readonly Py_ssize_t n_rows, n_words
+    cdef readonly Py_ssize_t n_words
     cdef const uint8_t[:, ::1] codes
     cdef const uint8_t[:, ::1] code_columns, bit_columns
     cdef const int64_t[::1] list_starts
@@ -14,9 +14,9 @@ cdef class Features:
     cdef const int64_t[::1] list_bins       # first bin of the lists at each offset
     cdef const int64_t[::1] posting_starts  # rows that list each id
     cdef const int32_t[::1] postings
-    cdef uint8_t[::1] marks                 # one a row, 0 between calls
-    # Neighbouring codes that are counted together, and the joint bins of each pair.
-    cdef const int64_t[::1] pair_places, pair_widths, pair_bins, unpaired
+    cdef uint8_t[::1] marks                 # one for each row, 0 between calls
+    # Adjacent codes that are counted together, and the joint bins of each pair.
+    cdef const int64_t[::1] pair_starts, pair_widths, pair_bins, unpaired
     cdef double[::1] joint
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing
@@ -27,13 +27,13 @@ cdef class Features:
                          double *bins, int stride) noexcept nogil
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil
-    cdef void _part_pairs(self, double *bins) noexcept nogil
+    cdef void _split_pairs(self, double *bins) noexcept nogil
     cdef void _add_bits(self, const int32_t *rows, Py_ssize_t n, const double *values,
                         double *bins, int stride) noexcept nogil
     cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil
-    cdef void ask(self, int64_t test, uint64_t *passed) noexcept nogil
-    cdef bint ask_missing(self, int64_t test, uint64_t *missing) noexcept nogil
-    cdef void _ask_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t place,
-                          uint64_t *listed) noexcept nogil
+    cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil
+    cdef bint find_missing(self, int64_t test, uint64_t *missing) noexcept nogil
+    cdef void _find_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t start,
+                           uint64_t *listed) noexcept nogil
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil

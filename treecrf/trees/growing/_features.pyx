@@ -1,7 +1,8 @@
-"""The encoded positions as the trees read them: histograms of windows, and tests.
+"""Encoded positions as trees read them: histograms of windows, and window tests.
 
-The rows of ``treecrf.encoding.encoder`` have gaps between the sequences, as wide as the window reaches, so
-that a window is a run of neighbouring rows and needs no check.
+Between the sequences, encoded rows (see `treecrf.encoding.encoder`) include boundary rows, as many
+as the window reaches beyond the ends. A window is therefore a run of adjacent rows and needs no
+check.
 """
 
 import numpy as np
@@ -25,15 +26,14 @@ cdef extern from "utils/vector_math.h" nogil:
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
 
-# Histograms of whole bytes pay off from this number of positions.
+# Minimum number of positions for histograms of whole bytes to pay off.
 cdef Py_ssize_t MANY_POSITIONS = 96
 
 
 cdef class Features:
-    """The features of some positions, and where a histogram keeps them.
+    """The features of some positions, and their bins in a histogram.
 
-    A row is counted from the first that a position may have: what lies ``left`` rows before row 0
-    is still inside the arrays.
+    Row 0 is the row of the first position; the arrays also hold the ``left`` rows before it.
 
     Parameters
     ----------
@@ -42,8 +42,7 @@ cdef class Features:
     """
 
     def __init__(self, encoded, tests):
-        self.n_rows = encoded.row_of_position.max() + 1 - tests.left
-        self.n_words = (self.n_rows + 63) // 64
+        self.n_words = encoded.n_padded_rows // 64
         self.codes = encoded.codes
         self.code_columns = self._columns_of(encoded.codes, tests)
         self.bit_columns = self._columns_of(encoded.bits, tests)
@@ -57,8 +56,8 @@ cdef class Features:
         self.posting_starts, self.postings = encoded.postings()
         self.marks = np.zeros(self._column_size(tests), dtype=np.uint8)
         self.stretches = code_stretches(tests)
-        self.pair_places, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
-        self.joint = np.zeros(2 * self.pair_bins[self.pair_places.shape[0]])
+        self.pair_starts, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
+        self.joint = np.zeros(2 * self.pair_bins[self.pair_starts.shape[0]])
         self.test_kinds = tests.kinds
         self.test_offsets = tests.offsets
         self.test_slots = tests.slots
@@ -71,17 +70,17 @@ cdef class Features:
         return 64 * self.n_words + tests.width
 
     def _columns_of(self, table, tests):
-        """Columns of a table, each in one piece."""
+        """Columns of a table, each of them contiguous."""
         columns = np.zeros((table.shape[1], self._column_size(tests)), dtype=np.uint8)
         columns[:, :table.shape[0]] = table.T
         return columns
 
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil:
-        """Add the values of some rows to the bins that their windows fall in.
+        """Add the values of some rows to the bins of their windows.
 
-        ``values`` are pairs, one a row. With ``stride`` 2 they go to pairs of bins; with 1 the
-        first of each pair goes to a bin.
+        ``values`` holds a pair for each row. With ``stride`` 2 bins are pairs too; with 1 a bin
+        receives the first of each pair.
         """
         if self.codes.shape[1]:
             self._add_codes(rows, n, values, bins, stride)
@@ -96,7 +95,7 @@ cdef class Features:
         cdef Py_ssize_t n_columns = self.codes.shape[1]
         cdef const uint8_t *window
         cdef Py_ssize_t i, j, s, start, end
-        if stride == 2 and n * self.pair_places.shape[0] > 2 * self.joint.shape[0]:
+        if stride == 2 and n * self.pair_starts.shape[0] > 2 * self.joint.shape[0]:
             self._add_code_pairs(rows, n, values, bins)
             return
         for i in range(n):
@@ -112,33 +111,33 @@ cdef class Features:
 
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil:
-        """The same by joint histograms of neighbouring codes: half the additions a position."""
-        cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_places.shape[0]
+        """The same by joint histograms of adjacent codes, with half the additions."""
+        cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_starts.shape[0]
         cdef const uint8_t *window
         cdef double *joint = &self.joint[0]
         cdef Py_ssize_t i, p, j
         memset(joint, 0, self.joint.shape[0] * sizeof(double))
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
-            add_pairs(joint, &self.pair_bins[0], &self.pair_widths[0], &self.pair_places[0],
+            add_pairs(joint, &self.pair_bins[0], &self.pair_widths[0], &self.pair_starts[0],
                       window, n_pairs, values[2 * i], values[2 * i + 1])
             for p in range(self.unpaired.shape[0]):
                 j = self.unpaired[p]
                 add_pair(bins + 2 * (self.code_bins[j] + window[j]), values[2 * i],
                          values[2 * i + 1])
-        self._part_pairs(bins)
+        self._split_pairs(bins)
 
-    cdef void _part_pairs(self, double *bins) noexcept nogil:
-        """Sum joint bins over either code."""
+    cdef void _split_pairs(self, double *bins) noexcept nogil:
+        """Sum the joint bins over either code."""
         cdef Py_ssize_t p, a, b, width, n_rows
         cdef double *first
         cdef double *second
         cdef double *joint
-        for p in range(self.pair_places.shape[0]):
+        for p in range(self.pair_starts.shape[0]):
             width = self.pair_widths[p]
             n_rows = (self.pair_bins[p + 1] - self.pair_bins[p]) // width
-            first = bins + 2 * self.code_bins[self.pair_places[p]]
-            second = bins + 2 * self.code_bins[self.pair_places[p] + 1]
+            first = bins + 2 * self.code_bins[self.pair_starts[p]]
+            second = bins + 2 * self.code_bins[self.pair_starts[p] + 1]
             joint = &self.joint[2 * self.pair_bins[p]]
             for a in range(n_rows):
                 for b in range(width):
@@ -160,50 +159,50 @@ cdef class Features:
     cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil:
         cdef Py_ssize_t i, j
-        cdef int64_t place, bin_
+        cdef int64_t start, bin_
         for i in range(n):
             for j in range(self.width):
-                for place in range(self.list_starts[rows[i] + j],
+                for start in range(self.list_starts[rows[i] + j],
                                    self.list_starts[rows[i] + j + 1]):
-                    bin_ = self.list_bins[j] + self.list_ids[place]
+                    bin_ = self.list_bins[j] + self.list_ids[start]
                     if stride == 2:
                         add_pair(bins + 2 * bin_, values[2 * i], values[2 * i + 1])
                     else:
                         bins[bin_] += values[2 * i]
 
-    cdef void ask(self, int64_t test, uint64_t *passed) noexcept nogil:
-        """Write which rows pass a test, a bit a row."""
+    cdef void evaluate(self, int64_t test, uint64_t *passed) noexcept nogil:
+        """Find which rows pass a test: a bit for each row."""
         cdef uint8_t kind = self.test_kinds[test]
         cdef uint8_t low = <uint8_t> self.test_lows[test]
-        cdef Py_ssize_t place = self.test_offsets[test] + self.left
+        cdef Py_ssize_t start = self.test_offsets[test] + self.left
         cdef Py_ssize_t slot = self.test_slots[test]
         if kind == CODE_EQUAL:
-            bytes_equal(&self.code_columns[slot, place], self.n_words, 255, low, passed)
+            bytes_equal(&self.code_columns[slot, start], self.n_words, 255, low, passed)
         elif kind == CODE_ABOVE:
-            bytes_above(&self.code_columns[slot, place], self.n_words, low, passed)
+            bytes_above(&self.code_columns[slot, start], self.n_words, low, passed)
         elif kind == BIT:
-            bytes_equal(&self.bit_columns[slot, place], self.n_words, 1 << low, 1 << low, passed)
+            bytes_equal(&self.bit_columns[slot, start], self.n_words, 1 << low, 1 << low, passed)
         else:
-            self._ask_listed(self.test_lows[test], self.test_highs[test], place, passed)
+            self._find_listed(self.test_lows[test], self.test_highs[test], start, passed)
 
-    cdef bint ask_missing(self, int64_t test, uint64_t *missing) noexcept nogil:
-        """Write which rows miss the value that a test asks for; False if no row can."""
+    cdef bint find_missing(self, int64_t test, uint64_t *missing) noexcept nogil:
+        """Find the rows that lack the value of a test; False if no row can lack it."""
         cdef int32_t value = self.test_missing[test]
-        cdef Py_ssize_t place = self.test_offsets[test] + self.left
+        cdef Py_ssize_t start = self.test_offsets[test] + self.left
         if value < 0:
             return False
         if self.test_kinds[test] <= CODE_ABOVE:
-            bytes_equal(&self.code_columns[self.test_slots[test], place], self.n_words, 255,
+            bytes_equal(&self.code_columns[self.test_slots[test], start], self.n_words, 255,
                         <uint8_t> value, missing)
         else:
-            self._ask_listed(value, value + 1, place, missing)
+            self._find_listed(value, value + 1, start, missing)
         return True
 
-    cdef void _ask_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t place,
-                          uint64_t *listed) noexcept nogil:
-        """Write which rows list an id of [low, high)."""
+    cdef void _find_listed(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t start,
+                           uint64_t *listed) noexcept nogil:
+        """Find the rows that list an id of [low, high)."""
         self._mark(low, high, 1)
-        bytes_equal(&self.marks[place], self.n_words, 255, 1, listed)
+        bytes_equal(&self.marks[start], self.n_words, 255, 1, listed)
         self._mark(low, high, 0)
 
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil:
@@ -230,8 +229,10 @@ cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
 
 cdef void add_bytes(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
                     const double *values, double *bins, int stride) noexcept nogil:
-    """Histogram of whole bytes, folded into the sums of the eight bits: one addition a position
-    serves eight features."""
+    """Add up a histogram of bytes, then fold it into the sums of the eight bits.
+
+    One addition for each position serves eight features.
+    """
     cdef Py_ssize_t i, half
     cdef int bit
     cdef double joint[512]

@@ -1,69 +1,42 @@
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t
 
-# Weights of rows are counted in units of 1 / WHOLE.
-cdef enum:
-    WHOLE = 1 << 16
-
-
-cdef struct Fraction:
-    # A row of which a set has a part: 0 < weight <= WHOLE.
-    int32_t row
-    uint32_t weight
+from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
+from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._row_sets cimport RowSet
 
 
-cdef struct RowSet:
-    uint64_t *whole            # the rows that belong to the set as a whole, a bit each
-    Py_ssize_t n_whole
-    Fraction *fractions        # the others
-    Py_ssize_t n_fractions, room
-    double weight              # of the examples of all rows, as far as the set has them
-
-
-cdef inline uint32_t part_of(uint32_t weight, uint32_t share) noexcept nogil:
-    """Part of a weight; the share is in the same units."""
-    return <uint32_t> ((<uint64_t> weight * share + WHOLE // 2) // WHOLE)
-
-
-cdef inline double round_value(double value) noexcept nogil:
-    """Round a leaf's value, or a part of it, to a multiple of 2**-40: all sums are exact then."""
-    return (value + 1.5 * 4096.0) - 1.5 * 4096.0
-
-
-cdef inline double value_of_part(double value, uint32_t weight) noexcept nogil:
-    """What a part of a row receives of a leaf's value."""
-    return round_value(value * (weight * (1.0 / WHOLE)))
-
-
-cdef class RowSets:
-    cdef RowSet *sets
-    cdef bint failed, weighs
-    cdef Py_ssize_t n_words, n_sets, max_sets
-    cdef RowSet nothing
-    cdef int32_t *rows                      # scratch
+cdef class Members:
+    cdef ContextSets contexts
     cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth
-    cdef const uint64_t[:, ::1] rows_of_depth
+    cdef Py_ssize_t n_rows, n_planes
+    cdef bint count_apart
+    # The examples of the current tree.
+    cdef const double[:, ::1] targets, curvature
     cdef const double[::1] position_weights
-    cdef const double *n_examples           # of a row of each depth
+    # The members of the current node, those that belong to it as a whole first.
+    cdef const RowSet *row_set
+    cdef const ContextSet *context_set
+    cdef Py_ssize_t n
+    cdef int32_t *rows
+    cdef int32_t *positions
+    cdef double *values                     # (residual, weight) of each
+    cdef double *counts                     # (examples, 0) of each, where they differ from weights
 
-    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
-                    const double[::1] position_weights, bint weighs) noexcept nogil
-    cdef int32_t take(self) noexcept nogil
-    cdef void weigh(self, RowSet *rows) noexcept nogil
-    cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil
-    cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil
-    cdef void part(self, RowSet *source, RowSet *target) noexcept nogil
-    cdef void join(self, RowSet *source, RowSet *target) noexcept nogil
-    cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
-                         double share) noexcept nogil
-    cdef double _give_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                            RowSet *failed) noexcept nogil
-    cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                            RowSet *failed) noexcept nogil
-    cdef void part_in_three(self, RowSet *source, RowSet *target,
-                            RowSet *missing) noexcept nogil
-    cdef void _weigh_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil
-    cdef void _part_fractions(self, RowSet *source, RowSet *target,
-                              RowSet *missing) noexcept nogil
-    cdef double _weight_of(self, int32_t row) noexcept nogil
-    cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil
+    cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+                    const double[::1] position_weights) noexcept nogil
+    cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil
+    cdef void _list_rows(self) noexcept nogil
+    cdef void _fill_values(self) noexcept nogil
+    cdef void _scale_fractions(self) noexcept nogil
+    cdef void _sum_over(self, const double *table, double *sums) noexcept nogil
+    cdef void _count_over(self, double *counts) noexcept nogil
+    cdef bint _is_counted(self, int32_t position) noexcept nogil
+    cdef void sum_into(self, Node *node) noexcept nogil
+    cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil
+    cdef void _add_contexts(self, double *totals, double *weights, double *counts) noexcept nogil
+    cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil
+    cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,
+                       double[:, ::1] scores) noexcept nogil
+    cdef void _add_value(self, const ContextSet *contexts, Py_ssize_t position, double value,
+                         double *table) noexcept nogil

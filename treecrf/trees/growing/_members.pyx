@@ -1,247 +1,254 @@
-"""Sets of rows, the members of a tree's nodes.
+"""The members of one node at a time: rows, positions, and the sums that histograms collect.
 
-A set is one of bits, which tests part word by word. Where values are missing, a row may go to both
-sides of a test, with a part of its weight to each (Quinlan, "C4.5", 1993): such a row is in a list
-instead, with its weight in units of 2**-16. Parts of a weight add up to it, so that sums over the
-sets that a set was parted into are, exactly, those over the set.
+A node's examples are (a set of rows) x (a set of contexts). Here its rows are listed, each with the
+sums of its residuals, weights and numbers of examples over the contexts of the set.
 """
 
-from libc.math cimport rint
-from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 
+from treecrf.chains._contexts cimport add_to_contexts, n_contexts_at
+from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
+from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, RowSet, value_of_fraction
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 
 cdef extern from "utils/vector_math.h" nogil:
-    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
-    int lowest_bit(uint64_t word)
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    double dot(const double *a, const double *b, Py_ssize_t n)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
-    void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
-                   void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
-    Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
+
+# Weight of the smallest fraction of a row.
+cdef double UNIT = 1.0 / WHOLE
 
 
-cdef class RowSets:
-    """Sets of the same rows, in memory that is used again tree by tree.
+cdef class Members:
+    """Lists the members of a node and their values.
 
     Parameters
     ----------
-    n_words : int
-        Words of a set of bits.
-    max_sets : int
-    position_of_row : int32 array (64 * n_words,)
+    contexts : ContextSets
+    position_of_row : int32 array (n_planes * n_rows,), or (n_rows,) without planes
     depth : uint8 array (n_positions,)
-        Rows of one depth have the same number of examples.
+        Number of labels before each position, at most ``order``.
+    n_rows, n_planes : int
+        Rows of a plane; see `treecrf._tree.TreeGrower`.
+    count_apart : bool
+        Whether examples are counted separately from their weights.
     """
 
-    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t max_sets, position_of_row, depth):
-        self.n_words = n_words
-        self.max_sets = max_sets
+    def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
+                  Py_ssize_t n_planes, bint count_apart):
+        cdef Py_ssize_t n = len(depth)
+        self.contexts = contexts
         self.position_of_row = position_of_row
         self.depth = depth
-        self.sets = <RowSet *> calloc(max_sets, sizeof(RowSet))
-        self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
-        self.nothing.whole = <uint64_t *> calloc(n_words, sizeof(uint64_t))
-        if self.sets == NULL or self.rows == NULL or self.nothing.whole == NULL:
-            raise MemoryError(f"no memory for sets of {64 * n_words} rows")
+        self.n_rows = n_rows
+        self.n_planes = n_planes
+        self.count_apart = count_apart
+        self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
+        self.positions = <int32_t *> malloc(n * sizeof(int32_t))
+        self.values = <double *> malloc(2 * n * sizeof(double))
+        self.counts = <double *> malloc(2 * (n * count_apart + 1) * sizeof(double))
+        if (self.rows == NULL or self.positions == NULL or self.values == NULL
+                or self.counts == NULL):
+            raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.max_sets if self.sets != NULL else 0):
-            free(self.sets[i].whole)
-            free(self.sets[i].fractions)
-        free(self.sets)
         free(self.rows)
-        free(self.nothing.whole)
-        free(self.nothing.fractions)
+        free(self.positions)
+        free(self.values)
+        free(self.counts)
 
-    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
-                    const double[::1] position_weights, bint weighs) noexcept nogil:
-        """Forget all sets.
-
-        Parameters
-        ----------
-        rows_of_depth : (order + 1, n_words)
-        position_weights : (n_positions,) or None
-            1 by default.
-        weighs : bool
-            Whether weights of sets are wanted.
-        """
-        self.weighs = weighs
-        self.rows_of_depth = rows_of_depth
+    cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
+                    const double[::1] position_weights) noexcept nogil:
+        """Use these examples from now on; see `TreeGrower.grow`."""
+        self.targets = targets
+        self.curvature = curvature
         self.position_weights = position_weights
-        self.n_sets = 0
-        self.failed = False
 
-    cdef int32_t take(self) noexcept nogil:
-        """A set whose bits are not filled, and which has no other rows."""
-        cdef RowSet *rows = &self.sets[self.n_sets]
-        if rows.whole == NULL:
-            rows.whole = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
-            self.failed = self.failed or rows.whole == NULL
-        rows.n_fractions = 0
-        self.n_sets += 1
-        return <int32_t> (self.n_sets - 1)
+    cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil:
+        """List the members of a node and their values."""
+        self.row_set = row_set
+        self.context_set = context_set
+        self._list_rows()
+        self._fill_values()
 
-    cdef void weigh(self, RowSet *rows) noexcept nogil:
-        """Find a set's weight, if weights are wanted."""
+    cdef void _list_rows(self) noexcept nogil:
+        cdef Py_ssize_t i, n_whole = self.row_set.n_whole
+        cdef int32_t *rows = self.rows
+        cdef int32_t *positions = self.positions
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef const Fraction *fractions = self.row_set.fractions
+        self.n = n_whole + self.row_set.n_fractions
+        list_bits(self.row_set.whole, self.position_of_row.shape[0] // 64, rows)
+        for i in range(n_whole):
+            positions[i] = position_of_row[rows[i]]
+        rows += n_whole
+        positions += n_whole
+        for i in range(self.row_set.n_fractions):
+            rows[i] = fractions[i].row
+            positions[i] = position_of_row[rows[i]]
+        if self.n_planes > 1:
+            for i in range(self.n):
+                self.rows[i] %= self.n_rows
+
+    cdef void _fill_values(self) noexcept nogil:
         cdef Py_ssize_t i
-        cdef const Fraction *fractions = rows.fractions
-        cdef double weight = 0.0
-        if not self.weighs:
-            return
-        for i in range(rows.n_fractions):
-            weight += fractions[i].weight * self._weight_of(fractions[i].row)
-        rows.weight = weight / WHOLE + self._weigh_whole(rows)
-
-    cdef double _weigh_whole(self, const RowSet *rows) noexcept nogil:
-        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
-        cdef uint64_t word
-        cdef double weight = 0.0, more
-        if self.position_weights is None:
-            weight = self.n_examples[order] * rows.n_whole
-            for i in range(order):
-                # A set has no rows without examples.
-                more = self.n_examples[i] - self.n_examples[order]
-                if more and self.n_examples[i]:
-                    weight += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
-                                                  self.n_words)
-            return weight
-        for i in range(self.n_words):
-            word = rows.whole[i]
-            while word:
-                weight += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
-                word &= word - 1
-        return weight
-
-    cdef inline double _weight_of(self, int32_t row) noexcept nogil:
-        cdef int32_t position = self.position_of_row[row]
-        cdef double weight = self.n_examples[self.depth[position]]
-        if self.position_weights is not None:
-            weight *= self.position_weights[position]
-        return weight
-
-    cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil:
-        self._make_room(target, source.n_fractions)
-        if self.failed:
-            return
-        memcpy(target.whole, source.whole, self.n_words * sizeof(uint64_t))
-        memcpy(target.fractions, source.fractions, source.n_fractions * sizeof(Fraction))
-        target.n_whole = source.n_whole
-        target.n_fractions = source.n_fractions
-        target.weight = source.weight
-
-    cdef void part(self, RowSet *source, RowSet *target) noexcept nogil:
-        """Move rows to another set, whose bits say which."""
-        cdef double weight = source.weight
-        self._part_fractions(source, target, &self.nothing)
-        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
-        source.n_whole -= target.n_whole
-        self._weigh_both(source, target, weight)
-
-    cdef void part_in_three(self, RowSet *source, RowSet *target,
-                            RowSet *missing) noexcept nogil:
-        """Move rows to two other sets, whose bits say which; of both, to ``missing``."""
-        cdef double weight = source.weight
-        self._part_fractions(source, target, missing)
-        missing.n_whole = take_bits(source.whole, missing.whole, self.n_words)
-        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
-        source.n_whole -= missing.n_whole + target.n_whole
-        self.weigh(missing)
-        self._weigh_both(source, target, weight - missing.weight)
-
-    cdef void _weigh_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil:
-        """Find the weights of two sets that have this weight together."""
-        if a.n_whole + a.n_fractions < b.n_whole + b.n_fractions:
-            self.weigh(a)
-            b.weight = weight - a.weight
+        self._sum_over(&self.targets[0, 0], self.values)
+        if self.curvature is not None:
+            self._sum_over(&self.curvature[0, 0], self.values + 1)
         else:
-            self.weigh(b)
-            a.weight = weight - b.weight
+            self._count_over(self.values + 1)
+            if self.position_weights is not None:
+                for i in range(self.n):
+                    self.values[2 * i + 1] *= self.position_weights[self.positions[i]]
+        if self.count_apart:
+            self._count_over(self.counts)
+            if self.position_weights is not None:
+                for i in range(self.n):
+                    self.counts[2 * i] *= self._is_counted(self.positions[i])
+        self._scale_fractions()
 
-    cdef void _part_fractions(self, RowSet *source, RowSet *target,
-                              RowSet *missing) noexcept nogil:
-        cdef Py_ssize_t n = source.n_fractions
-        self._make_room(target, n)
-        self._make_room(missing, n)
-        if not self.failed:
-            part_list(source.fractions, n, target.whole, missing.whole, target.fractions,
-                      missing.fractions, &target.n_fractions, &missing.n_fractions)
-            source.n_fractions = n - target.n_fractions - missing.n_fractions
+    cdef void _scale_fractions(self) noexcept nogil:
+        """Scale the values of rows of which the node has only a fraction."""
+        cdef Py_ssize_t i, n_whole = self.row_set.n_whole
+        cdef const Fraction *fractions = self.row_set.fractions
+        cdef double fraction
+        cdef double *values = self.values + 2 * n_whole
+        cdef double *counts = self.counts + 2 * n_whole
+        for i in range(self.row_set.n_fractions):
+            fraction = fractions[i].weight * UNIT
+            values[2 * i] *= fraction
+            values[2 * i + 1] *= fraction
+            if self.count_apart:
+                counts[2 * i] *= fraction
 
-    cdef void join(self, RowSet *source, RowSet *target) noexcept nogil:
-        """Move the rows that are whole to another set."""
+    cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
+        """Sums over the contexts of the node, in every other entry of ``sums``."""
+        cdef const ContextSet *contexts = self.context_set
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
+        cdef const double *row
+        cdef const double *column = table + contexts.last_context
+        cdef Py_ssize_t i, n_contexts = self.contexts.n_contexts
+        cdef uint8_t depth, order = <uint8_t> self.contexts.order
+        cdef bint is_one = contexts.is_one
+        for i in range(self.n):
+            depth = depths[positions[i]]
+            if is_one and depth == order:
+                sums[2 * i] = column[positions[i] * n_contexts]
+                continue
+            row = table + positions[i] * n_contexts
+            sums[2 * i] = dot(contexts.members + depth_starts[depth], row,
+                              n_contexts_at(depth_starts, depth))
+
+    cdef void _count_over(self, double *counts) noexcept nogil:
+        """Numbers of contexts of the node, in every other entry of ``counts``."""
+        cdef const int32_t *positions = self.positions
+        cdef const uint8_t *depths = &self.depth[0]
+        cdef const double *n_members = self.context_set.n_members
         cdef Py_ssize_t i
-        for i in range(self.n_words):
-            target.whole[i] |= source.whole[i]
-        target.n_whole += source.n_whole
-        source.n_whole = 0
+        for i in range(self.n):
+            counts[2 * i] = n_members[depths[positions[i]]]
 
-    cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
-                         double share) noexcept nogil:
-        """Move a share of each row to one set, and the rest to another."""
-        cdef Py_ssize_t n = rows.n_whole + rows.n_fractions
-        cdef uint32_t share_in_units = <uint32_t> rint(share * WHOLE)
-        cdef double moved
-        if n == 0:
-            return
-        self._make_room(passed, passed.n_fractions + n)
-        self._make_room(failed, failed.n_fractions + n)
-        if self.failed:
-            return
-        moved = self._give_whole(rows, share_in_units, passed, failed)
-        moved += self._give_parts(rows, share_in_units, passed, failed)
-        passed.weight += moved
-        failed.weight += rows.weight - moved
+    cdef inline bint _is_counted(self, int32_t position) noexcept nogil:
+        return self.position_weights is None or self.position_weights[position] > 0
 
-    cdef double _give_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                            RowSet *failed) noexcept nogil:
-        """Part the weight of rows that were whole; returns the weight that passes."""
-        cdef Py_ssize_t i, n = rows.n_whole
-        cdef Fraction *to_passed = passed.fractions + passed.n_fractions
-        cdef Fraction *to_failed = failed.fractions + failed.n_fractions
-        cdef double moved = 0.0
-        list_bits(rows.whole, self.n_words, self.rows)
-        for i in range(n):
-            to_passed[i] = Fraction(self.rows[i], share)
-            to_failed[i] = Fraction(self.rows[i], WHOLE - share)
-            if self.weighs:
-                moved += self._weight_of(self.rows[i])
-        passed.n_fractions += n * (share > 0)
-        failed.n_fractions += n * (share < WHOLE)
-        return moved * share / WHOLE
-
-    cdef double _give_parts(self, const RowSet *rows, uint32_t share, RowSet *passed,
-                            RowSet *failed) noexcept nogil:
-        """The same for the others; what comes to nothing is dropped."""
+    cdef void sum_into(self, Node *node) noexcept nogil:
+        """Set the sums of the node whose members are listed."""
         cdef Py_ssize_t i
-        cdef const Fraction *fractions = rows.fractions
-        cdef Fraction *to_passed = passed.fractions
-        cdef Fraction *to_failed = failed.fractions
-        cdef Py_ssize_t n_passed = passed.n_fractions, n_failed = failed.n_fractions
-        cdef uint32_t weight
-        cdef double moved = 0.0
-        for i in range(rows.n_fractions):
-            weight = part_of(fractions[i].weight, share)
-            to_passed[n_passed] = Fraction(fractions[i].row, weight)
-            to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
-            n_passed += weight > 0
-            n_failed += weight < fractions[i].weight
-            if self.weighs:
-                moved += weight * self._weight_of(fractions[i].row)
-        passed.n_fractions = n_passed
-        failed.n_fractions = n_failed
-        return moved / WHOLE
+        cdef double total = 0.0, weight = 0.0, examples = 0.0
+        for i in range(self.n):
+            total += self.values[2 * i]
+            weight += self.values[2 * i + 1]
+        for i in range(self.n if self.count_apart else 0):
+            examples += self.counts[2 * i]
+        node.total, node.weight = total, weight
+        node.examples = examples if self.count_apart else weight
 
-    cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil:
-        """Make room for a number of listed rows."""
-        cdef Fraction *moved
-        if n <= rows.room:
+    cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil:
+        """Add up each context, in ``sums`` of zeros: residuals, weights, numbers of examples."""
+        cdef const ContextSet *contexts = self.context_set
+        cdef Py_ssize_t e, start, n_extended = self.contexts.n_extended
+        cdef double *totals = sums
+        cdef double *weights = sums + n_extended
+        cdef double *counts = weights + n_extended
+        cdef bint by_depth = contexts.one_a_depth
+        if contexts.one_context:
+            for e in range(n_extended):
+                totals[e] = contexts.members[e] * node.total
+                weights[e] = contexts.members[e] * node.weight
+                counts[e] = contexts.members[e] * node.examples
             return
-        moved = <Fraction *> realloc(rows.fractions, n * sizeof(Fraction))
-        if moved == NULL:
-            self.failed = True
-            return
-        rows.fractions = moved
-        rows.room = n
+        if by_depth:
+            self._add_depths(totals, weights, counts)
+        else:
+            self._add_contexts(totals, weights, counts)
+        for e in range(n_extended - 1, -1, -1):
+            start = self.contexts.depth_starts[self.contexts.depth_of(e)]
+            counts[e] = contexts.members[e] * counts[start]
+            weights[e] = (contexts.members[e]
+                          * weights[start if by_depth or self.curvature is None else e])
+            totals[e] = contexts.members[e] * totals[start if by_depth else e]
+
+    cdef void _add_contexts(self, double *totals, double *weights,
+                            double *counts) noexcept nogil:
+        """Sums of each context; whatever is equal at all contexts of a depth goes to the first."""
+        cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
+        cdef Py_ssize_t i, start, n, n_whole = self.row_set.n_whole
+        cdef int32_t position
+        cdef uint8_t depth
+        cdef const Fraction *fractions = self.row_set.fractions
+        cdef double fraction = 1.0
+        for i in range(self.n):
+            position = self.positions[i]
+            depth = self.depth[position]
+            start = depth_starts[depth]
+            n = n_contexts_at(depth_starts, depth)
+            if i >= n_whole:
+                fraction = fractions[i - n_whole].weight * UNIT
+            add_scaled(totals + start, &self.targets[position, 0], fraction, n)
+            if self.curvature is not None:
+                add_scaled(weights + start, &self.curvature[position, 0], fraction, n)
+            elif self.position_weights is not None:
+                weights[start] += self.position_weights[position] * fraction
+            else:
+                weights[start] += fraction
+            counts[start] += self._is_counted(position) * fraction
+
+    cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
+        """The same where each depth has at most one context of the set: its sums are listed."""
+        cdef Py_ssize_t i, start
+        for i in range(self.n):
+            start = self.contexts.depth_starts[self.depth[self.positions[i]]]
+            totals[start] += self.values[2 * i]
+            weights[start] += self.values[2 * i + 1]
+            if self.count_apart:
+                counts[start] += self.counts[2 * i]
+
+    cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,
+                       double[:, ::1] scores) noexcept nogil:
+        """Add a leaf's value to the scores of its members, in proportion to their weight there."""
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef const Fraction *fractions = row_set.fractions
+        cdef double *table = &scores[0, 0]
+        cdef Py_ssize_t i
+        list_bits(row_set.whole, self.position_of_row.shape[0] // 64, self.rows)
+        for i in range(row_set.n_whole):
+            self._add_value(contexts, position_of_row[self.rows[i]], value, table)
+        for i in range(row_set.n_fractions):
+            self._add_value(contexts, position_of_row[fractions[i].row],
+                            value_of_fraction(value, fractions[i].weight), table)
+
+    cdef inline void _add_value(self, const ContextSet *contexts, Py_ssize_t position,
+                                double value, double *table) noexcept nogil:
+        """Add to the scores of a position in the contexts of a set."""
+        cdef uint8_t depth = self.depth[position]
+        cdef double *scores = table + position * self.contexts.n_contexts
+        if depth == self.contexts.order and contexts.is_one:
+            scores[contexts.last_context] += value
+        else:
+            add_to_contexts(scores, contexts.members, value, &self.contexts.depth_starts[0],
+                            depth)

@@ -8,19 +8,19 @@ cdef enum:
 
 cdef struct Surrogate:
     int64_t test
-    bint is_reversed           # who fails it passes the test that it stands in for
+    bint is_reversed           # failing it means passing the test that it replaces
     double agreement           # number of examples that both tests send the same way
 
 
 cdef struct Ranking:
     Py_ssize_t n
-    Surrogate ranked[MAX_SURROGATES]       # the best first
+    Surrogate ranked[MAX_SURROGATES]       # best first
 
 
 cdef struct Side:
-    # Examples that pass a test, or those that fail it.
+    # The examples that pass a test, or those that fail it.
     double n
-    const double *counts       # how many fall in each bin: every `stride`-th entry
+    const double *counts       # number in each bin: every `stride`-th entry
     int stride
 
 
@@ -36,9 +36,9 @@ cdef class SurrogateSearch:
     cdef bint is_open(self, int64_t test) noexcept nogil
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
                    Ranking *ranking) noexcept nogil
-    cdef void _judge_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
-                         Surrogate *candidate, Ranking *ranking) noexcept nogil
-    cdef bint _is_alike(self, int64_t a, int64_t b) noexcept nogil
-    cdef void follow(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
-                     uint64_t *passed) noexcept nogil
-    cdef void _answer(self, bint is_reversed, uint64_t *passed) noexcept nogil
+    cdef void _rank_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
+                        Surrogate *candidate, Ranking *ranking) noexcept nogil
+    cdef bint _same_value(self, int64_t a, int64_t b) noexcept nogil
+    cdef void apply(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
+                    uint64_t *passed) noexcept nogil
+    cdef void _apply_one(self, bint is_reversed, uint64_t *passed) noexcept nogil

@@ -1,7 +1,7 @@
-"""Tests that stand in for one whose value is missing (Breiman and others, "CART", 1984).
+"""Surrogate splits: tests that replace one whose value is missing (Breiman et al., "CART", 1984).
 
-Of each column and offset the test that agrees best with a node's is its surrogate, if it agrees
-more often than the side does that most examples take. Only examples that answer both tests count.
+At each column and offset, the test that agrees best with the node's test is a surrogate if it
+agrees more often than the majority side does. Only examples with both values count.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 
 cdef class SurrogateSearch:
-    """Finds surrogates, and follows them.
+    """Finds and applies surrogates.
 
     Parameters
     ----------
     features : Features
     tests : treecrf.trees.growing.window_tests.TestTable
     n_planes : int
-        Number of times that a set of rows repeats those of the features.
+        Number of planes of a set of rows; 0 for rows that are not in planes.
     """
 
     def __init__(self, Features features, tests, Py_ssize_t n_planes):
@@ -38,7 +38,7 @@ cdef class SurrogateSearch:
         self.remaining = np.zeros(features.n_words * max(1, n_planes), dtype=np.uint64)
 
     cdef bint is_open(self, int64_t test) noexcept nogil:
-        """Whether the value that a window test asks for may be missing, now or at prediction."""
+        """Whether the value of a window test may be missing, in training or at prediction."""
         return self.columns[test] >= 0
 
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
@@ -48,50 +48,50 @@ cdef class SurrogateSearch:
         cdef Py_ssize_t r
         ranking.n = 0
         for r in range(self.run_starts.shape[0]):
-            self._judge_run(r, test, passed, failed, &candidate, ranking)
+            self._rank_run(r, test, passed, failed, &candidate, ranking)
         insert(ranking, &candidate)
 
-    cdef void _judge_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
-                         Surrogate *candidate, Ranking *ranking) noexcept nogil:
-        """Judge the tests of a run; the candidate is the best so far of a column and offset."""
+    cdef void _rank_run(self, Py_ssize_t r, int64_t test, const Side *passed, const Side *failed,
+                        Surrogate *candidate, Ranking *ranking) noexcept nogil:
+        """Rank the tests of a run; the candidate is the best so far of its column and offset."""
         cdef int64_t b, start = self.run_starts[r], end = self.run_ends[r]
-        cdef double n_passed = answering(passed, self.run_missing[r])
-        cdef double n_failed = answering(failed, self.run_missing[r])
-        cdef double least = max(n_passed, n_failed), same, agreement
+        cdef double n_passed = n_answering(passed, self.run_missing[r])
+        cdef double n_failed = n_answering(failed, self.run_missing[r])
+        cdef double majority = max(n_passed, n_failed), same, agreement
         count_passing(passed, start, end, self.run_kinds[r], &self.running[0, 0])
         count_passing(failed, start, end, self.run_kinds[r], &self.running[1, 0])
         for b in range(start, end):
             same = self.running[0, b] + (n_failed - self.running[1, b])
             agreement = max(same, n_passed + n_failed - same)
-            if agreement <= least or self._is_alike(b, test):
+            if agreement <= majority or self._same_value(b, test):
                 continue
-            if candidate.test >= 0 and not self._is_alike(b, candidate.test):
+            if candidate.test >= 0 and not self._same_value(b, candidate.test):
                 insert(ranking, candidate)
                 candidate.agreement = 0.0
             if agreement > candidate.agreement:
                 candidate[0] = Surrogate(b, same < agreement, agreement)
 
-    cdef inline bint _is_alike(self, int64_t a, int64_t b) noexcept nogil:
+    cdef inline bint _same_value(self, int64_t a, int64_t b) noexcept nogil:
         return self.columns[a] == self.columns[b] and self.offsets[a] == self.offsets[b]
 
-    cdef void follow(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
-                     uint64_t *passed) noexcept nogil:
-        """Say which rows pass: by the first surrogate that they answer, else all or none."""
+    cdef void apply(self, const Ranking *ranking, bint by_default, const uint64_t *rows,
+                    uint64_t *passed) noexcept nogil:
+        """Find which rows pass: by the first surrogate whose value they have, else by default."""
         cdef Py_ssize_t s, n_words = self.remaining.shape[0]
         cdef const Surrogate *surrogate
         memcpy(&self.remaining[0], rows, n_words * sizeof(uint64_t))
         memset(passed, 0, n_words * sizeof(uint64_t))
         for s in range(ranking.n):
             surrogate = &ranking.ranked[s]
-            self.features.ask(surrogate.test, &self.answers[0])
-            if not self.features.ask_missing(surrogate.test, &self.missing[0]):
+            self.features.evaluate(surrogate.test, &self.answers[0])
+            if not self.features.find_missing(surrogate.test, &self.missing[0]):
                 memset(&self.missing[0], 0, self.missing.shape[0] * sizeof(uint64_t))
-            self._answer(surrogate.is_reversed, passed)
+            self._apply_one(surrogate.is_reversed, passed)
         for s in range(n_words if by_default else 0):
             passed[s] |= self.remaining[s]
 
-    cdef void _answer(self, bint is_reversed, uint64_t *passed) noexcept nogil:
-        """Take from the remaining rows those that answer."""
+    cdef void _apply_one(self, bint is_reversed, uint64_t *passed) noexcept nogil:
+        """Move the remaining rows that have the value of a surrogate to those that pass or fail."""
         cdef Py_ssize_t _, i, n_words = self.features.n_words
         cdef uint64_t flip = ~<uint64_t> 0 if is_reversed else 0
         cdef uint64_t *remaining = &self.remaining[0]
@@ -103,14 +103,14 @@ cdef class SurrogateSearch:
             remaining += n_words
 
 
-cdef inline double answering(const Side *side, int64_t missing) noexcept nogil:
-    """Number of examples of a side that do not fall in the bin of missing values."""
+cdef inline double n_answering(const Side *side, int64_t missing) noexcept nogil:
+    """Number of examples of a side that are not in the bin of missing values."""
     return side.n - side.counts[side.stride * missing] if missing >= 0 else side.n
 
 
 cdef void count_passing(const Side *side, int64_t start, int64_t end, uint8_t kind,
                         double *out) noexcept nogil:
-    """Numbers of examples that pass the tests of a run of bins."""
+    """Numbers of examples that pass each test of a run of bins."""
     cdef const double *counts = side.counts
     cdef int stride = side.stride
     cdef int64_t b
@@ -129,14 +129,14 @@ cdef void count_passing(const Side *side, int64_t start, int64_t end, uint8_t ki
 
 
 cdef void insert(Ranking *ranking, const Surrogate *candidate) noexcept nogil:
-    """Rank a candidate behind those that agree as often."""
-    cdef Py_ssize_t place = ranking.n
+    """Insert a candidate after those with the same agreement."""
+    cdef Py_ssize_t rank = ranking.n
     if candidate.test < 0:
         return
-    while place > 0 and ranking.ranked[place - 1].agreement < candidate.agreement:
-        place -= 1
-        if place + 1 < MAX_SURROGATES:
-            ranking.ranked[place + 1] = ranking.ranked[place]
-    if place < MAX_SURROGATES:
-        ranking.ranked[place] = candidate[0]
+    while rank > 0 and ranking.ranked[rank - 1].agreement < candidate.agreement:
+        rank -= 1
+        if rank + 1 < MAX_SURROGATES:
+            ranking.ranked[rank + 1] = ranking.ranked[rank]
+    if rank < MAX_SURROGATES:
+        ranking.ranked[rank] = candidate[0]
         ranking.n = min(ranking.n + 1, MAX_SURROGATES)

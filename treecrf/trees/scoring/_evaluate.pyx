@@ -20,12 +20,19 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
-from treecrf.trees.growing._members cimport WHOLE, Fraction, part_of, value_of_part
+from treecrf.chains._contexts cimport add_shared, add_to_contexts
+from treecrf.trees.scoring._answers cimport (
+    Answers,
+    Bits,
+    Positions,
+    begin_bits,
+    close_bits,
+    open_bits,
+)
+from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, fraction_of, value_of_fraction
 
 cdef extern from "utils/vector_math.h" nogil:
     int lowest_bit(uint64_t word)
-    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     int part_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                   uint64_t *failed)
 
@@ -145,7 +152,8 @@ cdef class Evaluator:
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
                 for tree in range(self.classes.shape[0]):
                     self._add_tree(&block, tree, depth, scores)
-                self._add_shared(&block, depth, scores)
+                add_shared(scores, block.shared, BLOCK, block.bits.first, block.bits.size,
+                           &depth[0], &self.depth_starts[0])
                 first += block.bits.size
             free_block(&block)
         if block.failed:
@@ -346,7 +354,7 @@ cdef class Evaluator:
         for i in range(block.parts_of[node], block.parts_of[node] + n):
             part = block.parts[i]
             if gaps != NULL and has_bit(gaps, part.row):
-                give(block, part.row, part.weight, part_of(part.weight, share))
+                give(block, part.row, part.weight, fraction_of(part.weight, share))
             else:
                 give(block, part.row, part.weight, part.weight * has_bit(column, part.row))
         for w in range(block.bits.n_words):
@@ -407,7 +415,7 @@ cdef class Evaluator:
         cdef Py_ssize_t i
         cdef double value_here
         for i in range(block.n_parts_of[node]):
-            value_here = value_of_part(value, parts[i].weight)
+            value_here = value_of_fraction(value, parts[i].weight)
             if block.contexts_of[node] == 0:
                 shared[parts[i].row] += value_here
             else:
@@ -423,24 +431,8 @@ cdef class Evaluator:
                                  int32_t class_, const uint8_t[::1] depth,
                                  double[:, :, ::1] scores) noexcept nogil:
         """Add a leaf's value to those contexts of a position that reach the leaf."""
-        add_scaled(&scores[class_, position, 0],
-                   block.addend + self.depth_starts[depth[position]], value,
-                   self._n_contexts_at(depth[position]))
-
-    cdef void _add_shared(self, Block *block, const uint8_t[::1] depth,
-                          double[:, :, ::1] scores) noexcept nogil:
-        cdef Py_ssize_t k, i, c
-        cdef double *row
-        for k in range(scores.shape[0]):
-            for i in range(block.bits.size):
-                row = &scores[k, block.bits.first + i, 0]
-                for c in range(self._n_contexts_at(depth[block.bits.first + i])):
-                    row[c] += block.shared[k * BLOCK + i]
-
-    cdef inline Py_ssize_t _n_contexts_at(self, uint8_t depth) noexcept nogil:
-        if depth:
-            return self.depth_starts[depth - 1] - self.depth_starts[depth]
-        return 1
+        add_to_contexts(&scores[class_, position, 0], block.addend, value, &self.depth_starts[0],
+                        depth[position])
 
 
 cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:

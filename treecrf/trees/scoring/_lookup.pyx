@@ -16,7 +16,14 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
+from treecrf.trees.scoring._answers cimport (
+    Answers,
+    Bits,
+    Positions,
+    begin_bits,
+    close_bits,
+    open_bits,
+)
 
 cdef extern from "utils/vector_math.h" nogil:
     enum:

@@ -1,0 +1,34 @@
+from libc.stdint cimport int32_t, uint8_t
+
+from treecrf.trees.growing._context_sets cimport ContextSets
+from treecrf.trees.growing._features cimport Features
+from treecrf.trees.growing._members cimport Members
+from treecrf.trees.growing._nodes cimport Node
+
+
+cdef struct Histogram:
+    double *bins               # (residuals, weights) of each bin
+    double *counts             # examples of each bin, where they are counted separately; else NULL
+    double *contexts           # residuals, weights and examples of each extended context
+
+
+cdef class Histograms:
+    cdef Features features
+    cdef ContextSets contexts
+    cdef bint count_apart, failed
+    # Bins of the window tests come first, then those of the labels before examples in planes.
+    cdef Py_ssize_t n_window_bins, n_label_bins, n_lags
+    cdef const uint8_t[:, ::1] labels       # label at each lag before each example
+    cdef Py_ssize_t size, n_histograms, n_free
+    cdef double **memory
+    cdef int32_t *free_histograms
+
+    cdef void release_all(self) noexcept nogil
+    cdef void release(self, Node *node) noexcept nogil
+    cdef int32_t _take(self) noexcept nogil
+    cdef Histogram of_node(self, const Node *node) noexcept nogil
+    cdef void build(self, Node *node, Members members) noexcept nogil
+    cdef void _add_labels(self, Members members, const double *values, double *bins,
+                          int stride) noexcept nogil
+    cdef void subtract(self, const Node *target, const Node *source) noexcept nogil
+    cdef void add(self, const Node *target, const Node *source) noexcept nogil

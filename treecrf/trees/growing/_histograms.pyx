@@ -1,0 +1,130 @@
+"""Histograms of a node's examples: sums over the bins of all tests, and over each context.
+
+All sums are exact (see ``_tree``): a histogram does not depend on the order of the examples, and
+that of one child is the difference between those of the parent and of the other child.
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from treecrf.trees.growing._context_sets cimport ContextSets
+from treecrf.trees.growing._features cimport Features
+from treecrf.trees.growing._members cimport Members
+from treecrf.trees.growing._nodes cimport Node
+
+cdef extern from "utils/vector_math.h" nogil:
+    void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
+    void subtract_from(double *target, const double *source, Py_ssize_t n)
+
+
+cdef class Histograms:
+    """The histograms of all open nodes, in memory that is reused.
+
+    Parameters
+    ----------
+    features : Features
+    contexts : ContextSets
+    n_window_bins : int
+    n_lags : int
+        Number of previous labels that have bins, each one for every label and one for none.
+    count_apart : bool
+        Whether examples are counted separately from their weights.
+    max_histograms : int
+    """
+
+    def __cinit__(self, Features features, ContextSets contexts, Py_ssize_t n_window_bins,
+                  Py_ssize_t n_lags, bint count_apart, Py_ssize_t max_histograms):
+        cdef Py_ssize_t n_bins
+        self.features = features
+        self.contexts = contexts
+        self.n_window_bins = n_window_bins
+        self.n_lags = n_lags
+        self.n_label_bins = n_lags * (contexts.n_labels + 1)
+        self.count_apart = count_apart
+        n_bins = n_window_bins + self.n_label_bins
+        self.size = (2 + count_apart) * n_bins + 3 * contexts.n_extended
+        self.memory = <double **> calloc(max_histograms, sizeof(double *))
+        self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
+        if self.memory == NULL or self.free_histograms == NULL:
+            raise MemoryError(f"no memory for {max_histograms} histograms")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.n_histograms):
+            free(self.memory[i])
+        free(self.memory)
+        free(self.free_histograms)
+
+    cdef void release_all(self) noexcept nogil:
+        """Forget all histograms."""
+        cdef Py_ssize_t i
+        self.failed = False
+        self.n_free = self.n_histograms
+        for i in range(self.n_histograms):
+            self.free_histograms[i] = <int32_t> i
+
+    cdef void release(self, Node *node) noexcept nogil:
+        """Let another node have the histogram of a node."""
+        if node.histogram >= 0:
+            self.free_histograms[self.n_free] = node.histogram
+            self.n_free += 1
+            node.histogram = -1
+
+    cdef int32_t _take(self) noexcept nogil:
+        cdef double *memory
+        if self.n_free:
+            self.n_free -= 1
+            return self.free_histograms[self.n_free]
+        memory = <double *> malloc((self.size + 1) * sizeof(double))
+        if memory == NULL:
+            self.failed = True
+            return -1
+        self.memory[self.n_histograms] = memory
+        self.n_histograms += 1
+        return <int32_t> (self.n_histograms - 1)
+
+    cdef Histogram of_node(self, const Node *node) noexcept nogil:
+        """The sums of a node."""
+        cdef Py_ssize_t n_bins = self.n_window_bins + self.n_label_bins
+        cdef double *bins = self.memory[node.histogram]
+        cdef double *counts = NULL
+        if self.count_apart:
+            counts = bins + 2 * n_bins
+        return Histogram(bins, counts, bins + (2 + self.count_apart) * n_bins)
+
+    cdef void build(self, Node *node, Members members) noexcept nogil:
+        """Build the histogram of the node whose members are listed."""
+        cdef Histogram histogram
+        node.histogram = self._take()
+        if self.failed:
+            return
+        histogram = self.of_node(node)
+        memset(histogram.bins, 0, self.size * sizeof(double))
+        self.features.add_windows(members.rows, members.n, members.values, histogram.bins, 2)
+        self._add_labels(members, members.values, histogram.bins, 2)
+        if self.count_apart:
+            self.features.add_windows(members.rows, members.n, members.counts, histogram.counts,
+                                      1)
+            self._add_labels(members, members.counts, histogram.counts, 1)
+        members.sum_contexts(node, histogram.contexts)
+
+    cdef void _add_labels(self, Members members, const double *values, double *bins,
+                          int stride) noexcept nogil:
+        """Add the listed examples to the bins of their previous labels."""
+        cdef Py_ssize_t lag, i, k
+        cdef const uint8_t *labels
+        cdef const int32_t *positions = members.positions
+        cdef double *first
+        for lag in range(self.n_lags):
+            labels = &self.labels[lag, 0]
+            first = bins + stride * (self.n_window_bins + lag * (self.contexts.n_labels + 1))
+            for i in range(members.n):
+                for k in range(stride):
+                    first[stride * labels[positions[i]] + k] += values[2 * i + k]
+
+    cdef void subtract(self, const Node *target, const Node *source) noexcept nogil:
+        subtract_from(self.memory[target.histogram], self.memory[source.histogram], self.size)
+
+    cdef void add(self, const Node *target, const Node *source) noexcept nogil:
+        add_scaled(self.memory[target.histogram], self.memory[source.histogram], 1.0, self.size)

@@ -1,0 +1,25 @@
+from libc.stdint cimport int32_t, int64_t
+
+from treecrf.trees.growing._surrogates cimport Ranking
+
+
+cdef struct Node:
+    # A node of a growing tree.
+    int32_t rows                    # its set of rows
+    int32_t contexts                # its set of contexts
+    int32_t histogram               # -1 for none
+    double total, weight, examples  # sums over its examples
+    double gain
+    int64_t test                    # best test, -1 for none
+    Py_ssize_t run                  # the test's run of bins, -1 for a test of contexts
+    double true_total, true_weight, true_examples       # sums over the examples that pass
+    double share                    # fraction of the rows' weight that passes the test
+    int32_t true_child, false_child
+    Ranking surrogates              # tests that replace its own where the value is missing
+
+
+cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:
+    """Subtract the sums over some of a node's examples from those over all of them."""
+    node.total -= part.total
+    node.weight -= part.weight
+    node.examples -= part.examples

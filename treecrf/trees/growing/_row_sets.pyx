@@ -1,0 +1,247 @@
+"""Sets of rows, the members of a tree's nodes.
+
+A set is a bit set, which tests split word by word. Where values are missing, a row may go to both
+sides of a test, with a fraction of its weight to each (Quinlan, "C4.5", 1993). Such a row is in a
+list instead, with its weight in units of 2**-16. Fractions of a weight add up to it, so the sums
+over the parts of a set add up exactly to the sum over the set.
+"""
+
+from libc.math cimport rint
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+from treecrf.trees.growing._tests cimport LISTING_SLACK
+
+cdef extern from "utils/vector_math.h" nogil:
+    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
+    int lowest_bit(uint64_t word)
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
+                   void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
+    Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
+
+
+cdef class RowSets:
+    """Sets of rows, in memory that is reused from tree to tree.
+
+    Parameters
+    ----------
+    n_words : int
+        Words of a bit set.
+    max_sets : int
+    position_of_row : int32 array (64 * n_words,)
+    depth : uint8 array (n_positions,)
+        Rows of one depth have the same number of examples.
+    """
+
+    def __cinit__(self, Py_ssize_t n_words, Py_ssize_t max_sets, position_of_row, depth):
+        self.n_words = n_words
+        self.max_sets = max_sets
+        self.position_of_row = position_of_row
+        self.depth = depth
+        self.sets = <RowSet *> calloc(max_sets, sizeof(RowSet))
+        self.rows = <int32_t *> malloc((64 * n_words + LISTING_SLACK) * sizeof(int32_t))
+        self.nothing.whole = <uint64_t *> calloc(n_words, sizeof(uint64_t))
+        if self.sets == NULL or self.rows == NULL or self.nothing.whole == NULL:
+            raise MemoryError(f"no memory for sets of {64 * n_words} rows")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.max_sets if self.sets != NULL else 0):
+            free(self.sets[i].whole)
+            free(self.sets[i].fractions)
+        free(self.sets)
+        free(self.rows)
+        free(self.nothing.whole)
+        free(self.nothing.fractions)
+
+    cdef void begin(self, const uint64_t[:, ::1] rows_of_depth,
+                    const double[::1] position_weights, bint with_weights) noexcept nogil:
+        """Forget all sets.
+
+        Parameters
+        ----------
+        rows_of_depth : (order + 1, n_words)
+        position_weights : (n_positions,) or None
+            1 by default.
+        with_weights : bool
+            Whether the weights of sets are needed.
+        """
+        self.with_weights = with_weights
+        self.rows_of_depth = rows_of_depth
+        self.position_weights = position_weights
+        self.n_sets = 0
+        self.failed = False
+
+    cdef int32_t take(self) noexcept nogil:
+        """Return a new set. Its bits are not filled, and it has no fractions of rows."""
+        cdef RowSet *rows = &self.sets[self.n_sets]
+        if rows.whole == NULL:
+            rows.whole = <uint64_t *> malloc(self.n_words * sizeof(uint64_t))
+            self.failed = self.failed or rows.whole == NULL
+        rows.n_fractions = 0
+        self.n_sets += 1
+        return <int32_t> (self.n_sets - 1)
+
+    cdef void compute_weight(self, RowSet *rows) noexcept nogil:
+        """Compute a set's weight, if weights are needed."""
+        cdef Py_ssize_t i
+        cdef const Fraction *fractions = rows.fractions
+        cdef double weight = 0.0
+        if not self.with_weights:
+            return
+        for i in range(rows.n_fractions):
+            weight += fractions[i].weight * self._weight_of(fractions[i].row)
+        rows.weight = weight / WHOLE + self._whole_weight(rows)
+
+    cdef double _whole_weight(self, const RowSet *rows) noexcept nogil:
+        cdef Py_ssize_t i, order = self.rows_of_depth.shape[0] - 1
+        cdef uint64_t word
+        cdef double weight = 0.0, more
+        if self.position_weights is None:
+            weight = self.n_examples[order] * rows.n_whole
+            for i in range(order):
+                # All rows of a set have examples.
+                more = self.n_examples[i] - self.n_examples[order]
+                if more and self.n_examples[i]:
+                    weight += more * count_common(rows.whole, &self.rows_of_depth[i, 0],
+                                                  self.n_words)
+            return weight
+        for i in range(self.n_words):
+            word = rows.whole[i]
+            while word:
+                weight += self._weight_of(<int32_t> (64 * i + lowest_bit(word)))
+                word &= word - 1
+        return weight
+
+    cdef inline double _weight_of(self, int32_t row) noexcept nogil:
+        cdef int32_t position = self.position_of_row[row]
+        cdef double weight = self.n_examples[self.depth[position]]
+        if self.position_weights is not None:
+            weight *= self.position_weights[position]
+        return weight
+
+    cdef void copy(self, RowSet *source, RowSet *target) noexcept nogil:
+        self._make_room(target, source.n_fractions)
+        if self.failed:
+            return
+        memcpy(target.whole, source.whole, self.n_words * sizeof(uint64_t))
+        memcpy(target.fractions, source.fractions, source.n_fractions * sizeof(Fraction))
+        target.n_whole = source.n_whole
+        target.n_fractions = source.n_fractions
+        target.weight = source.weight
+
+    cdef void split(self, RowSet *source, RowSet *target) noexcept nogil:
+        """Move rows to another set, whose bits define which."""
+        cdef double weight = source.weight
+        self._split_fractions(source, target, &self.nothing)
+        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
+        source.n_whole -= target.n_whole
+        self._compute_both(source, target, weight)
+
+    cdef void split_three_ways(self, RowSet *source, RowSet *target,
+                               RowSet *missing) noexcept nogil:
+        """Move rows to two other sets, whose bits define which; ``missing`` has precedence."""
+        cdef double weight = source.weight
+        self._split_fractions(source, target, missing)
+        missing.n_whole = take_bits(source.whole, missing.whole, self.n_words)
+        target.n_whole = take_bits(source.whole, target.whole, self.n_words)
+        source.n_whole -= missing.n_whole + target.n_whole
+        self.compute_weight(missing)
+        self._compute_both(source, target, weight - missing.weight)
+
+    cdef void _compute_both(self, RowSet *a, RowSet *b, double weight) noexcept nogil:
+        """Compute the weights of two sets, given the sum of both."""
+        if a.n_whole + a.n_fractions < b.n_whole + b.n_fractions:
+            self.compute_weight(a)
+            b.weight = weight - a.weight
+        else:
+            self.compute_weight(b)
+            a.weight = weight - b.weight
+
+    cdef void _split_fractions(self, RowSet *source, RowSet *target,
+                               RowSet *missing) noexcept nogil:
+        cdef Py_ssize_t n = source.n_fractions
+        self._make_room(target, n)
+        self._make_room(missing, n)
+        if not self.failed:
+            part_list(source.fractions, n, target.whole, missing.whole, target.fractions,
+                      missing.fractions, &target.n_fractions, &missing.n_fractions)
+            source.n_fractions = n - target.n_fractions - missing.n_fractions
+
+    cdef void join(self, RowSet *source, RowSet *target) noexcept nogil:
+        """Move the whole rows to another set."""
+        cdef Py_ssize_t i
+        for i in range(self.n_words):
+            target.whole[i] |= source.whole[i]
+        target.n_whole += source.n_whole
+        source.n_whole = 0
+
+    cdef void distribute(self, RowSet *rows, RowSet *passed, RowSet *failed,
+                         double share) noexcept nogil:
+        """Move a fraction of each row to one set, and the rest to another."""
+        cdef Py_ssize_t n = rows.n_whole + rows.n_fractions
+        cdef uint32_t share_in_units = <uint32_t> rint(share * WHOLE)
+        cdef double moved
+        if n == 0:
+            return
+        self._make_room(passed, passed.n_fractions + n)
+        self._make_room(failed, failed.n_fractions + n)
+        if self.failed:
+            return
+        moved = self._divide_whole(rows, share_in_units, passed, failed)
+        moved += self._divide_fractions(rows, share_in_units, passed, failed)
+        passed.weight += moved
+        failed.weight += rows.weight - moved
+
+    cdef double _divide_whole(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                              RowSet *failed) noexcept nogil:
+        """Divide the weight of the whole rows; returns the weight that passes."""
+        cdef Py_ssize_t i, n = rows.n_whole
+        cdef Fraction *to_passed = passed.fractions + passed.n_fractions
+        cdef Fraction *to_failed = failed.fractions + failed.n_fractions
+        cdef double moved = 0.0
+        list_bits(rows.whole, self.n_words, self.rows)
+        for i in range(n):
+            to_passed[i] = Fraction(self.rows[i], share)
+            to_failed[i] = Fraction(self.rows[i], WHOLE - share)
+            if self.with_weights:
+                moved += self._weight_of(self.rows[i])
+        passed.n_fractions += n * (share > 0)
+        failed.n_fractions += n * (share < WHOLE)
+        return moved * share / WHOLE
+
+    cdef double _divide_fractions(self, const RowSet *rows, uint32_t share, RowSet *passed,
+                                  RowSet *failed) noexcept nogil:
+        """The same for the fractions of rows; those of weight 0 are dropped."""
+        cdef Py_ssize_t i
+        cdef const Fraction *fractions = rows.fractions
+        cdef Fraction *to_passed = passed.fractions
+        cdef Fraction *to_failed = failed.fractions
+        cdef Py_ssize_t n_passed = passed.n_fractions, n_failed = failed.n_fractions
+        cdef uint32_t weight
+        cdef double moved = 0.0
+        for i in range(rows.n_fractions):
+            weight = fraction_of(fractions[i].weight, share)
+            to_passed[n_passed] = Fraction(fractions[i].row, weight)
+            to_failed[n_failed] = Fraction(fractions[i].row, fractions[i].weight - weight)
+            n_passed += weight > 0
+            n_failed += weight < fractions[i].weight
+            if self.with_weights:
+                moved += weight * self._weight_of(fractions[i].row)
+        passed.n_fractions = n_passed
+        failed.n_fractions = n_failed
+        return moved / WHOLE
+
+    cdef void _make_room(self, RowSet *rows, Py_ssize_t n) noexcept nogil:
+        """Make room for a number of fractions."""
+        cdef Fraction *moved
+        if n <= rows.room:
+            return
+        moved = <Fraction *> realloc(rows.fractions, n * sizeof(Fraction))
+        if moved == NULL:
+            self.failed = True
+            return
+        rows.fractions = moved
+        rows.room = n

@@ -1,0 +1,33 @@
+"""Settings of tree growth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown; the names are those of the estimators' parameters.
+
+    ``subsample`` and ``seed`` concern the training loop, all others the grower of single trees.
+    """
+
+    max_leaf_nodes: int
+    l2_regularization: float
+    learning_rate: float = 1.0
+    min_gain: float = 0.0
+    min_samples_leaf: int = 1
+    max_features: float = 1.0
+    subsample: float = 1.0
+    max_leaf_value: float = np.inf
+    seed: int = 0
+
+    @property
+    def min_examples(self) -> int:
+        """Minimum number of examples in each child, 0 if any will do.
+
+        Each child of a split has an example anyway, or with missing values a fraction of one.
+        """
+        return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
