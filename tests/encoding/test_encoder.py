@@ -1,4 +1,4 @@
-"""Columns, thresholds and storage: what the trees can see of the input."""
+"""Columns, thresholds and storage: the input as the trees read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def thresholds(values, max_bins=255, dtype=float):
 
 
 def fit_and_score(sequences, **parameters):
-    """Probabilities of a model that has learned random labels."""
+    """Return the probabilities of a model trained on random labels."""
     lengths = [s.shape[0] if sparse.issparse(s) else len(s) for s in sequences]
     labels = [np.random.default_rng(n).integers(0, 3, n) for n in lengths]
     crf = TreeCRF(**{"max_iter": 4, "window": 1, "l2_regularization": 1.0, **parameters})
@@ -51,7 +51,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 @example([-HUGE, HUGE])
 @example([HUGE, HUGE, -HUGE, 1e308])
 @example([-0.0, 0.0])
-def test_few_values_are_told_apart(values):
+def test_few_values_are_distinguished(values):
     distinct = np.unique(values)
     found = thresholds(values)
     assert len(found) == len(distinct) - 1
@@ -86,7 +86,7 @@ def test_bins_of_many_values_are_equally_full(max_bins):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_rare_values_of_either_sign_are_seen(form, sign):
-    """So few of the values differ from 0 that no quantile falls on them."""
+    """Too few values differ from 0 for a quantile to fall on them."""
     table = np.zeros((100_000, 1))
     table[::1000, 0] = sign * np.arange(1, 101)
     encoder = Encoder((0, 0), 20).fit(as_sequences([form(table)]), np.random.default_rng(0))
@@ -98,7 +98,7 @@ def test_number_types(dtype):
     assert thresholds([1, 2, 2, 5], dtype=dtype).tolist() == [1.5, 3.5]
 
 
-def test_neighbours_of_single_precision():
+def test_neighbors_of_single_precision():
     low = np.float32(1)
     high = np.nextafter(low, np.float32(2))
     assert low <= thresholds([low, high], dtype=np.float32)[0] < high
@@ -136,7 +136,7 @@ def test_constant_columns_have_no_test():
     encoder = fitted([table], (1, 1))
     assert (encoder.plan.storage == NOWHERE).all()
     tests = number_tests(encoder)
-    assert sorted(tests.offsets[tests.columns == -1]) == [-1, 1]  # but there are boundaries
+    assert sorted(tests.offsets[tests.columns == -1]) == [-1, 1]  # boundary tests remain
     assert (tests.columns < 0).all()
     assert np.isfinite(fit_and_score([table, table[:3]])).all()
 
@@ -172,13 +172,15 @@ def test_every_column_has_its_tests_at_every_offset(kind, window):
     encoder = fitted(random_sequences(kind, np.random.default_rng(0), [60, 1]), window)
     tests = number_tests(encoder)
     used = tests.columns >= -1
-    asked = list(zip(*(a[used] for a in (tests.columns, tests.offsets, tests.values)), strict=True))
+    tested = list(
+        zip(*(a[used] for a in (tests.columns, tests.offsets, tests.values)), strict=True)
+    )
     offsets = range(-window[0], window[1] + 1)
     expected = {(-1, offset, 0) for offset in offsets if offset}
     for j, column in enumerate(encoder.columns):
         expected |= {(j, offset, v) for offset in offsets for v in range(column.n_tests)}
-    assert len(asked) == len(expected)
-    assert {tuple(int(x) for x in test) for test in asked} == expected
+    assert len(tested) == len(expected)
+    assert {tuple(int(x) for x in test) for test in tested} == expected
     meanings = meaning_of_tests(encoder, *(np.array(list(expected)).reshape(-1, 3).T))
     assert len(set(meanings)) == len(expected)
     in_a_run = np.zeros(tests.n_bins, dtype=bool)
@@ -272,11 +274,21 @@ def test_a_large_number_is_no_worse_than_a_small_one():
     assert_same_model(tables, [t * 5e-324 for t in tables])
 
 
-# Sparse tests of negative numbers look from the other side: beyond the ends of a sequence they are
-# false where dense ones are. Inside, the sides of a split are the same. Large nodes and different
-# weights leave no ties, which would go to the first column in storage.
-@pytest.mark.parametrize("kind", ["integers", "floats", "booleans"])
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+# Sparse tests on negative numbers point the other way, yet they are false beyond the ends of a
+# sequence, as dense tests are. So negative numbers are compared without a window, where the splits
+# have the same two sides. Large nodes and different weights prevent ties, which would go to the
+# first column in storage.
+FORMS = [sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        pytest.param(form, kind, marks=() if i == j else pytest.mark.exhaustive)
+        for i, form in enumerate(FORMS)
+        for j, kind in enumerate(["floats", "integers", "booleans"])
+    ],
+)
 def test_sparse_and_dense_input_make_the_same_model(kind, form):
     tables = random_sequences(kind, np.random.default_rng(0), [700, 1, 250])
     options = {"min_samples_leaf": 60, "class_weight": {0: 1.0, 1: 1.1, 2: 1.23}}
@@ -298,7 +310,7 @@ def test_a_dense_model_reads_sparse_input_and_the_reverse(order):
 
 
 def test_stored_zeros_and_duplicates_of_sparse_input():
-    """Only the matrix that they stand for counts."""
+    """They are the same as the matrix that they represent."""
     data, columns = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 1, 1, 0, 1, 0])
     odd = sparse.csr_array((data, columns, np.array([0, 1, 3, 4, 5, 6, 6, 6])), shape=(7, 2))
     assert_same_model([odd], [sparse.csr_array(odd.toarray())])
@@ -330,7 +342,7 @@ NAN = np.nan
 
 
 def missing_in(encoder, sequences, j):
-    """Where an encoded column is missing: by its code, or its id."""
+    """Mark where an encoded column is missing, by its code or its id."""
     encoded, plan = encoder.encode(as_sequences(sequences)), encoder.plan
     if plan.storage[j] == CODES:
         return encoded.codes[encoded.row_of_position, plan.slots[j]] == plan.missing_codes[j]
@@ -338,22 +350,22 @@ def missing_in(encoder, sequences, j):
     return np.array([plan.missing_ids[j] in lists[row] for row in encoded.row_of_position])
 
 
-def with_gaps(table, share, rng):
+def with_missing(table, rate, rng):
     table = np.array(table, dtype=float)
-    table[rng.uniform(size=table.shape) < share] = NAN
+    table[rng.uniform(size=table.shape) < rate] = NAN
     return table
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("share", [0, 0.2])
-def test_missing_values_are_told_in_every_storage(form, share):
-    """Numbers, common and rare columns of one test; with and without gaps in training."""
+@pytest.mark.parametrize("rate", [0, 0.2])
+def test_missing_values_are_marked_in_every_storage(form, rate):
+    """Numbers, common and rare columns of one test, with and without missing training values."""
     rng = np.random.default_rng(0)
     columns = [rng.normal(size=300), rng.random(300) < 0.5, rng.random(300) < 0.05]
     table = np.stack(columns, axis=1).astype(float)
-    training, other = with_gaps(table, share, rng), with_gaps(table, 0.4, rng)
+    training, other = with_missing(table, rate, rng), with_missing(table, 0.4, rng)
     encoder = fitted([form(training)], (1, 2))
-    assert encoder.plan.has_missing.tolist() == [share > 0] * 3
+    assert encoder.plan.has_missing.tolist() == [rate > 0] * 3
     assert encoder.encode(as_sequences([form(other)])).has_missing.all()
     for j in range(3):
         for values in (training, other):
@@ -361,9 +373,9 @@ def test_missing_values_are_told_in_every_storage(form, share):
             np.testing.assert_array_equal(found, np.isnan(values[:, j]))
 
 
-def test_gaps_change_no_threshold():
+def test_missing_values_change_no_threshold():
     rng = np.random.default_rng(0)
-    table = with_gaps(rng.integers(0, 9, (200, 1)), 0.3, rng)
+    table = with_missing(rng.integers(0, 9, (200, 1)), 0.3, rng)
     present = table[~np.isnan(table)][:, np.newaxis]
     for form in (np.asarray, sparse.csr_array):
         found = fitted([form(table)]).columns[0].values
@@ -379,7 +391,7 @@ def test_columns_without_values_have_no_test():
         assert fitted([form(table[:, :1])]).columns.n_tests.tolist() == [0]
 
 
-def test_ids_of_gaps_in_training_come_first():
+def test_ids_of_missing_training_values_come_first():
     rng = np.random.default_rng(0)
     rare = (rng.random((400, 6)) < 0.05).astype(float)
     rare[5, [1, 4]] = NAN
@@ -389,7 +401,7 @@ def test_ids_of_gaps_in_training_come_first():
     assert sorted(plan.missing_ids) == list(range(6, 12))
 
 
-def test_columns_with_gaps_are_not_bundled():
+def test_columns_with_missing_values_are_not_bundled():
     rng = np.random.default_rng(0)
     indicators = np.eye(20)[rng.integers(0, 20, 300)]
     indicators[7, 2] = NAN
@@ -412,8 +424,7 @@ def test_columns_with_gaps_are_not_bundled():
         [[{"a": "x", "b": 1}, {"b": 2}, {"a": "y", "b": 3}, {"b": 1}], [{"b": 1}]],
     ],
 )
-def test_absent_categories_are_not_beyond_the_end(X):
-    """A model that knows the ends alone cannot tell the positions between them apart."""
+def test_absent_categories_differ_from_boundaries(X):
     y = [["first", "second", "third", "last"], ["last"]]
     crf = TreeCRF(window=1, order=0, max_iter=5, l2_regularization=0.1).fit(X, y)
     encoder = crf._encoder
@@ -427,7 +438,7 @@ def test_absent_categories_are_not_beyond_the_end(X):
     assert found == [[True, False, False, False, True], [False, False, False, True, True]]
 
 
-def test_letters_that_indicators_tell_are_not_beyond_the_end():
+def test_letters_with_indicators_differ_from_boundaries():
     crf = TreeCRF(window=1, missing="indicator", max_iter=2).fit([["a", None, "b"]], ["xyx"])
     encoder = crf._encoder
     codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.schema)).codes

@@ -1,4 +1,4 @@
-"""Imputation and indicators: the same as filling the tables by hand."""
+"""Imputation and indicators give the same models as tables imputed by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAN = np.nan
 SETTINGS = {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
 
 
-def tables(rng, lengths, share):
-    """Numbers, a boolean and a column that is seldom other than 0, with gaps."""
+def tables(rng, lengths, rate):
+    """Numbers, a boolean and a rarely non-zero column, with missing values."""
     out = []
     for n in lengths:
         common, rare = rng.random(n) < 0.5, (rng.random(n) < 0.1) * rng.normal(size=n)
         table = np.stack([rng.normal(size=n), rng.integers(0, 4, n), common, rare], axis=1)
-        table[rng.random(table.shape) < share] = NAN
+        table[rng.random(table.shape) < rate] = NAN
         out.append(table)
     return out
 
@@ -56,11 +56,11 @@ def test_imputed_numbers_are_means(data, form):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_indicators_are_further_columns(data, form):
     X, y, X_test = data
-    X = [np.where(np.arange(4) == 1, np.nan_to_num(x), x) for x in X]  # one column is whole
+    X = [np.where(np.arange(4) == 1, np.nan_to_num(x), x) for x in X]  # one column is complete
 
     def by_hand(X):
-        told = [np.isnan(x)[:, [0, 2, 3]] for x in X]
-        return [form(np.hstack([x, t])) for x, t in zip(filled(X, 0.0), told, strict=True)]
+        missing = [np.isnan(x)[:, [0, 2, 3]] for x in X]
+        return [form(np.hstack([x, m])) for x, m in zip(filled(X, 0.0), missing, strict=True)]
 
     ours = TreeCRF(missing="indicator", **SETTINGS).fit(list(map(form, X)), y)
     theirs = TreeCRF(**SETTINGS).fit(by_hand(X), y)
@@ -82,7 +82,7 @@ def test_an_unseen_symbol_becomes_the_most_common_one():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [float, bool, "symbols"])
-def test_without_gaps_all_methods_are_the_same(method, dtype):
+def test_without_missing_values_all_methods_agree(method, dtype):
     rng = np.random.default_rng(1)
     X = [rng.integers(0, 2, (n, 3)) for n in (30, 2, 20)]
     X = [x[:, 0] for x in X] if dtype == "symbols" else [x.astype(dtype) for x in X]
@@ -92,7 +92,7 @@ def test_without_gaps_all_methods_are_the_same(method, dtype):
 
 
 @pytest.mark.parametrize("method", ["impute", "indicator"])
-def test_a_saved_model_fills_the_same(method, data, tmp_path):
+def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     X, y, X_test = data
     crf = TreeCRF(missing=method, **SETTINGS).fit(X, y)
     crf.save(tmp_path / "model")
@@ -102,7 +102,7 @@ def test_a_saved_model_fills_the_same(method, data, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["impute", "indicator"])
-def test_any_estimator_is_given_whole_rows(method, data):
+def test_any_estimator_gets_complete_rows(method, data):
     from sklearn.linear_model import LogisticRegression
 
     X, y, X_test = data

@@ -1,4 +1,4 @@
-"""Tests of trees in words."""
+"""Names of tests and of their conjunctions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def encoder_of(X, y, **parameters):
 def test_symbols():
     encoder = encoder_of(["abab", "ba"], ["xyxy", "yx"], window=2)
     tests = [((0, 0, 1), False), ((0, -2, 0), True), ((BOUNDARY, 1, 0), False)]
-    told = "not outside[+1] and symbol[-2] is 'a' and not symbol[0] is 'b'"
-    assert conjunction(encoder, tests) == told
+    expected = "not outside[+1] and symbol[-2] is 'a' and not symbol[0] is 'b'"
+    assert conjunction(encoder, tests) == expected
     assert conjunction(encoder, []) == "anything"
 
 
@@ -35,18 +35,18 @@ def test_columns_have_the_names_of_the_input():
         {"light": [0.5, 2.5, 4.5], "day": ["Mo", "Tu", "Mo"], "on": [True, False, True]}
     )
     encoder = encoder_of([room] * 3, ["xyx"] * 3)
-    told = [name_of_test(encoder, *test) for test in [(0, 0, 0), (1, 0, 1), (2, 0, 0)]]
-    assert told == ["light > 1.5", "day is 'Tu'", "on"]
+    names = [name_of_test(encoder, *test) for test in [(0, 0, 0), (1, 0, 1), (2, 0, 0)]]
+    assert names == ["light > 1.5", "day is 'Tu'", "on"]
 
 
-def test_filled_columns():
+def test_indicator_columns():
     X = [np.array([[1.0, np.nan], [2.0, 0.0], [3.0, 1.0]])] * 3
     encoder = encoder_of(X, ["xyx"] * 3, missing="indicator", window=(1, 0))
-    told = [name_of_test(encoder, *test) for test in [(0, -1, 1), (1, 0, 0), (2, 0, 0)]]
-    assert told == ["x0[-1] > 2.5", "x1[0] > 0.5", "x1[0] is missing"]
+    names = [name_of_test(encoder, *test) for test in [(0, -1, 1), (1, 0, 0), (2, 0, 0)]]
+    assert names == ["x0[-1] > 2.5", "x1[0] > 0.5", "x1[0] is missing"]
 
 
-def test_tests_of_sparse_numbers_are_told_the_way_they_point():
+def test_tests_on_sparse_numbers_may_point_down():
     column = sparse.csr_array(np.array([[-2.0], [0], [0], [0], [0], [0], [0], [0], [0], [3.0]]))
     encoder = encoder_of([column] * 3, ["xxxxxyyyyy"] * 3)
     assert [name_of_test(encoder, 0, 0, k) for k in range(2)] == ["x0 <= -1", "x0 > 1.5"]

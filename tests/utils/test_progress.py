@@ -1,4 +1,4 @@
-"""What a training run shows: a bar, lines where tqdm is missing, or nothing."""
+"""Output of a training run: a bar, lines without tqdm, or nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_bar_with_the_validation_likelihood(letters, capfd):
     assert f"validation={crf.validation_score_[-1]:.3g}" in capfd.readouterr().err
 
 
-def test_a_bar_goes_on_after_a_warm_start(letters, capfd):
+def test_a_bar_continues_after_a_warm_start(letters, capfd):
     pytest.importorskip("tqdm")
     crf = TreeCRF(max_iter=2, warm_start=True).fit(*letters)
     crf.set_params(max_iter=5, verbose=1).fit(*letters)
@@ -57,7 +57,7 @@ def test_lines_without_tqdm(letters, capfd, no_tqdm):
     )
 
 
-def test_lines_come_now_and_then(capfd, no_tqdm, monkeypatch):
+def test_lines_are_seconds_apart(capfd, no_tqdm, monkeypatch):
     now = 10.0
     monkeypatch.setattr("treecrf.utils.progress.time.monotonic", lambda: now)
     with Progress(1, 0, 100, "Model") as progress:

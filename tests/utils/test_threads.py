@@ -1,0 +1,40 @@
+"""Parts of work for threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from treecrf.utils.threads import PARTS_PER_THREAD, Threads
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request):
+    with Threads(request.param) as threads:
+        yield threads
+
+
+@pytest.mark.parametrize(("n", "min_size"), [(0, 1), (1, 1), (5, 1), (100, 1), (100, 30)])
+def test_even_parts(threads, n, min_size):
+    parts = threads.even_parts(n, min_size)
+    assert np.concatenate([np.arange(*part) for part in parts]).tolist() == list(range(n))
+    sizes = [last - first for first, last in parts]
+    assert max(sizes) - min(sizes) <= 1
+    expected = 1 if threads.n_threads == 1 else min(12, max(1, -(-n // min_size)))
+    assert len(parts) == expected
+
+
+def test_parts_of_sequences(threads):
+    offsets = np.array([0, 50, 51, 52, 60, 100])
+    parts = threads.parts(offsets)
+    assert [i for part in parts for i in range(*part)] == list(range(5))
+    assert len(parts) <= threads.n_threads * PARTS_PER_THREAD
+
+
+def test_results_keep_the_order_of_the_items(threads):
+    assert threads.map(lambda i: i * i, range(20)) == [i * i for i in range(20)]
+
+
+def test_errors_are_raised(threads):
+    with pytest.raises(ZeroDivisionError):
+        threads.map(lambda i: 1 // i, [1, 0])
