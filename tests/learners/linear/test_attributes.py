@@ -1,4 +1,4 @@
-"""What linear learners see of the input, and what they call it."""
+"""Attributes of linear learners, and their names."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def test_symbols_are_indicators():
     assert attributes.rows(unseen).toarray().tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
-def test_what_is_missing_is_told():
+def test_missing_values_get_indicators():
     attributes, rows = learned([ROOMS])
     assert attributes.names_at(0) == [
         "x0 is 'attic'", "x0 is 'bath'", "x1", "x2",
         "x0 is missing", "x1 is missing", "x2 is missing",
     ]  # fmt: skip
-    share = 2 / 3
+    mean = 2 / 3
     assert rows.tolist() == [
         [1, 0, 1.5, 1, 0, 0, 0],
         [0, 1, 2.0, 0, 0, 1, 0],
-        [0, 0, 4.5, share, 1, 0, 1],
+        [0, 0, 4.5, mean, 1, 0, 1],
         [1, 0, 0.0, 1, 0, 0, 0],
     ]
-    # Where training misses nothing there is nothing to tell, and a number is its mean.
+    # Without missing values in training there are no indicators, and a number is its mean.
     attributes, _ = learned([[["a", 1.0], ["b", 3.0]]])
-    asked = as_sequences([[[None, NAN], ["c", 5.0]]], attributes.schema, Segmentation())
-    assert attributes.rows(asked).toarray().tolist() == [[0, 0, 2], [0, 0, 5]]
+    unseen = as_sequences([[[None, NAN], ["c", 5.0]]], attributes.schema, Segmentation())
+    assert attributes.rows(unseen).toarray().tolist() == [[0, 0, 2], [0, 0, 5]]
 
 
-def test_what_is_missing_can_be_imputed():
+def test_missing_values_can_be_imputed():
     attributes, rows = learned([ROOMS], missing="impute")
     assert attributes.names_at(0) == ["x0 is 'attic'", "x0 is 'bath'", "x1", "x2"]
     assert rows[1].tolist() == [0, 1, 2.0, 0]
@@ -61,11 +61,11 @@ def test_what_is_missing_can_be_imputed():
 def test_sparse_matrices_keep_their_zeros():
     table = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])
     attributes, rows = learned([sparse.csr_array(table)])
-    assert attributes.names_at(0) == ["x0", "x1"]  # the last is 0 throughout
+    assert attributes.names_at(0) == ["x0", "x1"]  # the last column is all 0
     assert rows.tolist() == table[:, :2].tolist()
 
 
-def test_numbers_beyond_what_can_be_weighed_are_refused():
+def test_too_large_numbers_are_refused():
     y = [[0, 1, 1], [1, 0]]
     X = [[[1.0], [2.0], [3.0]], [[1.0], [-1e101]]]
     with pytest.raises(
@@ -79,7 +79,7 @@ def test_numbers_beyond_what_can_be_weighed_are_refused():
         crf.predict([[[1e308]]])
 
 
-def test_rare_attributes_are_left_out():
+def test_rare_attributes_are_dropped():
     X = ["aaab", "aac", "b"]
     attributes, rows = learned(X, min_count=2)
     assert attributes.names_at(0) == ["symbol is 'a'", "symbol is 'b'"]
@@ -91,7 +91,7 @@ def test_rare_attributes_are_left_out():
         assert len(crf.predict(["abcz"])[0]) == 4
 
 
-def test_names_count_from_the_position_that_is_labeled():
+def test_names_hold_offsets_from_the_labeled_position():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"aa": ["P", "G", "P"], "heat": [1.0, 2.0, 3.0]})
     crf = LinearCRF(window=(2, 1)).fit([frame], ["xyx"])
@@ -107,7 +107,7 @@ def test_names_count_from_the_position_that_is_labeled():
 
 @pytest.mark.parametrize("transition_features", [False, True])
 def test_weights_are_in_the_order_of_the_names(transition_features):
-    """Scores made of the public weights are those of the model."""
+    """Scores computed from the public weights are those of the model."""
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("ab"), n)) for n in (1, 2, 5, 9)]
     y = ["".join(rng.choice(list("xy"), len(x))) for x in X]
@@ -131,7 +131,7 @@ def test_weights_are_in_the_order_of_the_names(transition_features):
         n_paths = 2 ** len(x)
         paths = ["".join("xy"[k >> t & 1] for t in range(len(x))) for k in range(n_paths)]
         log_p = dict(zip(paths, crf.predict_log_likelihood([x] * n_paths, paths), strict=True))
-        # Up to log Z: compare with another path through the same public weights.
+        # The score is known up to log Z, which sequences of one position allow to compute.
         log_z = total - log_p[labels]
         assert np.exp(list(log_p.values())).sum() == pytest.approx(1)
         if len(x) == 1:

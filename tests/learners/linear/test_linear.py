@@ -1,4 +1,4 @@
-"""The linear conditional random field: its loss, its optimum, and how it gets there."""
+"""The linear conditional random field: its loss, its optimum, and its training."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ VARIANTS = {
 
 
 class Stopped(Exception):
-    """Training is not wanted here."""
+    """Raised in place of training."""
 
 
 def loss_of(model, X, y, **given):
-    """The loss that the model would minimize, as a function of the vector of weights."""
+    """The loss that training would minimize, as a function of the vector of weights."""
     caught = []
 
     class Catching(LinearCRF):
@@ -67,7 +67,7 @@ def enumerated_loss(data, vector, l2):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_loss_is_that_of_all_label_sequences(name):
+def test_the_loss_sums_over_all_label_sequences(name):
     model = LinearCRF(l2_regularization=0.3, **VARIANTS[name])
     loss, data = loss_of(model, WORDS, TAGS)
     vector = np.random.default_rng(0).normal(size=data.layout.size)
@@ -104,8 +104,8 @@ def test_masks_of_training_change_the_loss():
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
-def test_other_objectives_have_their_slopes(objective, pairs):
-    """The values themselves are enumerated where the objectives are tested."""
+def test_gradients_of_other_objectives_are_their_slopes(objective, pairs):
+    """The values themselves are tested with the objectives, by enumeration."""
     model = LinearCRF(
         window=1, objective=objective, transition_features=pairs, l2_regularization=0.3
     )
@@ -121,7 +121,7 @@ def test_other_objectives_have_their_slopes(objective, pairs):
 
 
 @pytest.mark.parametrize("objective", ["exponential", "hamming_log", "hamming_exponential"])
-def test_each_objective_is_best_at_itself(objective, letters):
+def test_each_objective_is_optimized(objective, letters):
     settings = {"window": 1, "l2_regularization": 0.1, "tol": 1e-9}
     crf = LinearCRF(objective=objective, **settings).fit(*letters)
     loss, _ = loss_of(crf, *letters)
@@ -129,7 +129,7 @@ def test_each_objective_is_best_at_itself(objective, letters):
     assert crf.loss_ < loss(LinearCRF(**settings).fit(*letters)._weights.vector)[0]
 
 
-def test_other_objectives_have_weights_of_their_own(letters):
+def test_class_weight_needs_the_log_objective(letters):
     crf = LinearCRF(objective="hamming_log", class_weight="balanced")
     with pytest.raises(ValueError, match="class_weight has no effect with objective='hamming_log'"):
         crf.fit(*letters)
@@ -176,7 +176,7 @@ def test_numbers_of_all_scales_are_fitted(tables):
     scaled = [table * [1e-3, 1e2, 1.0] + [0.0, 500.0, 0.0] for table in X]
     free = {"l2_regularization": 0.0, "tol": 1e-8, "max_iter": 3000}
     plain, other = (LinearCRF(**free).fit(x, y) for x in (X, scaled))
-    # Without a penalty the model is the same in all units.
+    # Without a penalty the model does not depend on the units.
     assert other.loss_ == pytest.approx(plain.loss_, rel=1e-3)
     assert plain.loss_ < 0.7 * sum(map(len, y)) * np.log(3)
     for l1 in (0.0, 0.5):
@@ -186,17 +186,17 @@ def test_numbers_of_all_scales_are_fitted(tables):
         assert value <= model.set_params(tol=1e-9).fit(scaled, y).loss_ * 1.001
 
 
-def test_an_end_before_the_optimum_is_told(letters):
+def test_no_convergence_warns(letters):
     with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=3"):
         crf = LinearCRF(max_iter=3).fit(*letters)
     assert crf.n_iter_ == 3
     assert len(crf.train_score_) == 4
 
 
-# How training goes
+# Training
 
 
-def test_a_warm_start_goes_on(letters):
+def test_a_warm_start_continues(letters):
     X, y = letters
     whole = LinearCRF(window=1, tol=1e-9).fit(X, y)
     parts = LinearCRF(window=1, max_iter=5, warm_start=True)
@@ -246,8 +246,9 @@ def test_bad_validation_data_are_named(letters):
 
 
 @pytest.mark.parametrize("transition_features", [False, True])
-def test_threads_find_the_same_weights(transition_features, letters):
-    X, y = letters[0] * 40, letters[1] * 40
+def test_threads_find_the_same_weights(transition_features, letters, monkeypatch):
+    monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", 64)
+    X, y = letters
     one, two = (
         LinearCRF(window=2, transition_features=transition_features, n_jobs=n).fit(X, y)
         for n in (1, 2)
@@ -257,7 +258,7 @@ def test_threads_find_the_same_weights(transition_features, letters):
 
 
 @pytest.mark.parametrize("transition_features", [False, True])
-def test_a_sequence_weighs_as_its_labels(transition_features):
+def test_sequences_have_the_mean_weight_of_their_labels(transition_features):
     X, y = ["abca", "bb", "ca", "abc"], ["xxxx", "yy", "xx", "xyy"]
     model = LinearCRF(window=1, transition_features=transition_features, tol=1e-10)
     weighted = clone(model).set_params(class_weight={"x": 3.0, "y": 1.0}).fit(X[:3], y[:3])
@@ -269,18 +270,18 @@ def test_a_sequence_weighs_as_its_labels(transition_features):
     assert weighted.train_score_[-1] == pytest.approx(log_p)
 
 
-def test_a_label_that_positions_rule_out_never_comes(letters):
+def test_impossible_transitions_are_never_predicted(letters):
     X, y = letters
     follows = np.ones((4, 3), dtype=bool)
     follows[-1, 2] = follows[0, 1] = False
     kept = [k for k, labels in enumerate(y) if "xy" not in labels and labels[0] != "z"]
     crf = LinearCRF(window=1, transitions=follows).fit([X[k] for k in kept], [y[k] for k in kept])
-    # Nothing is known of what was never asked.
+    # The weights of impossible transitions stay 0.
     assert crf.transition_weights_[0, 1] == crf.start_weights_[2] == 0.0
     assert all("xy" not in "".join(labels) and labels[0] != "z" for labels in crf.decode(X)[0])
 
 
-def test_one_position_is_a_sequence():
+def test_sequences_may_have_one_position():
     crf = LinearCRF(l2_regularization=0.01, tol=1e-10).fit(["a", "b", "a", "b"], ["x", "y"] * 2)
     assert "".join(np.concatenate(crf.predict(["a", "b"]))) == "xy"
     assert not crf.transition_weights_.any()
@@ -288,7 +289,7 @@ def test_one_position_is_a_sequence():
         LinearCRF().fit(["ab"], ["xx"])
 
 
-def test_a_window_of_attributes_is_as_wide_as_theirs(letters):
+def test_a_window_with_attributes_is_refused(letters):
     with pytest.raises(ValueError, match="window=1 has no effect with attributes"):
         LinearCRF(window=1, attributes=Doubled()).fit(*letters)
 
@@ -297,7 +298,7 @@ def test_a_window_of_attributes_is_as_wide_as_theirs(letters):
 
 
 class Doubled:
-    """Attributes of tables: every number twice, with a start for the second."""
+    """Attributes of tables: every number twice, with starting weights for the second."""
 
     kind = "doubled"
     window = (0, 0)
@@ -329,7 +330,7 @@ class Doubled:
 
 
 @pytest.mark.parametrize("transition_features", [False, True])
-def test_attributes_may_come_from_elsewhere(transition_features, tables):
+def test_attributes_may_come_from_another_source(transition_features, tables):
     X, y = tables
     given = Doubled()
     model = LinearCRF(attributes=given, transition_features=transition_features)
@@ -351,7 +352,7 @@ def test_attributes_may_come_from_elsewhere(transition_features, tables):
 
 @pytest.mark.parametrize("order", [0, 1])
 def test_conjunctions_of_trees_are_attributes(order, letters, tmp_path):
-    """Training starts where the trees have come to, and goes on from there."""
+    """Training starts from the scores of the trees and improves on them."""
     X, y = letters
     trees = TreeCRF(order=order, window=1, max_iter=4, max_leaf_nodes=6, l2_regularization=1.0)
     flat = flatten(trees.fit(X, y))
@@ -367,7 +368,7 @@ def test_conjunctions_of_trees_are_attributes(order, letters, tmp_path):
     assert clone(again).fit(X, y).loss_ == pytest.approx(crf.loss_)
 
 
-def test_conjunctions_of_other_labels_bring_no_weights(letters):
+def test_conjunctions_of_other_labels_give_no_starting_weights(letters):
     X, y = letters
     flat = flatten(TreeCRF(max_iter=2).fit(X, [labels.replace("z", "x") for labels in y]))
     crf = LinearCRF(attributes=flat, transition_features=True).fit(X, y)
@@ -377,7 +378,7 @@ def test_conjunctions_of_other_labels_bring_no_weights(letters):
     assert LinearCRF(attributes=flat).fit(X, y).train_score_[0] == pytest.approx(-np.log(3))
 
 
-def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
+def test_saved_models_hold_their_attributes(tables, tmp_path, monkeypatch):
     X, y = tables
 
     class Saved(Doubled):
@@ -401,7 +402,7 @@ def test_saved_models_bring_their_attributes(tables, tmp_path, monkeypatch):
     assert isinstance(again.attributes, Saved)
 
 
-# Beside CRFsuite
+# Comparison with CRFsuite
 
 
 @pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.5), (0.7, 0.1)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.oracles import brute_force
@@ -21,7 +21,7 @@ windows = st.sampled_from([(0, 0), (1, 0), (0, 2), (2, 1), (3, 3)])
 
 
 class Rows:
-    """A source of attributes that gives what it is told."""
+    """A source of attributes with fixed rows."""
 
     def __init__(self, window, rows):
         self.window = window
@@ -32,8 +32,8 @@ class Rows:
         return self.given
 
 
-class RawData:
-    """What a table needs to know of sequences."""
+class Lengths:
+    """Sequences of given lengths, as far as a table needs them."""
 
     def __init__(self, lengths):
         self.offsets = offsets_of(lengths)
@@ -48,7 +48,7 @@ class Case:
         self.x = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.6)
         self.x[:, 2] = self.x[:, 2] != 0
         source = Rows(window, sparse.csr_array(self.x))
-        self.table = Table.of(source, RawData(lengths))
+        self.table = Table.of(source, Lengths(lengths))
         self.scores = LinearScores(self.table, n_labels, transition_features, Threads(n_jobs))
         layout = self.scores.layout
         self.weights = layout.weights(rng.normal(size=layout.size))
@@ -75,17 +75,16 @@ class Case:
         return out
 
 
-@settings(max_examples=40)
 @given(seeds, windows, st.sampled_from([2, 3, 9]), st.booleans())
 def test_scores_and_gradient_agree_with_their_definition(rng, window, n_labels, pairs):
-    lengths = rng.integers(1, 7, rng.integers(1, 5)).tolist()
+    lengths = rng.integers(1, 6, rng.integers(1, 4)).tolist()
     case = Case(rng, window, n_labels, pairs, lengths)
     scores = case.scores.scores(case.weights)
     np.testing.assert_allclose(scores, case.expected_scores(), atol=1e-12)
     residuals = rng.normal(size=scores.shape)
     residuals[:, case.table.offsets[:-1], 1:] = 0.0
     gradient = case.scores.gradient(residuals)
-    # The product of a linear function with anything is that of the weights with its transpose.
+    # The gradient is the transpose of the linear function from weights to scores.
     assert (residuals * scores).sum() == pytest.approx(gradient.vector @ case.weights.vector)
     other = case.scores.layout.weights(rng.normal(size=case.scores.layout.size))
     product = (residuals * case.scores.scores(other)).sum()
@@ -94,9 +93,9 @@ def test_scores_and_gradient_agree_with_their_definition(rng, window, n_labels, 
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
-    lengths = np.random.default_rng(0).integers(1, 9, 300).tolist()
+    lengths = np.random.default_rng(0).integers(1, 9, 150).tolist()
     found = []
-    for n_jobs, size in ((1, 4096), (2, 4096), (2, 4096), (1, 50)):
+    for n_jobs, size in ((1, 256), (2, 256), (2, 256), (1, 50)):
         monkeypatch.setattr("treecrf.learners.linear.table.PART_POSITIONS", size)
         case = Case(np.random.default_rng(1), (2, 1), 3, pairs, lengths, n_jobs)
         scores = case.scores.scores(case.weights)
@@ -107,13 +106,13 @@ def test_parts_and_threads_do_not_matter(pairs, monkeypatch):
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
-def test_rows_of_another_shape_are_refused():
+def test_rows_of_the_wrong_shape_are_refused():
     source = Rows((1, 1), sparse.csr_array(np.ones((3, 2))))
     with pytest.raises(ValueError, match=r"Rows returns rows of shape \(3, 2\); expected \(4, 2\)"):
-        Table.of(source, RawData([3, 1]))
+        Table.of(source, Lengths([3, 1]))
     source.n_attributes = 5
     with pytest.raises(ValueError, match=r"expected \(3, 5\)"):
-        Table.of(source, RawData([3]))
+        Table.of(source, Lengths([3]))
 
 
 # Chains with the same transitions everywhere
@@ -132,13 +131,13 @@ class ChainCase:
         self.labels = rng.integers(n_labels, size=n).astype(np.int32)
         self.chains = StateChains(self.offsets, self.first_rows, self.labels)
         self.weights = rng.random(len(lengths)) + 0.5
-        self.places = np.concatenate(
+        self.position_rows = np.concatenate(
             [np.arange(n) + row for row, n in zip(self.first_rows, lengths, strict=True)]
         )
 
     def general(self):
-        """The same scores, as the general inference reads them."""
-        rows = self.rows[self.places]
+        """The same scores, in the form of the general inference."""
+        rows = self.rows[self.position_rows]
         scores = rows.T[:, :, None] + self.transitions[:-1].T[:, None, :]
         starts = self.offsets[:-1]
         scores[:, starts, :] = 0.0
@@ -163,12 +162,11 @@ class ChainCase:
         rows = self.rows.copy()
         chains = StateChains(self.offsets, self.first_rows)
         chains.marginals(rows, self.transitions, 0, len(self.lengths))
-        return rows[self.places]
+        return rows[self.position_rows]
 
 
-@settings(max_examples=60)
 @given(seeds, st.sampled_from([2, 3, 5, 8, 9, 11]), st.sampled_from([0.0, 1.0, 30.0, 300.0]))
-def test_chains_agree_with_the_general_inference(rng, n_labels, spread):
+def test_chains_agree_with_general_inference(rng, n_labels, spread):
     case = ChainCase(rng, n_labels, rng.integers(1, 9, 3).tolist(), spread)
     scores, everything = case.general(), (0, 3)
     expected, log_p = np.empty(scores.shape), np.empty(3)
@@ -177,8 +175,10 @@ def test_chains_agree_with_the_general_inference(rng, n_labels, spread):
     rows, summed, found = case.residuals()
     np.testing.assert_allclose(found, log_p, rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(case.log_likelihoods(), found, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(rows[case.places], expected.sum(axis=2).T, atol=1e-8)
-    between = np.setdiff1d(np.arange(case.places[0], case.places[-1]), case.places)
+    np.testing.assert_allclose(rows[case.position_rows], expected.sum(axis=2).T, atol=1e-8)
+    between = np.setdiff1d(
+        np.arange(case.position_rows[0], case.position_rows[-1]), case.position_rows
+    )
     assert not rows[between].any()
     starts = case.offsets[:-1]
     np.testing.assert_allclose(summed[-1], expected[:, starts, 0].sum(axis=1), atol=1e-8)
@@ -201,7 +201,7 @@ def test_chains_agree_with_enumeration(spread):
         assert log_p[i] == pytest.approx(oracle.log_probability(labels), rel=1e-11, abs=1e-9)
         np.testing.assert_allclose(unary[here], oracle.unary, rtol=1e-9, atol=1e-11)
         residuals = case.weights[i] * (np.eye(3)[labels] - oracle.unary)
-        np.testing.assert_allclose(rows[case.places[here]], residuals, atol=1e-10)
+        np.testing.assert_allclose(rows[case.position_rows[here]], residuals, atol=1e-10)
         np.add.at(expected, (labels[:-1], labels[1:]), case.weights[i])
         expected -= case.weights[i] * oracle.pairwise.sum(axis=0)
     np.testing.assert_allclose(summed[:-1], expected, atol=1e-10)
@@ -209,7 +209,7 @@ def test_chains_agree_with_enumeration(spread):
 
 @pytest.mark.parametrize("high", [1.0, 500.0])
 def test_long_sequences_and_high_scores_stay_in_range(high):
-    case = ChainCase(np.random.default_rng(0), 4, [100_000], 1.0)
+    case = ChainCase(np.random.default_rng(0), 4, [20_000], 1.0)
     case.rows += np.random.default_rng(1).choice([-high, high], case.rows.shape)
     case.transitions[:-1] += np.random.default_rng(2).choice([-high, high], (4, 4))
     scores = case.general()
@@ -219,5 +219,5 @@ def test_long_sequences_and_high_scores_stay_in_range(high):
     np.testing.assert_allclose(found, log_p, rtol=1e-12)
     tolerance = 2.0**-31 * case.weights[0]
     expected *= case.weights[0]
-    np.testing.assert_allclose(rows[case.places], expected.sum(axis=2).T, atol=8 * tolerance)
-    np.testing.assert_allclose(summed[:-1], expected[:, 1:].sum(axis=1).T, atol=1e5 * tolerance)
+    np.testing.assert_allclose(rows[case.position_rows], expected.sum(axis=2).T, atol=8 * tolerance)
+    np.testing.assert_allclose(summed[:-1], expected[:, 1:].sum(axis=1).T, atol=2e4 * tolerance)

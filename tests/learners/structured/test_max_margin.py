@@ -25,7 +25,7 @@ from treecrf.learners.linear.table import Table
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, gamma_of
 from treecrf.utils.progress import Progress
 
-# Some words twice, with other labels: nothing tells them apart.
+# One word occurs twice, with different labels.
 WORDS = ["abc", "b", "ca", "bb", "abc", "bca"]
 TAGS = ["xyx", "y", "xx", "yx", "yyx", "yxx"]
 VARIANTS = {
@@ -67,7 +67,7 @@ def objective(every, costs, scores, square):
 
 
 def solved(every, costs):
-    """The minimum of the objective by its dual, a distribution over all label sequences."""
+    """The minimum of the objective by its dual, and how much higher it may be."""
     psi = np.concatenate([t[k] - t for t, k in zip(every.features, every.true, strict=True)])
     losses = np.concatenate(every.losses)
     block = np.repeat(np.arange(len(costs)), [len(t) for t in every.features])
@@ -84,25 +84,25 @@ def solved(every, costs):
         constraints={"type": "eq", "fun": lambda a: sums @ a - 1, "jac": lambda _: sums},
         options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
-    # The gap tells how good that is, whatever the solver says of itself.
+    # The duality gap verifies the solution, whatever the status of the solver.
     slope = f(found.x)[1]
     gap = slope @ found.x - sum(slope[block == i].min() for i in range(len(costs)))
-    assert gap < 1e-5
-    return -found.fun
+    assert gap < 1e-4
+    return -found.fun, gap
 
 
-@pytest.mark.parametrize("C", [0.1, 2.0])
+@pytest.mark.parametrize("C", [2.0, pytest.param(0.1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_minimum_is_that_of_the_quadratic_program(variant, C):
     y = tags_of(variant)
     model = StructuredSVM(C=C, tol=1e-4, max_iter=100_000, random_state=0, **VARIANTS[variant])
     model.fit(WORDS, y)
     every, costs = enumerated(model, WORDS, y), costs_of(model, y)
-    minimum = solved(every, costs)
+    minimum, gap = solved(every, costs)
     n = sum(map(len, y))
     assert 0 <= model.dual_gap_ <= 1e-4 * costs @ [len(labels) for labels in y] <= C * n
-    assert minimum - 1e-6 <= model.objective_ <= minimum + model.dual_gap_ + 1e-6
-    # The objective is what its definition makes of the weights.
+    assert minimum - 1e-6 <= model.objective_ <= minimum + gap + model.dual_gap_ + 1e-6
+    # The objective agrees with its definition.
     weights = named_weights(model)
     square = sum(weight**2 for weight in weights.values())
     value = objective(every, costs, every.scores(weights), square)
@@ -128,7 +128,7 @@ def test_the_gap_goes_to_zero_and_bounds_the_distance(average, letters):
     assert ended.n_iter_ < 1000
 
 
-def test_the_mean_is_better_early(letters):
+def test_the_mean_is_better_after_few_passes(letters):
     X, y = letters
     last, mean = (
         StructuredSVM(window=1, C=10, max_iter=5, tol=1e-9, average=average, random_state=0)
@@ -147,14 +147,18 @@ def linear_kernel(a, b):
     return (a @ b.T).toarray()
 
 
-@pytest.mark.parametrize("variant", ["states", "windows", "weighted", "rules"])
-def test_a_linear_kernel_is_the_linear_machine(variant):
+@pytest.mark.parametrize(
+    "variant",
+    ["windows", "rules"]
+    + [pytest.param(name, marks=pytest.mark.exhaustive) for name in ("states", "weighted")],
+)
+def test_a_linear_kernel_gives_the_linear_model(variant):
     y = tags_of(variant)
     linear = StructuredSVM(C=1.0, tol=1e-5, max_iter=100_000, random_state=0, **VARIANTS[variant])
     dual = clone(linear).set_params(kernel=linear_kernel)
     linear.fit(WORDS, y)
     dual.fit(WORDS, y)
-    # Ties may go either way; the optimum is one.
+    # Ties may be broken differently, but the optimum is unique.
     assert dual.objective_ == pytest.approx(linear.objective_, rel=1e-4)
     np.testing.assert_allclose(dual.transition_weights_, linear.transition_weights_, atol=0.01)
     np.testing.assert_allclose(dual.start_weights_, linear.start_weights_, atol=0.01)
@@ -173,7 +177,7 @@ def test_a_linear_kernel_of_numbers(tables):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_kernels_see_what_attributes_do_not(kernel):
+def test_kernels_combine_attributes(kernel):
     rng = np.random.default_rng(0)
     X = [rng.integers(0, 2, (8, 2)).astype(bool) for _ in range(30)]
     y = [table[:, 0] ^ table[:, 1] for table in X]
@@ -182,7 +186,7 @@ def test_kernels_see_what_attributes_do_not(kernel):
     curved = StructuredSVM(C=1.0, kernel=kernel, degree=2, coef0=1.0, random_state=0)
     curved.fit(X[:20], y[:20])
     assert curved.score(X[20:], y[20:]) == 1
-    # Four inputs are all there are.
+    # There are only four distinct inputs.
     assert len(curved._support.rows.indptr) - 1 <= 4
 
 
@@ -223,7 +227,7 @@ def test_gamma_is_that_of_scikit_learn(gamma, tables):
     assert gamma_of("scale", inputs_of([np.ones((3, 2))], (0, 0))) == 1.0
 
 
-def test_a_kernel_that_has_no_room_is_refused(letters):
+def test_too_large_kernel_matrices_are_refused(letters):
     model = StructuredSVM(kernel="rbf", window=2, cache_size=1e-3)
     with pytest.raises(MemoryError, match=r"windows needs \d+ MB, but cache_size allows 0"):
         model.fit(*letters)
@@ -242,7 +246,7 @@ def test_bad_kernels_are_refused(letters):
             StructuredSVM(kernel=wrong).fit(X, y)
 
 
-def test_a_kernel_of_ones_own_is_not_saved(letters, tmp_path):
+def test_callable_kernels_are_not_saved(letters, tmp_path):
     model = StructuredSVM(kernel=linear_kernel, tol=0.1).fit(*letters)
     with pytest.raises(TypeError, match="callable kernel cannot be saved as data; use joblib"):
         model.save(tmp_path / "model")
@@ -274,10 +278,10 @@ def test_forged_support_is_refused(letters, tmp_path):
             treecrf.load(path)
 
 
-# Everything else
+# Other properties
 
 
-def test_without_attributes_transitions_are_left():
+def test_transitions_are_learned_without_attributes():
     X, y = ["abc", "cab"], ["xyx", "xyx"]
     model = StructuredSVM(C=10, min_count=3).fit(X, y)
     assert model.state_weights_.shape == (0, 2)
@@ -298,7 +302,7 @@ def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
     assert all(value is before[name] for name, value in vars(model).items())
 
 
-def test_held_out_sequences_have_no_use(letters):
+def test_validation_data_are_refused(letters):
     X, y = letters
     with pytest.raises(ValueError, match="X_val and y_val have no effect"):
         StructuredSVM().fit(X, y, X, y)

@@ -1,4 +1,4 @@
-"""The structured perceptron: the same weights as by its definition, whatever is lazy about them."""
+"""The structured perceptron: lazily averaged weights are those of the definition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def follows(model, word, labels):
 
 
 def trained_plainly(model, X, y, n_epochs):
-    """Weights after each sequence, by name; ties go as in Viterbi's algorithm."""
+    """Weights after each sequence, by name; ties are broken as in Viterbi's algorithm."""
     window = (model.window,) * 2 if isinstance(model.window, int) else model.window
     every = Enumerated(X, y, window, model.transition_features,
                        lambda word, labels: follows(model, word, labels))  # fmt: skip
@@ -44,7 +44,7 @@ def trained_plainly(model, X, y, n_epochs):
         for i, (word, labels) in enumerate(zip(X, y, strict=True)):
             scores = every.scores(weights)[i]
             best = np.flatnonzero(scores >= scores.max() - 1e-9)
-            # The last label is settled first.
+            # The last label is decided first.
             found = min((every.sequences[i][k] for k in best), key=lambda path: path[::-1])
             step = np.mean([class_weight.get(label, 1.0) for label in labels])
             for path, sign in ((tuple(labels), step), (found, -step)):
@@ -78,7 +78,7 @@ def test_an_epoch_without_a_mistake_is_the_last(letters):
     assert model.score(X, y) == 1
 
 
-def test_orders_are_random_but_for_the_seed(letters):
+def test_orders_depend_on_the_seed(letters):
     X, y = letters
     one, same, other, plain = (
         StructuredPerceptron(window=1, **given).fit(X, y).state_weights_
@@ -90,7 +90,7 @@ def test_orders_are_random_but_for_the_seed(letters):
     assert not np.array_equal(one, plain)
 
 
-def test_a_warm_start_goes_on(letters):
+def test_a_warm_start_continues(letters):
     X, y = letters
     settings = {"window": 1, "shuffle": False, "average": False}
     whole = StructuredPerceptron(max_iter=4, **settings).fit(X, y)
@@ -115,7 +115,7 @@ def test_early_stopping_keeps_the_best_epoch(letters):
     assert StructuredPerceptron().fit(X, y).validation_accuracy_.shape == (0,)
 
 
-def test_without_attributes_transitions_are_left():
+def test_transitions_are_learned_without_attributes():
     X, y = ["abc", "cab"], ["xyx", "xyx"]
     model = StructuredPerceptron(min_count=3).fit(X, y)
     assert model.state_weights_.shape == (0, 2)
@@ -136,7 +136,7 @@ def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
     assert all(value is before[name] for name, value in vars(model).items())
 
 
-def test_verbose_tells_the_accuracy(letters, capfd):
+def test_verbose_shows_the_accuracy(letters, capfd):
     StructuredPerceptron(max_iter=2, verbose=1).fit(*letters)
     assert "accuracy" in capfd.readouterr().err
 
