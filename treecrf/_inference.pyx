@@ -1,13 +1,13 @@
 """Exact inference in chains whose labels depend on the ``order`` labels before them.
 
-Scores come class-major, ``scores[v, t, c]``: the score of label v at position t in context c. A
-context is the tuple of the previous labels, numbered ``sum_j y[t - j] * K**(j - 1)``, so that
-label v leads from context c to context ``(c * K + v) % K**order``. Position t of its sequence has
-``K**min(t, order)`` contexts: before the sequence there are no labels. With order 0 every position
-is a sequence of its own; callers pass ``offsets`` accordingly.
+Scores are label-major: ``scores[v, t, c]`` is the score of label v at position t in context c. A
+context is the tuple of the previous labels, numbered ``sum_j y[t - j] * K**(j - 1)`` for K labels,
+so that label v leads from context c to context ``(c * K + v) % K**order``. The position t of a
+sequence has ``K**min(t, order)`` contexts, since there are no labels before the sequence. With
+order 0 every position is a sequence of its own, and callers pass ``offsets`` accordingly.
 
-A score of minus infinity forbids a label in a context. A sequence for which that leaves no label
-sequence at all has log Z = -inf, probabilities 0 and a log-likelihood of NaN; callers look for it.
+A score of minus infinity forbids a label in a context. If this leaves no label sequence at all, a
+sequence has log Z = -inf, probabilities of 0 and a log-likelihood of NaN. Callers check for it.
 
 Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
 the parts of its outputs that belong to these sequences, so that threads can share the work.
@@ -19,7 +19,7 @@ from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain,
-    contexts_at, forward, forward_row, next_context, occupancy, open_chain, place, tile_length,
+    contexts_at, forward, forward_row, next_context, occupancy, move_to, open_chain, tile_length,
     tile_pairs,
 )
 
@@ -33,12 +33,12 @@ cdef extern from "chains/rounding.h" nogil:
 def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                    double[::1] out):
-    """Write log P(labels | scores) of each sequence to ``out``; -inf for forbidden labels."""
+    """Write log P(labels | scores) of each sequence to ``out``; -inf if labels are forbidden."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_NONE)
     cdef Py_ssize_t i
     with nogil:
         for i in range(first, last):
-            place(&chain, scores, offsets, i)
+            move_to(&chain, scores, offsets, i)
             forward(&chain)
             out[i] = path_score(&chain, labels) - chain.log_z
         close_chain(&chain)
@@ -63,7 +63,7 @@ def marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssi
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            place(&chain, scores, offsets, i)
+            move_to(&chain, scores, offsets, i)
             forward(&chain)
             log_z[i] = chain.log_z
             for tile in range(chain.n_tiles - 1, -1, -1):
@@ -73,7 +73,7 @@ def marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssi
 
 
 cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) noexcept nogil:
-    """Sums of the contexts after each position that begin with the same label."""
+    """Sum over the contexts after each position that have the same latest label."""
     cdef Py_ssize_t j, v, low, t, n_labels = chain.shape.n_labels
     cdef double *p = chain.work
     for j in range(tile_length(chain, i)):
@@ -93,7 +93,7 @@ def pairwise(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssiz
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            place(&chain, scores, offsets, i)
+            move_to(&chain, scores, offsets, i)
             forward(&chain)
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
@@ -102,7 +102,7 @@ def pairwise(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssiz
 
 
 cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
-    """Sums of the contexts of each position that begin with the same label."""
+    """Sum over the contexts of each position that have the same latest label."""
     cdef Py_ssize_t j, t, v, u, low, n_labels = chain.shape.n_labels, count = tile_length(chain, i)
     cdef double *row
     for j in range(count):
@@ -120,17 +120,17 @@ def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
               double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods):
     """Functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
 
-    ``out[v, t, c]`` is rounded to a multiple of 2**-32; contexts that do not exist get 0, and so do
-    forbidden labels, unless they are given as the true ones. When ``curvature`` is given, it
-    receives the bound on the Hessian that `store_curvature` explains. ``log_likelihoods`` receives
-    log P(labels) of each sequence.
+    ``out[v, t, c]`` is rounded to a multiple of 2**-32. Contexts that do not exist get 0, and so do
+    forbidden labels unless they are true labels. ``curvature``, if given, receives the bound on the
+    Hessian that `store_curvature` explains. ``log_likelihoods`` receives log P(labels) of each
+    sequence.
     """
     cdef Chain chain = open_chain(scores, offsets, first, last,
                                   KEEP_SOME if curvature is None else KEEP_ALL)
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            place(&chain, scores, offsets, i)
+            move_to(&chain, scores, offsets, i)
             forward(&chain)
             log_likelihoods[i] = path_score(&chain, labels) - chain.log_z
             for tile in range(chain.n_tiles - 1, -1, -1):
@@ -162,11 +162,11 @@ cdef void add_indicators(const Chain *chain, const int32_t[::1] labels,
 cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
     """Bounds of the row sums of the absolute Hessian of the log-likelihood.
 
-    The Hessian in the scores is minus the covariance of the indicators of (context, label) pairs.
-    A diagonal of its absolute row sums bounds it, which makes Newton steps of full length safe
-    (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of probability p sums to p times the
-    influence of knowing the pair: 2 (1 - p) on its own position, and no more on later and earlier
-    ones than its contexts have.
+    The Hessian with respect to the scores is minus the covariance of the indicators of
+    (context, label) pairs. The diagonal matrix of its absolute row sums bounds it, which makes
+    Newton steps of full length safe (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of
+    probability p sums to p times the influence of knowing the pair: 2 (1 - p) on its own position,
+    and on later and earlier positions at most the influence of its contexts.
     """
     cdef Py_ssize_t t
     cdef double *past = chain.work
@@ -185,7 +185,7 @@ cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
 
 
 cdef inline double *future_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Influence of each context at t on the positions from t on; where the backward pass was."""
+    """Influence of each context at t on the positions from t on, in the memory of ``backward``."""
     return chain.backward + t * chain.shape.n_contexts
 
 
@@ -195,7 +195,7 @@ cdef inline double *pairs_at(const Chain *chain, Py_ssize_t t) noexcept nogil:
 
 
 cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """From the pairs at position t with one label to those with the next."""
+    """Distance from the pairs of one label at position t to those of the next label."""
     return tile_length(chain, t // chain.tile) * chain.shape.width
 
 
@@ -205,7 +205,7 @@ cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogi
 
 
 cdef void sum_contexts(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """P(context at t + 1) from the pairs at t; to `forward`."""
+    """P(context at t + 1) from the pairs at t, to ``forward``."""
     cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
     cdef double total
@@ -238,11 +238,12 @@ cdef inline double own_influence(double p) noexcept nogil:
 
 
 cdef void influence_of_future(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """How much knowing the context at t can move the pair probabilities from t on.
+    """Influence of knowing the context at t on the pair probabilities from t on.
 
-    The influence of context c on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), TV the total
-    variation. It is 2 (1 - P(c)) at s = t, does not grow with s, and one step on it is at most the
-    mean of the influences of the next contexts, weighted by |P(c' | c) - P(c')|.
+    The influence of context c on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), with TV the
+    total variation. It is 2 (1 - P(c)) at s = t and does not grow with s. From t + 1 on it is at
+    most the mean of the influences of the next contexts, weighted by |P(c' | c) - P(c')|.
+    ``_beam_gradients.influence_of_future`` is the same for the states of a beam.
     """
     cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
@@ -272,7 +273,10 @@ cdef void influence_of_future(Chain *chain, Py_ssize_t t) noexcept nogil:
 
 cdef void influence_of_past(Chain *chain, Py_ssize_t t, const double *here,
                             double *after) noexcept nogil:
-    """The same for the positions before t + 1, from those before t (`here`); to `after`."""
+    """The same for the positions before t + 1, to ``after``, from those before t (``here``).
+
+    ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
+    """
     cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
     cdef double now, of_all, p, inverse, total

@@ -85,13 +85,13 @@ def test_rules_for_some_of_the_tags():
 @pytest.mark.parametrize(
     ("transitions", "classes", "order", "message"),
     [
-        (FOLLOWS, XYZ, 0, "transitions need previous labels: order=0 has none"),
-        ("bio", XYZ, 0, "transitions need previous labels: order=0 has none"),
+        (FOLLOWS, XYZ, 0, "transitions need previous labels; order=0 has none"),
+        ("bio", XYZ, 0, "transitions need previous labels; order=0 has none"),
         (np.ones((2, 3)), XYZ, 1, "transitions has the shape (2, 3), expected (3, 3) or (4, 3): a"),
         (np.ones(3), XYZ, 1, "transitions has the shape (3,), expected (3, 3) or (4, 3)"),
-        (FOLLOWS * 2, XYZ, 1, "transitions holds other values than True and False"),
-        (FOLLOWS * np.nan, XYZ, 1, "transitions holds other values than True and False"),
-        ([["a"] * 3] * 3, XYZ, 1, "transitions holds other values than True and False"),
+        (FOLLOWS * 2, XYZ, 1, "transitions must contain only True and False"),
+        (FOLLOWS * np.nan, XYZ, 1, "transitions must contain only True and False"),
+        ([["a"] * 3] * 3, XYZ, 1, "transitions must contain only True and False"),
         ("bio", XYZ, 1, "transitions=\"bio\": the label 'x' is neither O nor of the form B-X, I-X"),
         ("bioes", ["O", "X-a"], 1, "'X-a' is neither O nor of the form B-X, I-X, E-X, S-X"),
         ("bio", ["E-a", "O"], 1, "the label 'E-a' is neither O nor of the form B-X, I-X"),

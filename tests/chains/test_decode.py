@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import SENTINEL, Chains, kinds, possible_kinds, seeds, shapes
 from support.oracles import n_best, sequence_score
 
 
-@settings(max_examples=100, deadline=None)
 @given(kinds, seeds, shapes)
 def test_viterbi_finds_a_best_sequence(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -24,7 +23,6 @@ def test_viterbi_finds_a_best_sequence(kind, rng, shape):
             np.testing.assert_allclose(found, expected[0][0], rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(seeds, shapes)
 def test_viterbi_breaks_ties_as_documented(rng, shape):
     case = Chains("tied", rng, *shape)
@@ -43,7 +41,6 @@ def test_equal_scores_give_the_first_label(order):
     assert not best.any()
 
 
-@settings(max_examples=150, deadline=None)
 @given(kinds, seeds, shapes, st.integers(1, 20))
 def test_n_best_agree_with_enumeration(kind, rng, shape, n):
     case = Chains(kind, rng, *shape)
@@ -58,7 +55,6 @@ def test_n_best_agree_with_enumeration(kind, rng, shape, n):
             assert labels[:found, where].tolist() == [list(path) for _, path in expected]
 
 
-@settings(max_examples=40, deadline=None)
 @given(possible_kinds, seeds, shapes)
 def test_the_first_of_the_n_best_is_that_of_viterbi(kind, rng, shape):
     case = Chains(kind, rng, *shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.chains import SENTINEL, STEP, Chains, kinds, possible_kinds, seeds, shapes
 from support.oracles import (
     finite_difference_gradient,
@@ -15,7 +15,6 @@ from support.oracles import (
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(kinds, seeds, shapes)
 def test_probabilities_agree_with_enumeration(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -31,7 +30,6 @@ def test_probabilities_agree_with_enumeration(kind, rng, shape):
             np.testing.assert_allclose(joint[:, where], oracle.joint, rtol=0, atol=STEP)
 
 
-@settings(max_examples=60, deadline=None)
 @given(kinds, seeds, shapes.filter(lambda shape: shape[1] > 0))
 def test_pairwise_marginals_agree_with_enumeration(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -40,7 +38,6 @@ def test_pairwise_marginals_agree_with_enumeration(kind, rng, shape):
         np.testing.assert_allclose(pairwise[where], oracle.pairwise, rtol=1e-9, atol=1e-11)
 
 
-@settings(max_examples=60, deadline=None)
 @given(possible_kinds, seeds, shapes)
 def test_residuals_are_rounded_indicators_less_probabilities(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -67,7 +64,6 @@ def test_residuals_are_the_slope_of_the_log_likelihood(order):
     np.testing.assert_allclose(residuals, numeric, atol=1e-8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(possible_kinds, seeds, shapes)
 def test_curvature_bounds_the_rows_of_the_hessian(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -82,7 +78,7 @@ def test_curvature_bounds_the_rows_of_the_hessian(kind, rng, shape):
 
 
 @pytest.mark.parametrize("order", range(4))
-def test_impossible_sequences_say_so_and_leave_the_others_alone(order):
+def test_impossible_sequences_do_not_affect_the_others(order):
     case = Chains("moderate", np.random.default_rng(order), 2, order, [3, 4, 2])
     case.scores[:, 4] = -np.inf  # the second position of the second sequence
     impossible = np.isneginf(case.marginals()[1])
@@ -126,7 +122,7 @@ def test_only_the_chosen_sequences_are_written(order):
 
 
 @pytest.mark.parametrize("order", range(4))
-def test_no_sequences_are_no_work(order):
+def test_empty_ranges_of_sequences_write_nothing(order):
     case = Chains("moderate", np.random.default_rng(0), 2, order, [3, 2])
     for values in (case.log_likelihood((1, 1)), case.marginals((1, 1))[0], case.viterbi((1, 1))[1]):
         assert (values == SENTINEL).all()
@@ -136,8 +132,8 @@ def test_no_sequences_are_no_work(order):
 WIDE = 195.0
 
 
-def forbidden_here_and_there(scores):
-    """Forbid at random, but never the labels 0, 1, ... in turn."""
+def forbidden_at_random(scores):
+    """Forbid labels at random, but never the label sequence 0, 1, ..."""
     n_labels, n_positions, _ = scores.shape
     forbidden = np.random.default_rng(0).random(scores.shape) < 0.6
     forbidden[np.arange(n_positions) % n_labels, np.arange(n_positions)] = False
@@ -153,7 +149,7 @@ def without_steps(scores, forbidden):
 
 
 def no_change_of_label(scores):
-    """The labels do not mix: those that are far behind halfway catch up, and must be remembered."""
+    """Labels never change: weights far behind halfway catch up later and must not be lost."""
     n_labels, n_positions, _ = scores.shape
     scores = scores.copy()
     scores[0] += np.where(np.arange(n_positions) < n_positions // 2, 40.0, -40.0)[:, None]
@@ -168,7 +164,7 @@ def left_to_right(scores):
 
 
 def unreachable(scores):
-    """Label 0 never comes, though it would be much the best."""
+    """Label 0 cannot be reached, though its scores are by far the best."""
     n_labels = len(scores)
     scores = scores.copy()
     scores[0] += 90.0
@@ -198,8 +194,8 @@ PATTERNS = {
     "all but one low": all_but_one_low,
     "one extreme position": one_extreme_position,
     "drifting": lambda scores: scores + 10.0 * np.arange(scores.shape[1])[:, None],
-    "forbidden": forbidden_here_and_there,
-    "forbidden, wide": lambda scores: 60.0 * forbidden_here_and_there(scores),
+    "forbidden": forbidden_at_random,
+    "forbidden, wide": lambda scores: 60.0 * forbidden_at_random(scores),
     "no change of label": no_change_of_label,
     "left to right": left_to_right,
     "unreachable": unreachable,
@@ -208,16 +204,23 @@ PATTERNS = {
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("n_labels", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_both_recursions_agree_with_plain_logarithms(pattern, order, n_labels):
     agrees_with_plain_logarithms(pattern, order, n_labels, 300)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("n_labels", [4, 5, 6, 7, 8, 9, 12, 33])
+@pytest.mark.parametrize(
+    "n_labels", [8, 9, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (4, 5, 6, 7, 12))]
+)
 def test_any_number_of_labels(pattern, n_labels):
-    """Few labels have loops of their own; of many, several tiles make up a sequence."""
+    """Few labels have loops of their own."""
     agrees_with_plain_logarithms(pattern, 1, n_labels, 300)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_several_tiles(pattern):
+    agrees_with_plain_logarithms(pattern, 1, 33, 300)
 
 
 @pytest.mark.parametrize("n_labels", [7, 9])
@@ -243,8 +246,8 @@ def agrees_with_plain_logarithms(pattern, order, n_labels, n_positions):
 
 
 @pytest.mark.parametrize("weight", [-1.0, -50.0])
-def test_dead_ends_are_survived(weight):
-    """The only way through keeps to label 1, whose weight dwindles beside that of label 0."""
+def test_dead_ends(weight):
+    """The only allowed sequence repeats label 1, whose weight vanishes compared with label 0."""
     n = 40
     scores = np.full((2, n, 2), -np.inf)
     scores[0, :, 0], scores[1, :, 1] = 0.0, weight
@@ -259,7 +262,9 @@ def test_dead_ends_are_survived(weight):
 
 
 @pytest.mark.parametrize("kind", ["moderate", "large", "forbidden steps", "large, forbidden"])
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize(
+    "order", [1, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in (0, 2))]
+)
 def test_hundred_thousand_positions(kind, order):
     case = Chains(kind, np.random.default_rng(order), 2, order, [100_000])
     marginals, log_z = case.marginals()
@@ -276,16 +281,16 @@ def test_hundred_thousand_positions(kind, order):
 
 
 def test_tiles_that_are_not_kept_are_computed_again():
-    """The scores of 30 labels at 6000 positions do not fit in the memory for factors."""
+    """The scores of 90 labels at 600 positions do not fit in the memory for factors."""
     rng = np.random.default_rng(0)
-    case = Chains("moderate", rng, 30, 1, [6000])
+    case = Chains("moderate", rng, 90, 1, [600])
     case.scores[rng.random(case.scores.shape) < 0.2] = -np.inf
-    log_z, log_joint = log_forward_backward(case.scores, 30, 1)
+    log_z, log_joint = log_forward_backward(case.scores, 90, 1)
     unary, found = case.marginals()
     np.testing.assert_allclose(found, log_z, rtol=1e-12)
     np.testing.assert_allclose(unary, np.exp(log_joint).sum(axis=2).T, rtol=0, atol=1e-9)
-    case.scores[0, 1500] = -900.0  # now by logarithms
+    case.scores[0, 150] = -900.0  # requires logarithms
     unary, found = case.marginals()
-    log_z, log_joint = log_forward_backward(case.scores, 30, 1)
+    log_z, log_joint = log_forward_backward(case.scores, 90, 1)
     np.testing.assert_allclose(found, log_z, rtol=1e-12)
     np.testing.assert_allclose(unary, np.exp(log_joint).sum(axis=2).T, rtol=0, atol=1e-9)

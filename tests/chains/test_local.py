@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import SENTINEL, STEP, Chains, possible_kinds, seeds, shapes
 from support.oracles import log_sum_exp, pseudo_likelihood_curvature, pseudo_likelihood_gradient
@@ -12,7 +12,6 @@ from support.oracles import log_sum_exp, pseudo_likelihood_curvature, pseudo_lik
 from treecrf.chains import _local
 
 
-@settings(max_examples=60, deadline=None)
 @given(possible_kinds, seeds, shapes)
 def test_pseudo_residuals_agree_with_the_oracle(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -36,7 +35,6 @@ def test_pseudo_residuals_agree_with_the_oracle(kind, rng, shape):
         )
 
 
-@settings(max_examples=60, deadline=None)
 @given(possible_kinds, seeds, shapes)
 def test_normalized_scores_are_log_probabilities(kind, rng, shape):
     case = Chains(kind, rng, *shape)
@@ -68,7 +66,6 @@ def draw_local(rng, n_labels, lengths, forbid):
     return scores, labels, np.cumsum([0, *lengths])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seeds,
     st.integers(1, 9),

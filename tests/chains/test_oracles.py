@@ -1,4 +1,4 @@
-"""The oracles agree with each other and with cases worked out by hand."""
+"""The oracles agree with each other and with hand-computed cases."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_hessian_row_sums_match_differences_of_the_joint(shape):
     n_labels, _, order = shape
     scores = make_scores(*shape)
     row_sums = hessian_row_sums(scores, n_labels, order)
-    rows = [np.unravel_index(i, scores.shape) for i in range(0, scores.size, 5)]
+    rows = [np.unravel_index(i, scores.shape) for i in range(0, scores.size, 11)]
     for entry in rows:
         row = finite_difference_gradient(
             lambda s, entry=entry: brute_force(s, n_labels, order).joint[entry], scores

@@ -468,5 +468,5 @@ def test_too_many_contexts_for_their_mean(letters):
     X = random_sequences("letters", rng, [30] * 9)
     y = [rng.integers(0, 60, 30) for _ in X]
     model = TreeCRF(order=4, beam_width=3, max_iter=1).fit(X, y)
-    with pytest.raises(ValueError, match="scores a position; at most"):
+    with pytest.raises(ValueError, match="scores per position; at most"):
         transition_scores(model, X)

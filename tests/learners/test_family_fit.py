@@ -199,8 +199,16 @@ BAD_GIVEN = [
     ({"allowed": [None]}, ValueError, "X has 2 sequences, allowed has 1"),
     ({"allowed": True}, TypeError, "allowed is of type bool; expected a list of masks"),
     ({"allowed": [None, np.ones((2, 3))]}, ValueError, "sequence 1: allowed has the shape (2, 3),"),
-    ({"allowed": [np.full((2, 3), 2), None]}, ValueError, "sequence 0: allowed holds other values"),
-    ({"allowed": [[["x"] * 3] * 2, None]}, ValueError, "sequence 0: allowed holds other values"),
+    (
+        {"allowed": [np.full((2, 3), 2), None]},
+        ValueError,
+        "sequence 0: allowed must contain only True",
+    ),
+    (
+        {"allowed": [[["x"] * 3] * 2, None]},
+        ValueError,
+        "sequence 0: allowed must contain only True",
+    ),
     (
         {"allowed": [None, [[1, 1, 1], [0, 0, 0], [1, 1, 1]]]},
         ValueError,

@@ -208,7 +208,7 @@ def test_symbols_and_labels_of_every_type():
         ({}, [np.ones((2, 1))], ["xy"], "HMMClassifier counts symbols"),
         ({}, ["ab"], ["xyx"], "sequence 0: 3 labels for 2 positions"),
         ({}, ["ab"], ["xx"], "at least 2 are needed"),
-        ({"order": 24}, ["ab"], ["xy"], r"order=24 with 2 labels makes 2\*\*25 scores"),
+        ({"order": 24}, ["ab"], ["xy"], r"order=24 with 2 labels needs 2\*\*25 scores"),
         ({"order": -1}, ["ab"], ["xy"], "'order' parameter"),
         ({"laplace": 0.0}, ["ab"], ["xy"], "'laplace' parameter"),
         ({"decoding": "best"}, ["ab"], ["xy"], "'decoding' parameter"),

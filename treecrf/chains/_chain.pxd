@@ -5,21 +5,21 @@ from libc.stdint cimport int64_t
 cdef extern from "chains/recursions.h" nogil:
     ctypedef struct chain_shape:
         Py_ssize_t n_labels
-        Py_ssize_t order         # at least 1: with order 0 the state after a position is its label
-        Py_ssize_t n_contexts    # of a position at full depth
-        Py_ssize_t width         # scores that a label has at a position: n_contexts, or 1
+        Py_ssize_t order         # at least 1: with order 0, the state after a position is its label
+        Py_ssize_t n_contexts    # contexts of a position at full depth
+        Py_ssize_t width         # scores of a label at a position: n_contexts, or 1 with order 0
 
     Py_ssize_t contexts_at(const chain_shape *shape, Py_ssize_t t)
 
 cdef enum:
-    # Scores of a tile, a run of positions that are worked on together: at most so many of one
-    # label, which is where memory is read fastest, and of all labels, which a fast cache holds.
+    # Maximum number of scores in a tile, which is a run of positions that are processed together:
+    # of one label, where memory is read fastest, and of all labels, which fit in a fast cache.
     BURST = 1 << 13
     TILE = 1 << 18
 
 
 cdef inline Py_ssize_t tile_of(const chain_shape *shape, Py_ssize_t longest) noexcept nogil:
-    """Number of positions of a tile."""
+    """Number of positions in a tile."""
     cdef Py_ssize_t tile = min(BURST, TILE // shape.n_labels) // shape.width
     return min(longest, max(1, tile))
 
@@ -45,27 +45,26 @@ cdef inline Py_ssize_t next_context(const chain_shape *shape, Py_ssize_t t, Py_s
 
 cdef enum:
     KEEP_NONE = 0
-    KEEP_SOME = 1 << 22          # pairs that fit in memory better than they are computed again
-    KEEP_ALL = -1                # and as many rows of `backward` as of `forward`
+    KEEP_SOME = 1 << 22          # so many pairs are faster to keep than to compute again
+    KEEP_ALL = -1                # keep all pairs, and as many rows of `backward` as of `forward`
 
 
 cdef struct Chain:
-    # A sequence in scratch memory. Tiles are runs of positions that fit in a fast cache. `pairs`
-    # holds, for the tiles that are kept, a number for every (label, position, context); `forward`
-    # one row of contexts a position, `backward` those of the tile at work and of the position after
-    # it.
+    # A sequence in scratch memory. `pairs` holds a number for every (label, position, context) of
+    # the tiles that are kept; `forward` one row of contexts per position; `backward` the rows of
+    # the current tile and of the position after it.
     chain_shape shape
     const double *scores         # of label 0 at the first position
     Py_ssize_t stride            # from the scores of a label to those of the next
     Py_ssize_t start, length
-    Py_ssize_t tile, n_tiles     # positions of a tile, tiles of the sequence
+    Py_ssize_t tile, n_tiles     # positions in a tile, tiles in the sequence
     Py_ssize_t n_kept
     double *pairs
     double *forward
     double *backward
     double *work                 # three rows of contexts
     double *scale                # factor by which the forward pass rescaled each position
-    double *level                # of each tile: the score whose factor is 1
+    double *level                # for each tile, the score whose factor is 1
     double log_z
     bint in_logs
 
@@ -75,7 +74,7 @@ cdef inline Py_ssize_t tile_length(const Chain *chain, Py_ssize_t i) noexcept no
 
 
 cdef inline double *tile_pairs(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Rows of tile i, label v's at ``v * tile_length * width``."""
+    """Rows of tile i; those of label v start at ``v * tile_length * width``."""
     cdef Py_ssize_t size = chain.shape.n_labels * chain.tile * chain.shape.width
     return chain.pairs + i % chain.n_kept * size
 
@@ -85,14 +84,14 @@ cdef inline double *forward_row(const Chain *chain, Py_ssize_t t) noexcept nogil
 
 
 cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogil:
-    """The row of the j-th position of the tile at work."""
+    """Row of the j-th position of the current tile."""
     return chain.backward + j * chain.shape.n_contexts
 
 
 cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                       Py_ssize_t first, Py_ssize_t last, Py_ssize_t keep) except *
 cdef void close_chain(Chain *chain) noexcept nogil
-cdef void place(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
+cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
                 Py_ssize_t i) noexcept nogil
 cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil

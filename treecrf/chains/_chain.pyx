@@ -1,14 +1,15 @@
 """Forward-backward over one sequence, a chain of label contexts.
 
-Sums of products are kept in range by dividing a position by its total where needed (Rabiner 1989).
-That is exact as long as no weight gets so small that it is lost. A sequence in which that happens,
-or whose scores spread too wide to start with, is computed with logarithms instead.
+Sums of products stay in range because the weights of a position are divided by their total where
+needed (Rabiner 1989). This is exact unless a weight becomes so small that it is lost. If that
+happens, or if the scores of a sequence are too far apart from the start, the sequence is computed
+with logarithms instead.
 
-Positions are worked on in tiles that fit in the processor's cache. As many tiles as fit in a few
-megabytes keep their factors for the way back; those of a longer sequence are computed again, which
-takes less time than new memory does.
+Positions are processed in tiles that fit in the processor's cache. The factors of a few megabytes
+of tiles are kept for the backward pass; those of the other tiles of a longer sequence are computed
+again, which is faster than using more memory.
 
-A sequence of which no label sequence is allowed has log Z = -inf and probabilities 0.
+A sequence without an allowed label sequence has log Z = -inf and probabilities of 0.
 """
 
 from libc.math cimport log, INFINITY
@@ -74,9 +75,9 @@ cdef void close_chain(Chain *chain) noexcept nogil:
     free(chain.level)
 
 
-cdef void place(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                Py_ssize_t i) noexcept nogil:
-    """Turn to sequence i."""
+cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
+                  Py_ssize_t i) noexcept nogil:
+    """Move to sequence i."""
     chain.start = offsets[i]
     chain.length = offsets[i + 1] - offsets[i]
     chain.scores = &scores[0, chain.start, 0]
@@ -84,16 +85,16 @@ cdef void place(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1]
 
 
 cdef void forward(Chain *chain) noexcept nogil:
-    """log Z of the sequence; leaves what `backward` needs."""
+    """log Z of the sequence; prepares `backward`."""
     chain.in_logs = not scaled_forward(chain)
     if chain.in_logs:
         log_forward(chain)
 
 
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
-    """Backward pass over tile i, after `forward` and after the tiles behind it.
+    """Backward pass over tile i, after `forward` and the backward pass over later tiles.
 
-    If ``pairs`` is true, the tile then holds the probabilities of (label, context) pairs, with 0 in
+    If ``pairs`` is true, the tile receives the probabilities of (label, context) pairs, with 0 for
     contexts that do not exist.
     """
     cdef Py_ssize_t count = tile_length(chain, i)
@@ -111,7 +112,7 @@ cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
 
 cdef void occupancy(const Chain *chain, Py_ssize_t t, const double *backward,
                     double *out) noexcept nogil:
-    """P(context at t), from the row of `backward` that belongs to t."""
+    """P(context at t), given the row of ``backward`` for t."""
     cdef Py_ssize_t c, n = contexts_at(&chain.shape, t)
     cdef double *forward = forward_row(chain, t)
     if chain.log_z == -INFINITY:
@@ -140,17 +141,17 @@ cdef inline const double *tile_scores(const Chain *chain, Py_ssize_t i) noexcept
     return chain.scores + i * chain.tile * chain.shape.width
 
 
-# Products of factors, in range.
+# Computation from products of factors.
 
 
 cdef bint load_tile(Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Factors of the tile relative to its level; whether they are in range."""
+    """Compute the factors of a tile relative to its level; returns whether they are in range."""
     return load_factors(&chain.shape, tile_scores(chain, i), chain.stride, i * chain.tile,
                         tile_length(chain, i), chain.level[i], tile_pairs(chain, i))
 
 
 cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """A score that the others of the tile are likely to be near: the best of its first context."""
+    """Best score of the first context of a tile, which is probably close to the others."""
     cdef Py_ssize_t v
     cdef double high = -INFINITY
     for v in range(chain.shape.n_labels):
@@ -159,7 +160,7 @@ cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
 
 
 cdef double highest_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """The largest score of the tile; 0 if all are forbidden."""
+    """Largest score of a tile; 0 if all are forbidden."""
     cdef Py_ssize_t count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
     cdef double high
@@ -169,13 +170,13 @@ cdef double highest_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
 
 
 cdef bint scaled_forward(Chain *chain) noexcept nogil:
-    """Forward pass over factors; whether nothing was lost."""
+    """Forward pass over factors; returns whether no weight was lost."""
     cdef Py_ssize_t i, t
     chain.log_z = 0.0
     chain.forward[0] = 1.0
     for i in range(chain.n_tiles):
         t = i * chain.tile
-        # Nearly always this saves a pass over the scores.
+        # This nearly always saves a pass over the scores.
         chain.level[i] = some_score(chain, i)
         if not load_tile(chain, i):
             chain.level[i] = highest_score(chain, i)
@@ -213,7 +214,7 @@ cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil
                   chain.scale + t, chain.backward, chain.work, pairs)
 
 
-# Sums of logarithms, for scores that spread too wide to be scaled.
+# Computation from logarithms, for scores that are too far apart to be scaled.
 
 
 cdef void log_forward(Chain *chain) noexcept nogil:
@@ -236,7 +237,7 @@ cdef void log_forward(Chain *chain) noexcept nogil:
 
 
 cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil:
-    """Make the largest value 0, so that long sequences lose no digits; returns what it was."""
+    """Subtract the largest value, so that long sequences lose no digits; returns it."""
     cdef double high = largest(values, n)
     cdef Py_ssize_t i
     if high > -INFINITY:
@@ -249,7 +250,7 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
     """Logarithm of the sum of exponentials; overwrites the values."""
     cdef Py_ssize_t i
     cdef double total = 0.0, high = largest(values, n)
-    # Where all are -inf, the differences are NaN, and their exponentials 0.
+    # If all are -inf, the differences are NaN, which `exp_below` turns into 0.
     exp_below(values, n, high)
     for i in range(n):
         total += values[i]
@@ -258,7 +259,7 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
 
 cdef void log_forward_step(Chain *chain, const double *rows, Py_ssize_t stride,
                            Py_ssize_t t) noexcept nogil:
-    """Logarithms of the weights at t + 1, from those at t and the scores."""
+    """Logarithms of the weights at t + 1 from those at t and the scores."""
     cdef Py_ssize_t v, low, h, n_labels = chain.shape.n_labels
     cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
     cdef Py_ssize_t n_starts = contexts_at(&chain.shape, t) // n_ends
@@ -285,10 +286,10 @@ cdef void log_backward(Chain *chain, Py_ssize_t i) noexcept nogil:
 
 cdef void log_backward_step(const Chain *chain, double *rows, Py_ssize_t stride, Py_ssize_t t,
                             double *now, const double *after) noexcept nogil:
-    """Logarithms of the weights at t, from those at t + 1; turns scores into probabilities."""
+    """Logarithms of the weights at t from those at t + 1; turns scores into probabilities."""
     cdef Py_ssize_t v, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
-    cdef double *share = chain.work
-    cdef double *total = share + chain.shape.n_contexts
+    cdef double *factor = chain.work
+    cdef double *total = factor + chain.shape.n_contexts
     add_future(chain, rows, stride, t, now, after)
     memset(total, 0, n * sizeof(double))
     for v in range(n_labels):
@@ -297,24 +298,24 @@ cdef void log_backward_step(const Chain *chain, double *rows, Py_ssize_t stride,
         exp_below(rows + v * stride, n, 0.0)
         for c in range(n):
             total[c] += rows[v * stride + c]
-    memcpy(share, total, n * sizeof(double))
-    log_in_place(share, n)
+    memcpy(factor, total, n * sizeof(double))
+    log_in_place(factor, n)
     for c in range(n):
-        now[c] += share[c]
+        now[c] += factor[c]
     shift_to_zero(now, n)
-    occupancy(chain, t, now, share)
+    occupancy(chain, t, now, factor)
     for c in range(n):
-        share[c] = share[c] / total[c] if total[c] > 0.0 else 0.0
+        factor[c] = factor[c] / total[c] if total[c] > 0.0 else 0.0
     for v in range(n_labels):
         for c in range(n):
-            rows[v * stride + c] *= share[c]
+            rows[v * stride + c] *= factor[c]
         for c in range(n, chain.shape.width):
             rows[v * stride + c] = 0.0
 
 
 cdef void add_future(const Chain *chain, double *rows, Py_ssize_t stride, Py_ssize_t t,
                      double *highest, const double *after) noexcept nogil:
-    """Add to each score the weight of the context it leads to; the highest of each context."""
+    """Add to each score the weight of the next context; store the maximum for each context."""
     cdef Py_ssize_t v, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
     cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
     cdef double *row

@@ -1,8 +1,8 @@
-"""Best label sequences of chains: Viterbi, the n best, greedy.
+"""Best label sequences of chains: Viterbi and the n best.
 
 Scores and contexts are those of `_inference`. A score of minus infinity forbids a label in a
-context. Where that leaves no label sequence at all, the score of the best is -inf and its labels
-mean nothing; callers look for it.
+context. If this leaves no label sequence at all, the best score is -inf and the labels are
+meaningless. Callers check for it.
 
 Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
 the parts of its outputs that belong to these sequences, so that threads can share the work.
@@ -39,10 +39,10 @@ cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
 
 def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
             Py_ssize_t last, int32_t[::1] out, double[::1] best_scores):
-    """Write the label sequence of the highest score to ``out``, its score to ``best_scores``.
+    """Write the label sequence with the highest score to ``out``, its score to ``best_scores``.
 
-    Ties go to the last context with the lowest number, then to the one before with the lowest
-    number, and so on. With order 0 every position is a sequence of its own.
+    Ties go to the lowest last context, then to the lowest context before it, and so on. With
+    order 0 every position is a sequence of its own.
     """
     cdef chain_shape shape = shape_of(scores)
     cdef Py_ssize_t i, longest = longest_of(offsets, first, last)
@@ -62,7 +62,7 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
 
 cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
                    Py_ssize_t end, double *best, double *work) noexcept nogil:
-    """The best sum of scores to each context at each position."""
+    """Best sum of scores up to each context at each position."""
     cdef Py_ssize_t t = 0, length = end - start, tile = tile_of(shape, length)
     best[0] = 0.0
     while t < length:
@@ -73,7 +73,7 @@ cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_
 
 cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
                         Py_ssize_t end, const double *best, int32_t[::1] out) noexcept nogil:
-    """Labels of the best sequence, from the best sums to each context; returns its score."""
+    """Labels of the best sequence from the best sums; returns its score."""
     cdef Py_ssize_t t, h, context = 0, n = contexts_at(shape, end - start)
     cdef const double *now = best + (end - start) * shape.n_contexts
     cdef double reached
@@ -86,7 +86,7 @@ cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores
         now -= shape.n_contexts
         out[t] = <int32_t> (context % shape.n_labels)
         context //= shape.n_labels
-        n //= shape.n_labels                 # contexts that end in the same label
+        n //= shape.n_labels                 # contexts with the same latest label
         while now[context] + scores[out[t], t, context] < reached:
             context += n
         n = contexts_at(shape, t - start)
@@ -94,29 +94,29 @@ cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores
 
 
 cdef struct Lists:
-    # Scores of the best sequences that end in each context, `n_best` places for each.
+    # The best label sequences that end in each context, up to `n_best` for each.
     double *scores
-    Py_ssize_t *count      # of the places that are used
+    Py_ssize_t *count      # number of label sequences
 
 
 cdef struct Search:
     chain_shape shape
     Py_ssize_t n_best
     Lists now, after
-    int64_t *origin        # step * n_best + rank of each place of the lists after each position
+    int64_t *origin        # step * n_best + rank of each entry of the lists after each position
     Candidate *heap
 
 
 def n_best(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
            Py_ssize_t last, int32_t[:, ::1] out, double[:, ::1] best_scores):
-    """Write the best label sequences, best first, and their scores.
+    """Write the best label sequences and their scores, best first.
 
-    ``out[r, t]`` is the label of the sequence of rank r, ``best_scores[i, r]`` its score in
-    sequence i: as many ranks as ``out`` has rows. Where fewer label sequences are allowed, the
-    ranks left over get labels -1 and scores -inf. Rank 0 is the result of `viterbi`, and ties are
-    ordered as there.
+    ``out[r, t]`` is the label at position t in the label sequence of rank r, and
+    ``best_scores[i, r]`` the score of rank r in sequence i, for as many ranks as ``out`` has rows.
+    If fewer label sequences are allowed, the remaining ranks get labels of -1 and scores of -inf.
+    Rank 0 is the result of `viterbi`, and ties are ordered as there.
 
-    Unlike elsewhere, with order 0 too ``offsets`` are those of the whole sequences.
+    Unlike elsewhere, ``offsets`` are those of the whole sequences even with order 0.
     """
     cdef Search search = open_search(scores, longest_of(offsets, first, last), out.shape[0])
     cdef Py_ssize_t i, t
@@ -162,7 +162,7 @@ cdef void close_search(Search *search) noexcept nogil:
 
 
 cdef inline int64_t *origin_of(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
-    """Of the sequences that end in context c after position t."""
+    """Origins of the label sequences that end in context c after position t."""
     return search.origin + (t * search.shape.width + c) * search.n_best
 
 
@@ -188,7 +188,7 @@ cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_
 
 cdef void merge_lists(Search *search, Py_ssize_t length, double[:, ::1] best_scores,
                       Py_ssize_t i) noexcept nogil:
-    """The best sequences of all contexts after the last position."""
+    """Best label sequences of all contexts after the last position."""
     cdef Py_ssize_t c, size = 0
     cdef Py_ssize_t n = 1 if search.shape.width == 1 else contexts_at(&search.shape, length)
     for c in range(n):
@@ -222,7 +222,7 @@ cdef void trace_back(const Search *search, Py_ssize_t start, Py_ssize_t end,
 
 cdef inline Py_ssize_t offer(Search *search, Py_ssize_t size, Py_ssize_t step, Py_ssize_t source,
                              double added) noexcept nogil:
-    """Put the best of a list at the end of the heap, unless there is none; the heap's size."""
+    """Append the best candidate of a list, if it has one; returns the new number of candidates."""
     cdef Candidate *candidate = &search.heap[size]
     if added == -INFINITY or search.now.count[source] == 0:
         return size
@@ -236,7 +236,7 @@ cdef inline Py_ssize_t offer(Search *search, Py_ssize_t size, Py_ssize_t step, P
 
 cdef void take_best(Search *search, Py_ssize_t size, Py_ssize_t target,
                     int64_t *origin) noexcept nogil:
-    """Merge what was offered to a list after the position."""
+    """Merge the candidates for a list after the position."""
     cdef Py_ssize_t i, found = 0
     cdef Candidate *top = search.heap
     for i in range(size // 2 - 1, -1, -1):

@@ -1,6 +1,6 @@
-"""Probabilities of single labels given the others: local models and the pseudo-likelihood.
+"""Probabilities of single labels given other labels: local models and the pseudo-likelihood.
 
-Scores and contexts are those of `_inference`, minus infinity forbids a label. Every function works
+Scores and contexts are those of `_inference`; minus infinity forbids a label. Every function works
 on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to the parts of its
 outputs that belong to these sequences, so that threads can share the work.
 """
@@ -23,14 +23,14 @@ cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
 
 cdef enum:
-    BLOCK = 256    # LOCAL_BLOCK: columns that are worked on at a time
+    BLOCK = 256    # LOCAL_BLOCK of recursions.h: number of columns that are processed at a time
 
 
 def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
               Py_ssize_t last):
     """Turn scores into log P(label | context) by a log-softmax over the labels, in place.
 
-    Where all labels are forbidden they remain so.
+    If all labels are forbidden, they remain so.
     """
     cdef Py_ssize_t i = offsets[first] * scores.shape[2], end = offsets[last] * scores.shape[2]
     cdef double *columns = &scores[0, 0, 0]
@@ -47,9 +47,9 @@ def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
     """Functional gradient of sum_t log P(y_t | context), P the softmax of ``scores[:, t]``.
 
     ``scores[v, t]`` are those in the true context of t. ``out[v, t]`` receives I(v) - P(v), and
-    ``curvature``, if given, 2 P(v) (1 - P(v)), the row sums of the absolute Hessian; both rounded
-    to multiples of 2**-32. ``log_likelihoods`` receives the sum over each sequence, -inf if a given
-    label is forbidden.
+    ``curvature``, if given, 2 P(v) (1 - P(v)), the row sums of the absolute Hessian. Both are
+    rounded to multiples of 2**-32. ``log_likelihoods`` receives the sum over each sequence, which
+    is -inf if a true label is forbidden.
     """
     cdef Py_ssize_t i = first, t, n, start = offsets[first], end = offsets[last]
     cdef double log_totals[BLOCK]
@@ -76,7 +76,7 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
 
     ``out`` is rounded as in `local_residuals`. ``curvature``, if given, receives the row sums of
     the absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over
-    the conditional distributions that a score takes part in.
+    the conditional distributions in which a score occurs.
     """
     cdef Conditional given
     cdef Py_ssize_t i, t

@@ -33,7 +33,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_SOME, allocate, backward, close_chain, contexts_at, forward, forward_row,
-    log_forward, log_sum, open_chain, place, shift_to_zero, tile_length, tile_pairs,
+    log_forward, log_sum, move_to, open_chain, shift_to_zero, tile_length, tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
@@ -105,7 +105,7 @@ cdef class TrueLabels:
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                place(&chain, scores, self.offsets, i)
+                move_to(&chain, scores, self.offsets, i)
                 forward(&chain)
                 if chain.log_z == -INFINITY:
                     mark_impossible(&chain, self.log_q)
@@ -133,7 +133,7 @@ cdef class TrueLabels:
         slope.exponential = self.exponential
         with nogil:
             for i in range(first, last):
-                place(&chain, scores, self.offsets, i)
+                move_to(&chain, scores, self.offsets, i)
                 forward(&chain)
                 memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
                 if chain.log_z == -INFINITY:

@@ -1,7 +1,7 @@
-"""Beam search that moves all sequences forward together, one position at a time.
+"""Beam search over all sequences in parallel, one position at a time.
 
-For local models whose contexts are too many to score them all, or that only answer for rows with
-given previous labels: each step asks for all sequences at once.
+It is for local models with too many contexts to score them all, or whose estimator needs the
+previous labels of each row: each step scores the positions of all sequences at once.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def beam_search(
     step: Step, offsets: np.ndarray, n_labels: int, order: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Most probable label sequences that a beam finds.
+    """Most probable label sequences found by a beam search.
 
-    Label sequences that share their last ``order`` labels have the same future, so that only the
-    best of them stays; with a beam of all contexts this is the Viterbi algorithm.
+    Label sequences with the same last ``order`` labels have the same future, so that only the best
+    of them is kept. If the beam holds all contexts, this is the Viterbi algorithm.
 
     Parameters
     ----------
     step : callable
-        ``step(positions, given)``: log-probability of each label at some positions, float array
-        (n, n_labels), after the labels ``given``, uint8 array (order, n), ``n_labels`` for none.
+        ``step(positions, given)`` returns the log-probability of each label at some positions,
+        float array (n, n_labels), after the previous labels ``given``, uint8 array (order, n) with
+        ``n_labels`` for none.
     offsets : int64 array (n_sequences + 1,)
     n_labels, order : int
     width : int
-        Most label sequences that are kept for each sequence; 1 decodes greedily.
+        Maximum number of label sequences kept for each sequence; 1 is greedy decoding.
 
     Returns
     -------
     codes : int32 array (n_positions,)
     log_probabilities : float64 array (n_sequences,)
     """
-    # The longest first, so that those that have not ended come first.
+    # Longest first, so that the sequences that have not ended yet are the first n.
     by_length = np.argsort(-np.diff(offsets), kind="stable")
     starts, lengths = offsets[:-1][by_length], np.diff(offsets)[by_length]
     log_p = np.full((len(starts), width), -np.inf)
@@ -62,7 +63,7 @@ def beam_search(
 def _best(
     values: np.ndarray, recent: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parents, labels and values of the best continuations, at most one for each next context."""
+    """Parents, labels and values of the best continuations, at most one per next context."""
     n, n_parents, n_labels = values.shape
     contexts = _numbered(recent[:-1]) if len(recent) > 1 else np.zeros((n, n_parents), dtype=int)
     n_contexts = int(contexts.max()) + 1
@@ -78,19 +79,19 @@ def _best(
 
 
 def _numbered(recent: np.ndarray) -> np.ndarray:
-    """A number for each different column of labels."""
+    """Number of each column of labels among the distinct columns."""
     columns = recent.reshape(len(recent), -1)
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
     return numbers.reshape(recent.shape[1:])
 
 
 def _trace(steps: list, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Follow the best label sequences back from their ends."""
+    """Trace the best label sequences back from their ends."""
     codes = np.zeros(int(lengths.sum()), dtype=np.int32)
-    place = np.zeros(len(starts), dtype=np.int64)
+    current = np.zeros(len(starts), dtype=np.int64)
     for t in range(len(steps) - 1, -1, -1):
         parents, labels = steps[t]
         rows = np.arange(len(parents))
-        codes[starts[rows] + t] = labels[rows, place[rows]]
-        place[rows] = parents[rows, place[rows]]
+        codes[starts[rows] + t] = labels[rows, current[rows]]
+        current[rows] = parents[rows, current[rows]]
     return codes

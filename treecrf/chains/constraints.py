@@ -1,4 +1,4 @@
-"""Labels that cannot be at a position, or after another: minus infinity among the scores."""
+"""Constraints on labels and on their order, as scores of minus infinity."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy as np
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import position_name
 
-# Where a tag stands in its chunk, by its first letter; O is in none.
+# The first letter of a tag gives its position in a chunk; O is outside of chunks.
 BEGIN, INSIDE, OUTSIDE, END, SINGLE = "B", "I", "O", "E", "S"
 
 
 @dataclass(frozen=True)
 class Transitions:
-    """Which labels may be neighbors.
+    """Allowed pairs of neighboring labels.
 
     Attributes
     ----------
     follows : bool array (n_labels + 1, n_labels)
-        Which labels may follow each label; the last row says which may come first.
+        Labels (columns) that may follow each label (row); those of the last row may come first.
     ends : bool array (n_labels,)
-        Which labels may come last.
+        Labels that may come last.
     """
 
     follows: np.ndarray
     ends: np.ndarray
 
     def reversed(self) -> Transitions:
-        """The same for sequences that are read from their end."""
+        """Transitions of the reversed sequences."""
         return Transitions(np.vstack([self.follows[:-1].T, self.ends]), self.follows[-1])
 
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
-        """Refuse label sequences that break the rules.
+        """Check label sequences.
 
         Raises
         ------
         ValueError
-            Naming the first label that cannot be where it is.
+            If a label is not allowed at its position; the message names the first one.
         """
         before = np.append(0, codes[:-1])
         before[offsets[:-1]] = len(classes)
@@ -63,15 +63,15 @@ class Transitions:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What is possible, in the direction of the chain.
+    """Constraints on the labels of some sequences, in the direction of the chain.
 
     Attributes
     ----------
     classes : array (n_labels,)
     follows : bool array (n_labels + 1, n_labels) or None
-        Which labels may follow each label; the last row says which may come first.
+        Labels that may follow each label; those of the last row may come first. None allows all.
     allowed : bool array (n_positions, n_labels) or None
-        Which labels are possible at each position.
+        Labels that are allowed at each position. None allows all.
     """
 
     classes: np.ndarray
@@ -87,20 +87,20 @@ class Constraints:
         allowed: np.ndarray | None = None,
         backward: bool = False,
     ) -> Constraints:
-        """Transitions and masks together, without labels that lead nowhere.
+        """Combine transitions and masks, and remove labels from which no end can be reached.
 
-        Whatever labels a decoder has chosen from the start, there is a way to go on. ``backward``
-        says whether the chain begins at the end of the sequences, as the masks then do.
+        As a result, a decoder that starts with allowed labels can always continue. With
+        ``backward`` the chain, and so the masks, begin at the end of the sequences.
 
         Raises
         ------
         ValueError
-            If no label sequence is possible; the message says where.
+            If a sequence has no allowed label sequence; the message names it.
         """
         if transitions is None:
             return cls(classes, None, allowed)
         transitions = transitions.reversed() if backward else transitions
-        return cls(classes, transitions.follows, _leading_on(transitions, offsets, allowed))
+        return cls(classes, transitions.follows, _reaching_end(transitions, offsets, allowed))
 
     @classmethod
     def of_parameters(
@@ -112,18 +112,18 @@ class Constraints:
         allowed: np.ndarray | None = None,
         backward: bool = False,
     ) -> Constraints:
-        """The same from ``transitions`` as a parameter of an estimator, with its ``order``."""
+        """Like `of`, from the parameters ``transitions`` and ``order`` of an estimator."""
         return cls.of(
             as_transitions(transitions, classes, order), classes, offsets, allowed, backward
         )
 
     @property
     def is_free(self) -> bool:
-        """Whether all is possible."""
+        """Whether every label sequence is allowed."""
         return self.follows is None and self.allowed is None
 
     def forbid(self, scores: np.ndarray, offsets: np.ndarray) -> None:
-        """Set scores (n_labels, n_positions, n_contexts) of what cannot be, in place."""
+        """Set scores (n_labels, n_positions, n_contexts) of forbidden labels to -inf, in place."""
         if self.follows is not None:
             n_labels, starts = len(scores), offsets[:-1]
             first = scores[:, starts, 0]
@@ -138,10 +138,10 @@ class Constraints:
     def forbid_given(
         self, scores: np.ndarray, given: np.ndarray, positions: np.ndarray | None = None
     ) -> None:
-        """The same where each position has one context: scores (n_labels, n, 1).
+        """Like `forbid`, for scores (n_labels, n, 1) of positions with one context each.
 
-        ``given`` holds the label at each lag, ``n_labels`` for none; ``positions`` says which
-        positions these are, if not all.
+        ``given`` holds the label at each lag, ``n_labels`` for none; ``positions`` holds the
+        indices of the positions, if they are not all.
         """
         if self.follows is not None:
             scores[~self.follows[given[0]].T] = -np.inf
@@ -150,32 +150,32 @@ class Constraints:
             scores[~allowed.T] = -np.inf
 
 
-def _leading_on(
+def _reaching_end(
     transitions: Transitions, offsets: np.ndarray, allowed: np.ndarray | None
 ) -> np.ndarray | None:
-    """Labels from which the end of the sequence can be reached; None where all can."""
+    """Labels from which the end of the sequence can be reached; None if all can."""
     follows, ends, lengths = transitions.follows, transitions.ends, np.diff(offsets)
     by_distance = _by_distance(follows, ends, int(lengths.max()))
     if allowed is None and by_distance.all():
-        leading = None
+        reaching = None
     else:
         distances = np.repeat(offsets[1:], lengths) - 1 - np.arange(offsets[-1])
-        leading = by_distance[np.minimum(distances, len(by_distance) - 1)]
+        reaching = by_distance[np.minimum(distances, len(by_distance) - 1)]
     if allowed is not None:
-        leading &= allowed
+        reaching &= allowed
         before = follows[:-1].T.astype(np.float32)
         for distance in range(1, int(lengths.max())):
             here = offsets[1:][lengths > distance] - 1 - distance
-            leading[here] &= leading[here + 1] @ before > 0
-    first = follows[-1] if leading is None else leading[offsets[:-1]] & follows[-1]
+            reaching[here] &= reaching[here + 1] @ before > 0
+    first = follows[-1] if reaching is None else reaching[offsets[:-1]] & follows[-1]
     dead = ~np.atleast_2d(first).any(axis=1)
     if dead.any():
         raise ValueError(f"sequence {int(np.argmax(dead))}: no label sequence is allowed")
-    return leading
+    return reaching
 
 
 def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
-    """The same by the distance from the end, up to where it no longer changes."""
+    """Such labels by distance from the end, until they no longer change."""
     rows = [ends]
     while len(rows) < n:
         rows.append(follows[:-1][:, rows[-1]].any(axis=1))
@@ -185,18 +185,17 @@ def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
 
 
 def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transitions | None:
-    """Check rules for transitions, given by name or as a matrix.
+    """Check the parameter ``transitions``: the name of rules, or a matrix.
 
     Raises
     ------
     ValueError
-        If a label does not fit the rules, a matrix has another shape, or there are no previous
-        labels to which rules could apply.
+        If a label does not fit the rules, a matrix has the wrong shape, or ``order`` is 0.
     """
     if transitions is None:
         return None
     if order == 0:
-        raise ValueError("transitions need previous labels: order=0 has none")
+        raise ValueError("transitions need previous labels; order=0 has none")
     if isinstance(transitions, str):
         return _rules(transitions, classes)
     n = len(classes)
@@ -204,7 +203,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if table.shape not in ((n, n), (n + 1, n)):
         raise ValueError(
             f"transitions has the shape {table.shape}, expected ({n}, {n}) or ({n + 1}, {n}): a "
-            f"row for each of the labels {classes.tolist()}, and one for the start"
+            f"row for each of the labels {classes.tolist()}, and optionally one for the start"
         )
     table = _booleans(table, "transitions")
     follows = table if len(table) > n else np.vstack([table, np.ones((1, n), dtype=bool)])
@@ -213,7 +212,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
 
 def _booleans(table: np.ndarray, what: str) -> np.ndarray:
     if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise ValueError(f"{what} holds other values than True and False")
+        raise ValueError(f"{what} must contain only True and False")
     return table.astype(bool)
 
 
@@ -221,7 +220,7 @@ def _rules(name: str, classes: np.ndarray) -> Transitions:
     may_follow: Callable = {"bio": _bio, "bioes": _bioes}[name]
     letters = {"bio": "BIO", "bioes": "BIOES"}[name]
     tags = [_parse(label, name, letters) for label in classes.tolist()]
-    outside = (OUTSIDE, "")  # beyond both ends of a sequence
+    outside = (OUTSIDE, "")  # before and after a sequence
     follows = [[may_follow(*a, *b) for b in tags] for a in [*tags, outside]]
     ends = [may_follow(*a, *outside) for a in tags]
     return Transitions(np.array(follows), np.array(ends))
@@ -254,13 +253,14 @@ def as_allowed(
     offsets: np.ndarray,
     segmentation: Segmentation | None = None,
 ) -> np.ndarray | None:
-    """Check masks of possible labels and labels known beforehand, and put them together.
+    """Check masks of allowed labels and known labels, and combine them.
 
     Parameters
     ----------
     allowed : list of bool arrays (n_positions, n_labels) or None, or None
+        For a long table, one mask.
     known : list of lists of labels or None, or None
-        One of each for a long table: a mask, and a list of labels.
+        For a long table, one list of labels.
     classes : array (n_labels,)
     offsets : int64 array (n_sequences + 1,)
     segmentation : Segmentation, optional
@@ -269,12 +269,12 @@ def as_allowed(
     Returns
     -------
     bool array (n_positions, n_labels) or None
-        For all sequences together; None where nothing is given.
+        Mask of all sequences; None if neither is given.
 
     Raises
     ------
     ValueError, TypeError
-        If a number of sequences, a shape or a label is wrong, or a position has no label left.
+        If a number of sequences, a shape or a label is wrong, or no label is left at a position.
     """
     if allowed is None and known is None:
         return None
@@ -298,12 +298,12 @@ def as_allowed(
 def check_allowed(
     allowed: np.ndarray, codes: np.ndarray, classes: np.ndarray, offsets: np.ndarray
 ) -> None:
-    """Refuse label sequences that masks of `as_allowed` do not allow.
+    """Check label sequences against a mask of `as_allowed`.
 
     Raises
     ------
     ValueError
-        Naming the first label that is not allowed.
+        If a label is not allowed at its position; the message names the first one.
     """
     broken = ~allowed[np.arange(len(codes)), codes]
     if broken.any():
@@ -320,12 +320,12 @@ def check_labels(
     offsets: np.ndarray,
     allowed: np.ndarray | None = None,
 ) -> None:
-    """Check label sequences against ``transitions`` as a parameter of an estimator, and masks.
+    """Check label sequences against the parameter ``transitions`` and a mask of `as_allowed`.
 
     Raises
     ------
     ValueError
-        If the parameter is invalid, or naming the first label that is not allowed.
+        If the parameter is invalid, or a label is not allowed; the message names the first one.
     """
     rules = as_transitions(transitions, classes, order)
     if rules is not None:
@@ -352,12 +352,12 @@ def _keep(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     labels = list(item)
     if len(labels) != len(here):
         raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(here)} positions")
-    places = {label: k for k, label in enumerate(classes.tolist())}
+    indices = {label: k for k, label in enumerate(classes.tolist())}
     for t, label in enumerate(labels):
         if label is None:
             continue
-        if not isinstance(label, Hashable) or label not in places:
+        if not isinstance(label, Hashable) or label not in indices:
             raise ValueError(
                 f"sequence {i}, position {t}: known label {label!r} was not seen in training"
             )
-        here[t] &= np.arange(len(classes)) == places[label]
+        here[t] &= np.arange(len(classes)) == indices[label]

@@ -1,4 +1,4 @@
-"""The numbering of label contexts, which the trees and their evaluation share."""
+"""Numbering of label contexts, shared by inference, trees and their evaluation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from treecrf.inputs.sequences import positions_in_sequences
 
 MAX_SCORES_LOG2 = 24
 
-# Codes of previous labels are bytes, of which one says that there is none; so are their numbers.
+# Codes of previous labels are bytes, one of which marks a missing label; lags are bytes as well.
 MAX_LABELS = 255
 MAX_LAGS = 255
 
 
 def check_order(n_labels: int, order: int, instead: str = "lower the order") -> None:
-    """Refuse an order whose contexts would not fit in memory; ``instead`` says what to do.
+    """Refuse an order whose contexts would not fit in memory; ``instead`` is the advice given.
 
     Raises
     ------
@@ -25,42 +25,42 @@ def check_order(n_labels: int, order: int, instead: str = "lower the order") -> 
     """
     if (order + 1) * math.log2(n_labels) > MAX_SCORES_LOG2:
         raise ValueError(
-            f"order={order} with {n_labels} labels makes {n_labels}**{order + 1} scores a "
-            f"position; at most 2**{MAX_SCORES_LOG2} are possible: {instead}"
+            f"order={order} with {n_labels} labels needs {n_labels}**{order + 1} scores per "
+            f"position; at most 2**{MAX_SCORES_LOG2} are supported: {instead}"
         )
 
 
 def check_label_codes(n_labels: int, what: str) -> None:
-    """Refuse more labels than a byte can tell apart, besides that there is none.
+    """Refuse more labels than a byte can encode in addition to a missing label.
 
     Raises
     ------
     ValueError
-        If there are too many; ``what`` says what takes no more.
+        If there are too many labels; ``what`` names the estimator with this limit.
     """
     if n_labels > MAX_LABELS:
-        raise ValueError(f"y holds {n_labels} labels; {what} takes at most {MAX_LABELS}")
+        raise ValueError(f"y has {n_labels} labels; {what} supports at most {MAX_LABELS}")
 
 
 def check_lags(order: int) -> None:
-    """Refuse an order whose lags a byte cannot count.
+    """Refuse an order whose lags do not fit in a byte.
 
     Raises
     ------
     ValueError
-        If the order is too large, whatever is done with its contexts.
+        If the order is too large.
     """
     if order > MAX_LAGS:
-        raise ValueError(f"order={order}; at most {MAX_LAGS} previous labels are possible")
+        raise ValueError(f"order={order}; expected at most {MAX_LAGS}")
 
 
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts at every depth: those of ``order`` labels first, the empty one last.
+    """Contexts of every depth, from those of ``order`` labels to the empty one.
 
     Returns
     -------
     symbols : int32 array (n_contexts, order)
-        Previous label at each lag, ``n_labels`` where there is none.
+        Previous label at each lag, ``n_labels`` if there is none.
     depth_starts : int64 array (order + 1,)
         First context of each depth.
     """
@@ -78,11 +78,11 @@ def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray
 def previous_labels(
     codes: np.ndarray, offsets: np.ndarray, n_labels: int, order: int
 ) -> np.ndarray:
-    """The label at each lag before each position, ``n_labels`` for none; uint8 (order, n)."""
-    places = positions_in_sequences(offsets)
+    """Label at each lag before each position, ``n_labels`` if there is none; uint8 (order, n)."""
+    positions = positions_in_sequences(offsets)
     given = np.full((order, len(codes)), n_labels, dtype=np.uint8)
     for lag in range(1, order + 1):
-        inside = np.flatnonzero(places >= lag)
+        inside = np.flatnonzero(positions >= lag)
         given[lag - 1, inside] = codes[inside - lag]
     return given
 
@@ -90,18 +90,18 @@ def previous_labels(
 def true_contexts(
     offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The labels before each position.
+    """Context of the previous labels at each position.
 
     Returns
     -------
     depths : int64 array (n_positions,)
-        How many there are, at most ``order``.
+        Number of previous labels, at most ``order``.
     contexts : int64 array (n_positions,)
-        Their number among all contexts of this depth.
+        Number of the context among all contexts of this depth.
     """
-    places = positions_in_sequences(offsets)
+    positions = positions_in_sequences(offsets)
     contexts = np.zeros(len(codes), dtype=np.int64)
     for lag in range(1, order + 1):
-        reaching = np.flatnonzero(places >= lag)
+        reaching = np.flatnonzero(positions >= lag)
         contexts[reaching] += codes[reaching - lag] * np.int64(n_labels ** (lag - 1))
-    return np.minimum(places, order), contexts
+    return np.minimum(positions, order), contexts

@@ -1,4 +1,4 @@
-"""Scores of all labels in all contexts, and what follows from them: probabilities, best labels."""
+"""Lattices: scores of all paths through label contexts, for probabilities and best labels."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from treecrf.utils.threads import Threads
 
 
 def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
-    """Sequences as inference sees them: without label contexts every position stands alone."""
+    """Offsets of independent chains; with order 0, every position is a chain of its own."""
     return offsets if order else np.arange(offsets[-1] + 1)
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Scores of some sequences.
+    """Scores of all label sequences, as scores of labels after contexts of previous labels.
 
     Attributes
     ----------
     scores : float64 array (n_labels, n_positions, n_contexts)
-        Score of a label at a position after the previous labels of a context; minus infinity
-        where this is forbidden.
+        Score of a label at a position after the previous labels of a context; minus infinity if
+        it is forbidden.
     offsets : int64 array (n_sequences + 1,)
     order : int
         Number of previous labels in a context.
@@ -44,7 +44,7 @@ class Lattice:
 
     @property
     def chains(self) -> np.ndarray:
-        """Starts of the chains that are independent of each other."""
+        """Offsets of the chains that are independent of each other."""
         return chains_of(self.offsets, self.order)
 
     def marginals(self) -> np.ndarray:
@@ -59,7 +59,7 @@ class Lattice:
         return out
 
     def pairwise(self) -> np.ndarray:
-        """P(label before, label), (n_positions, n_labels, n_labels); first positions hold 0."""
+        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
         n = self.scores.shape[1]
         if self.order == 0:
             marginals = self.marginals()
@@ -84,7 +84,7 @@ class Lattice:
         return self._by_sequence(values)
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable label sequences as codes, and their log-probabilities."""
+        """Most probable label sequence of each sequence as codes, and its log-probability."""
         chains = self.chains
         codes = np.zeros(self.scores.shape[1], dtype=np.int32)
         best = np.zeros(len(chains) - 1)
@@ -103,7 +103,7 @@ class Lattice:
             self.threads.parts(self.offsets),
         )
         best = self.log_likelihoods(codes[0])
-        # Scores differ from log-probabilities by one number for each sequence.
+        # Scores differ from log-probabilities by a constant for each sequence.
         values += (best - values[:, 0])[:, None]
         found = []
         for i, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
@@ -117,12 +117,12 @@ class Lattice:
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:
-    """Ask the system for the memory of scores, and residuals like them, before any work on them.
+    """Check that arrays of scores fit in memory, before any work on them.
 
     Raises
     ------
     MemoryError
-        If it refuses.
+        If the system refuses to allocate them.
     """
     n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
     try:
@@ -130,5 +130,5 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
     except MemoryError:
         raise MemoryError(
             f"order={order} with {n_labels} labels and {n_positions} positions needs "
-            f"{n_bytes / 1e9:.0f} GB: lower the order, or give fewer labels or fewer sequences"
+            f"{n_bytes / 1e9:.0f} GB: lower the order, or use fewer labels or fewer sequences"
         ) from None

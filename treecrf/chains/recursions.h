@@ -1,11 +1,13 @@
-/* The inner loops of inference along a chain of label contexts.
+/* Inner loops of inference along a chain of label contexts.
  *
- * A position has n contexts and leads to n_after ones: label v of context c to context
+ * A position has n contexts, and the next one n_after: label v leads from context c to context
  * (c * K + v) mod n_after, where K is the number of labels. At full depth n = n_after, and contexts
- * that differ in their oldest label alone lead to the same one: with n_ends = n_after / K, those
- * numbered h * n_ends + l lead to l * K + v. Before that no two contexts meet: n_after = n * K.
+ * that differ only in their oldest label lead to the same context: with n_ends = n_after / K,
+ * contexts h * n_ends + l lead to l * K + v. Before full depth no two contexts lead to the same one,
+ * and n_after = n * K.
  *
- * Scores and probabilities come in rows of contexts, that of label v at `rows + v * stride`.
+ * Scores and probabilities are stored in rows of contexts; that of label v is at
+ * `rows + v * stride`.
  */
 #ifndef TREECRF_RECURSIONS_H
 #define TREECRF_RECURSIONS_H
@@ -13,9 +15,9 @@
 #include "chains/rounding.h"
 #include "utils/vector_math.h"
 
-/* A sum of products of weights and factors stays within double precision while weights lie above
- * SMALLEST_WEIGHT, a position's weights sum to between SMALLEST_TOTAL and its inverse, and the
- * logarithms of the factors between LOWEST_LOG and HIGHEST_LOG. */
+/* A sum of products of weights and factors stays in the range of doubles if weights are at least
+ * SMALLEST_WEIGHT, the sum of a position's weights is between SMALLEST_TOTAL and its inverse, and
+ * the logarithms of the factors are between LOWEST_LOG and HIGHEST_LOG. */
 #define SMALLEST_WEIGHT 1e-150
 #define SMALLEST_TOTAL 1e-30
 #define LOWEST_LOG (-200.0)
@@ -24,7 +26,7 @@
 /* Loops over so few labels are compiled for their number, see TREECRF_BY_SIZE. */
 #define FEW_LABELS 8
 
-/* Scores that are fetched ahead at a time. */
+/* Number of scores that are prefetched at a time. */
 #define FETCH 128
 #if defined(__GNUC__)
 #define TREECRF_PREFETCH(address) __builtin_prefetch(address)
@@ -34,9 +36,9 @@
 
 typedef struct {
     ptrdiff_t n_labels;
-    ptrdiff_t order;      /* at least 1: with order 0 the state after a position is its label */
-    ptrdiff_t n_contexts; /* of a position at full depth */
-    ptrdiff_t width;      /* scores that a label has at a position: n_contexts, or 1 with order 0 */
+    ptrdiff_t order;      /* at least 1: with order 0, the state after a position is its label */
+    ptrdiff_t n_contexts; /* contexts of a position at full depth */
+    ptrdiff_t width;      /* scores of a label at a position: n_contexts, or 1 with order 0 */
 } chain_shape;
 
 static inline ptrdiff_t contexts_at(const chain_shape *shape, ptrdiff_t t)
@@ -54,7 +56,7 @@ static inline ptrdiff_t contexts_after(const chain_shape *shape, ptrdiff_t n)
     return n < shape->n_contexts ? n * shape->n_labels : n;
 }
 
-/* target[i] = exp(source[i] - level). Returns 0 if an exponent is out of range, -inf aside. */
+/* target[i] = exp(source[i] - level). Returns 0 if an exponent other than -inf is out of range. */
 static inline int factors_of(const double *restrict source, ptrdiff_t n, double level,
                              double *restrict target)
 {
@@ -68,8 +70,8 @@ static inline int factors_of(const double *restrict source, ptrdiff_t n, double 
     return beyond == 0;
 }
 
-/* The same for a long row, while the processor fetches the `next` one: left to itself it would
- * compute and wait for memory in turn. */
+/* The same for a long row, while prefetching the `next` one: otherwise the processor would
+ * alternate between computing and waiting for memory. */
 static inline int factors_of_row(const double *source, ptrdiff_t n, double level, double *target,
                                  const double *next)
 {
@@ -83,9 +85,9 @@ static inline int factors_of_row(const double *source, ptrdiff_t n, double level
     return near;
 }
 
-/* Factors of the `count` positions from t on, exp(score - level), in dense rows; 0 in contexts that
- * do not exist yet. `scores` are those of label 0 at t, `stride` leads to the next label's. Returns
- * 0 if scores are too far from `level`. */
+/* Factors exp(score - level) of the `count` positions from t on, in dense rows, with 0 for contexts
+ * that do not exist yet. `scores` are those of label 0 at t; `stride` leads to those of the next
+ * label. Returns 0 if scores are too far from `level`. */
 TREECRF_WIDEST static int load_factors(const chain_shape *shape, const double *scores,
                                        ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double level,
                                        double *rows)
@@ -105,7 +107,7 @@ TREECRF_WIDEST static int load_factors(const chain_shape *shape, const double *s
     return near;
 }
 
-/* The same scores as they are; -inf in contexts that do not exist yet. */
+/* The scores themselves in the same layout, with -inf for contexts that do not exist yet. */
 static inline void load_scores(const chain_shape *shape, const double *scores, ptrdiff_t stride,
                                ptrdiff_t t, ptrdiff_t count, double *rows)
 {
@@ -118,7 +120,7 @@ static inline void load_scores(const chain_shape *shape, const double *scores, p
     }
 }
 
-/* Sum of products in eight lanes: the same order of additions on every machine. */
+/* Sum of products in eight lanes, so that the order of additions is the same on every machine. */
 TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restrict b, ptrdiff_t n)
 {
     double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, rest = 0.0;
@@ -131,7 +133,7 @@ TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restri
     return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
 }
 
-/* The weights of the contexts after a position, from those before it and the factors. */
+/* Weights of the contexts after a position, from those before it and the factors. */
 TREECRF_TEMPLATE void forward_step_n(const double *restrict now, ptrdiff_t n,
                                      const double *restrict rows, ptrdiff_t stride,
                                      double *restrict after, ptrdiff_t n_after,
@@ -198,11 +200,11 @@ TREECRF_TEMPLATE int forward_tile_n(const chain_shape *shape, const double *rows
     return 1;
 }
 
-/* Forward recursion over the `count` positions from t on. `rows` holds their factors, one position
- * of a label after the other; `forward` rows of weights, that of t first. Where the weights of a
- * position leave the range they are multiplied by `scale`, and their sum counted in `log_z`: -inf,
- * where the recursion ends, if no label sequence is allowed. Returns 0 if weights were lost that
- * might still matter. */
+/* Forward recursion over the `count` positions from t on. `rows` holds their factors, label by label
+ * and position by position; `forward` holds rows of weights, starting at t. If the weights of a
+ * position leave the range, they are multiplied by `scale`, and `log_z` accounts for their sum. If
+ * no label sequence is allowed, `log_z` is -inf and the recursion ends. Returns 0 if weights were
+ * lost that might still matter. */
 TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *rows, ptrdiff_t t,
                                        ptrdiff_t count, double *forward, double *scale,
                                        double *log_z, double *work)
@@ -211,7 +213,7 @@ TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *r
                     log_z, work)
 }
 
-/* Contexts that cannot be reached must not grow out of range. */
+/* Weights of contexts that cannot be reached must not leave the range. */
 TREECRF_TEMPLATE void keep_reached(const double *restrict forward, ptrdiff_t n,
                                    double *restrict now)
 {
@@ -219,8 +221,8 @@ TREECRF_TEMPLATE void keep_reached(const double *restrict forward, ptrdiff_t n,
         now[c] = forward[c] > 0.0 ? now[c] : 0.0;
 }
 
-/* Factors of one label in the backward recursion: adds to `now`, and if `pairs` turns the factors
- * into probabilities. */
+/* Backward recursion for one label: adds to `now`, and if `pairs`, turns the factors into
+ * probabilities. */
 TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *restrict row,
                                      double *restrict now, const double *restrict after, int pairs,
                                      ptrdiff_t n)
@@ -233,7 +235,7 @@ TREECRF_TEMPLATE void backward_row_n(const double *restrict forward, double *res
     }
 }
 
-/* The same for all labels, where each leads from all contexts to one. */
+/* The same for all labels, if each leads from all contexts to the same one. */
 TREECRF_TEMPLATE void backward_few_n(const double *restrict forward, ptrdiff_t n,
                                      double *restrict rows, ptrdiff_t stride,
                                      double *restrict now, const double *restrict after, int pairs,
@@ -251,7 +253,7 @@ TREECRF_TEMPLATE void backward_few_n(const double *restrict forward, ptrdiff_t n
     }
 }
 
-/* And for many labels, of which several share a walk through the contexts. */
+/* The same for many labels, several of which share a pass over the contexts. */
 TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t n,
                                          double *restrict rows, ptrdiff_t stride,
                                          double *restrict now, const double *restrict after,
@@ -284,7 +286,7 @@ TREECRF_TEMPLATE void backward_many_n(const double *restrict forward, ptrdiff_t 
     keep_reached(forward, n, now);
 }
 
-/* The weights of the contexts of a position seen from the end, from those after it. */
+/* Backward weights of the contexts of a position, from those after it. */
 TREECRF_TEMPLATE void backward_step_n(const double *restrict forward, ptrdiff_t n,
                                       double *restrict rows, ptrdiff_t stride,
                                       double *restrict now, const double *restrict after,
@@ -353,7 +355,7 @@ TREECRF_WIDEST static void negate_rounded(const double *restrict values, ptrdiff
         target[i] = rounded(-values[i]);
 }
 
-/* The larger of each two numbers. Compilers turn loops over lanes into one operation. */
+/* Maximum in each lane. Compilers turn loops over lanes into one instruction. */
 TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
 {
 #pragma omp simd
@@ -361,7 +363,7 @@ TREECRF_TEMPLATE void larger_lanes(double *lanes, const double *others, int n)
         lanes[k] = others[k] > lanes[k] ? others[k] : lanes[k];
 }
 
-/* The largest sum of two numbers, one from each row. */
+/* max(a[i] + b[i]) */
 TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restrict b, ptrdiff_t n)
 {
     double lanes[8], sums[8], best = a[0] + b[0];
@@ -385,7 +387,7 @@ TREECRF_TEMPLATE double best_sum(const double *restrict a, const double *restric
     return lanes[0] > lanes[1] ? lanes[0] : lanes[1];
 }
 
-/* The best sum of scores to each context after a position. */
+/* Best sum of scores up to each context after a position. */
 TREECRF_TEMPLATE void best_step_n(const double *restrict now, ptrdiff_t n,
                                   const double *restrict rows, ptrdiff_t stride,
                                   double *restrict after, ptrdiff_t n_after,
@@ -435,8 +437,8 @@ TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *sco
                                      ptrdiff_t stride, ptrdiff_t t, ptrdiff_t count, double *best,
                                      double *work)
 {
-    /* Processors prefetch from some 20 places in memory at a time. More rows are read one after the
-     * other first. */
+    /* Processors prefetch about 20 streams of memory at a time. If there are more rows, read them
+     * one after the other first. */
     if (shape->n_labels > 24)
         for (ptrdiff_t v = 0; v < shape->n_labels; v++)
             for (ptrdiff_t i = 0; i < count * shape->width; i += 8)
@@ -444,11 +446,11 @@ TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *sco
     TREECRF_BY_SIZE(shape->n_labels, , best_tile_n, shape, scores, stride, t, count, best, work)
 }
 
-/* Columns of scores that are worked on at a time. */
+/* Number of columns of scores that are processed at a time. */
 #define LOCAL_BLOCK 256
 
-/* The highest score of each column, and the sum of the exponentials of the scores relative to it.
- * They go to `exponentials`, if given. */
+/* Highest score of each column, and sum of the exponentials of the scores relative to it. The
+ * exponentials are stored in `exponentials`, if given. */
 TREECRF_TEMPLATE void column_totals(const double *restrict columns, ptrdiff_t n_rows,
                                     ptrdiff_t stride, ptrdiff_t n, double *restrict highest,
                                     double *restrict total, double *restrict exponentials)
@@ -463,7 +465,7 @@ TREECRF_TEMPLATE void column_totals(const double *restrict columns, ptrdiff_t n_
             double x = columns[v * stride + i];
             highest[i] = x > highest[i] ? x : highest[i];
         }
-    /* A column of -inf makes NaN, whose exponential is 0. */
+    /* A column of -inf gives NaN, whose exponential is 0. */
     for (v = 0; v < n_rows; v++)
         for (i = 0; i < n; i++) {
             double e = exp_of(columns[v * stride + i] - highest[i]);
@@ -473,7 +475,7 @@ TREECRF_TEMPLATE void column_totals(const double *restrict columns, ptrdiff_t n_
         }
 }
 
-/* log sum(exp(column)); 0 of columns that are -inf throughout. */
+/* log(sum(exp(column))); 0 for columns whose values are all -inf. */
 TREECRF_TEMPLATE void log_of_totals(const double *restrict highest, const double *restrict total,
                                     ptrdiff_t n, double *restrict log_totals)
 {
@@ -481,7 +483,7 @@ TREECRF_TEMPLATE void log_of_totals(const double *restrict highest, const double
         log_totals[i] = total[i] > 0.0 ? highest[i] + log_of(total[i]) : 0.0;
 }
 
-/* Subtract from every score the logarithm of its column's sum of exponentials. */
+/* Log-softmax of every column, in place. */
 TREECRF_WIDEST static void log_softmax(double *columns, ptrdiff_t n_rows, ptrdiff_t stride,
                                        ptrdiff_t n)
 {
@@ -493,7 +495,7 @@ TREECRF_WIDEST static void log_softmax(double *columns, ptrdiff_t n_rows, ptrdif
             columns[v * stride + i] -= log_totals[i];
 }
 
-/* Softmax p of every column: -p, and if wanted 2 p (1 - p), both rounded. */
+/* -p and, if `curvature` is given, 2 p (1 - p), both rounded; p is the softmax of a column. */
 TREECRF_WIDEST static void softmax_residuals(const double *columns, ptrdiff_t n_rows,
                                              ptrdiff_t stride, ptrdiff_t n, double *residuals,
                                              double *curvature, double *log_totals)

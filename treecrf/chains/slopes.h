@@ -1,14 +1,15 @@
-/* The inner loops of the slopes of label probabilities, see `_objectives.pyx`.
+/* Inner loops of the derivatives of label probabilities, see `_objectives.pyx`.
  *
- * `rows` holds the probabilities of (context, label) at a position, label v's n contexts at
- * `rows + v * stride`. Context c leads with label v to the context (c mod n_ends) * n_labels + v.
+ * `rows` holds the probabilities of (context, label) at a position; those of label v and its n
+ * contexts are at `rows + v * stride`. Label v leads from context c to the context
+ * (c mod n_ends) * n_labels + v.
  */
 #ifndef TREECRF_SLOPES_H
 #define TREECRF_SLOPES_H
 
 #include "chains/recursions.h"
 
-/* Means of `values` of the contexts after a position, given the context before: to `means`. */
+/* Means of the `values` of the contexts after a position, given the context before it. */
 TREECRF_TEMPLATE void means_before_n(const double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
                                      ptrdiff_t n_ends, const double *restrict values,
                                      double *restrict means, double *restrict work,
@@ -70,8 +71,8 @@ TREECRF_WIDEST static void means_before(const double *rows, ptrdiff_t stride, pt
     TREECRF_BY_SIZE(n_labels, , any_means_before_n, rows, stride, n, n_ends, values, means, work)
 }
 
-/* A row of probabilities times the sum of what their contexts before and after say; returns the
- * mean of what is said before. Sums are taken in eight lanes: in the same order on every machine. */
+/* Multiply a row of probabilities by the sums of the values `before` and `after`; returns the mean
+ * of `before`. Sums have eight lanes, so that their order is the same on every machine. */
 TREECRF_TEMPLATE double multiply_row_n(double *restrict row, ptrdiff_t n,
                                        const double *restrict before, double after)
 {
@@ -100,7 +101,7 @@ TREECRF_TEMPLATE double multiply_row_n(double *restrict row, ptrdiff_t n,
     return total > 0.0 ? mean / total : 0.0;
 }
 
-/* The same for all rows, where several contexts lead on from each label. */
+/* The same for all rows, if each label leads to several contexts. */
 TREECRF_TEMPLATE void multiply_rows_n(double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
                                       ptrdiff_t n_ends, const double *restrict before,
                                       const double *restrict after, double *restrict means,
@@ -141,8 +142,8 @@ TREECRF_TEMPLATE void multiply_n(double *rows, ptrdiff_t stride, ptrdiff_t n, pt
         multiply_rows_n(rows, stride, n, n_ends, before, after, means, work, n_labels);
 }
 
-/* Multiply all probabilities by the sum of `before` of their contexts before the position and
- * `after` of those after it. `means` receives the means of `before` given the context after. */
+/* Multiply all probabilities by the sum of `before`, for the context before the position, and
+ * `after`, for the one after it. `means` receives the means of `before` given the context after. */
 TREECRF_WIDEST static void multiply(double *rows, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t n_ends,
                                     const double *before, const double *after, double *means,
                                     double *work, ptrdiff_t n_labels)
@@ -163,8 +164,8 @@ TREECRF_TEMPLATE double size_of(const double *values, ptrdiff_t n)
     return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;
 }
 
-/* target[i] = values[i] * factor, rounded by `rounding`. To size[j] the absolute values of the j-th
- * `width` of them are added. */
+/* target[i] = values[i] * factor, rounded by `rounding`. Adds to size[j] the absolute values of the
+ * j-th group of `width` targets. */
 TREECRF_WIDEST static void store_slopes(const double *restrict values, ptrdiff_t count,
                                         ptrdiff_t width, double factor, double rounding,
                                         double *restrict target, double *restrict size)

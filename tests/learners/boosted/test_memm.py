@@ -225,8 +225,8 @@ def test_a_high_order_has_too_many_contexts_for_the_rest(periodic):
     X, y = periodic
     memm = TreeMEMM(order=20, max_iter=1).fit(X, y)
     message = (
-        r"^order=20 with 5 labels makes 5\*\*21 scores a position; at most 2\*\*24 are possible: "
-        "lower the order, or predict with decoding='greedy' or 'beam'"
+        r"^order=20 with 5 labels needs 5\*\*21 scores per position; at most 2\*\*24 are "
+        "supported: lower the order, or predict with decoding='greedy' or 'beam'"
     )
     for call in (
         memm.predict, memm.predict_proba, memm.predict_pairwise_proba, memm.decode,
@@ -239,7 +239,7 @@ def test_a_high_order_has_too_many_contexts_for_the_rest(periodic):
 
 @pytest.mark.parametrize("order", [256, 10**6, 10**30])
 def test_more_previous_labels_than_can_be_counted_are_refused(order, letters):
-    with pytest.raises(ValueError, match=f"^order={order}; at most 255 previous labels"):
+    with pytest.raises(ValueError, match=f"^order={order}; expected at most 255"):
         small(order=order, decoding="greedy").fit(*letters)
 
 
@@ -250,6 +250,6 @@ def test_the_highest_order_works(letters):
 
 def test_more_labels_than_a_byte_can_tell_are_refused():
     X, y = ["a" * 256], [np.arange(256)]
-    with pytest.raises(ValueError, match=r"^y holds 256 labels; TreeMEMM takes at most 255"):
+    with pytest.raises(ValueError, match=r"^y has 256 labels; TreeMEMM supports at most 255"):
         small().fit(X, y)
     assert len(small(max_iter=1).fit(["a" * 255], [np.arange(255)]).classes_) == 255
