@@ -1,4 +1,4 @@
-"""Forests as distinct conjunctions of window tests, with weights for labels and contexts."""
+"""Forests as distinct conjunctions of window tests, with weights by label and context."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.trees.forest import Forest
 from treecrf.trees.paths import Literals, label_masks, leaves_of, paths_of, window_literals
 
-# Leaves at work together: their ways are written out.
+# Maximum number of leaves whose paths are in memory at the same time.
 MAX_LEAVES = 50_000
 
-# A literal is four numbers.
+# A literal consists of four integers.
 LITERAL_BYTES = 4 * np.dtype(np.int32).itemsize
 
 
 @dataclass(frozen=True)
-class Flat:
-    """The conjunctions of a forest, and what each adds to which scores.
+class WeightedConjunctions:
+    """The conjunctions of a forest, and the weights that they add to scores.
+
+    An entry is a weight of one conjunction, for one label in one set of contexts.
 
     Attributes
     ----------
@@ -29,13 +31,12 @@ class Flat:
     literals : int32 array (n_literals, 4)
         Column, offset and value of a test, and whether it must hold.
     conjunctions, sets, labels : int32 arrays (n_entries,)
-        Which conjunction adds a weight, in which set of contexts, to the score of which label;
-        ascending.
+        Conjunction, set of contexts and label of each entry, sorted.
     weights : float64 array (n_entries,)
     masks : bool array (n_sets, order, n_labels + 1)
-        The symbols that each lag may have in a set of contexts; set 0 has all.
+        Previous labels at each lag in each set of contexts, the last for none; set 0 has all.
     entry_of_leaf : int32 array (n_leaves,)
-        The entry that each leaf has gone to, -1 where all that went there came to nothing.
+        The entry that contains each leaf; -1 if the sum of its entry is 0 and was left out.
     """
 
     starts: np.ndarray
@@ -53,22 +54,22 @@ class Flat:
 
     @property
     def entry_starts(self) -> np.ndarray:
-        """First entry of each conjunction, and the number of all."""
+        """First entry of each conjunction, and the number of entries."""
         return np.searchsorted(self.conjunctions, np.arange(len(self) + 1))
 
     @property
     def conjunction_of_leaf(self) -> np.ndarray:
-        """The conjunction of each leaf, -1 where it has none."""
+        """The conjunction of each leaf; -1 if it has none."""
         return np.append(self.conjunctions, -1)[self.entry_of_leaf]
 
     def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
-        """The literals of a conjunction, as `treecrf.encoding.names.conjunction` takes them."""
+        """The literals of a conjunction, in the form of `treecrf.encoding.names.conjunction`."""
         rows = self.literals[self.starts[k] : self.starts[k + 1]].tolist()
         return [((column, offset, value), bool(holds)) for column, offset, value, holds in rows]
 
 
-def conjunctions_of(forest: Forest, encoder: Encoder) -> Flat:
-    """Flatten a forest: equal conjunctions are one, and their weights are added."""
+def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
+    """Flatten a forest: merge equal conjunctions and add their weights."""
     keys: dict[bytes, int] = {}
     masks = [np.ones((1, forest.order, forest.n_labels + 1), dtype=bool)]
     conjunctions, labels, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -86,7 +87,7 @@ def conjunctions_of(forest: Forest, encoder: Encoder) -> Flat:
 
 
 def _runs(forest: Forest) -> list[tuple[int, int]]:
-    """Trees in runs of not too many leaves."""
+    """Runs of trees with at most about `MAX_LEAVES` leaves each."""
     sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
     ends = np.cumsum(sizes)
     cuts = np.flatnonzero(np.diff(ends // MAX_LEAVES, prepend=0)).tolist()
@@ -94,7 +95,7 @@ def _runs(forest: Forest) -> list[tuple[int, int]]:
 
 
 def _number(literals: Literals, n_leaves: int, keys: dict[bytes, int]) -> np.ndarray:
-    """The number of each leaf's conjunction; new ones are added to the keys."""
+    """The index of each leaf's conjunction; new conjunctions are added to ``keys``."""
     columns = (literals.column, literals.offset, literals.value, literals.holds)
     table = np.stack(columns, axis=1).astype(np.int32)
     ends = np.searchsorted(literals.leaf, np.arange(n_leaves + 1)) * LITERAL_BYTES
@@ -111,11 +112,11 @@ def _merged(
     masks: np.ndarray,
     labels: np.ndarray,
     values: np.ndarray,
-) -> Flat:
+) -> WeightedConjunctions:
     """Add the values of leaves with the same conjunction, contexts and label.
 
-    Sums of 0, and conjunctions without any other, are left out. ``masks`` begins with that of all
-    contexts, and goes on with those of the leaves.
+    Sums of 0, and conjunctions without other sums, are left out. The first of ``masks`` is that of
+    all contexts; those of the leaves follow.
     """
     masks, sets = _distinct_sets(masks)
     table = np.stack([conjunctions, sets, labels], axis=1)
@@ -125,8 +126,8 @@ def _merged(
     kept = weights != 0
     used, of_entries = np.unique(entries[kept, 0], return_inverse=True)
     keys = [keys[k] for k in used.tolist()]
-    new_place = np.where(kept, np.cumsum(kept) - 1, -1)
-    return Flat(
+    new_index = np.where(kept, np.cumsum(kept) - 1, -1)
+    return WeightedConjunctions(
         starts=np.append(0, np.cumsum([len(key) // LITERAL_BYTES for key in keys])).astype(
             np.int64
         ),
@@ -136,16 +137,16 @@ def _merged(
         labels=entries[kept, 2].astype(np.int32),
         weights=weights[kept],
         masks=masks,
-        entry_of_leaf=new_place[which].astype(np.int32),
+        entry_of_leaf=new_index[which].astype(np.int32),
     )
 
 
 def _distinct_sets(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct sets of contexts, that of the first mask first, and the set of each other mask."""
+    """Distinct masks in order of their first occurrence, and the index of each but the first."""
     flat = np.packbits(masks.reshape(len(masks), masks[0].size), axis=1)
-    flat = np.pad(flat, [(0, 0), (0, 1)])  # without lags there would be nothing to compare
+    flat = np.pad(flat, [(0, 0), (0, 1)])  # `unique` needs a column even if there are no lags
     _, first, which = np.unique(flat, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return masks[first[order]], place[which.reshape(-1)][1:]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return masks[first[order]], rank[which.reshape(-1)][1:]

@@ -1,4 +1,4 @@
-"""The ways to the leaves of packed trees, without the tests that others imply."""
+"""Paths to the leaves of packed trees, without the tests that others imply."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from treecrf.trees.forest import LABEL, TEST
 
 @dataclass(frozen=True)
 class Literals:
-    """Tests with outcomes, of some leaves; int64 arrays of one length.
+    """Tests and their outcomes on the paths to some leaves.
 
-    ``leaf`` says whose each is, ``holds`` (bool) whether the test must hold.
+    All arrays have shape (n_literals,) and are of int64, except for ``holds`` (bool): whether the
+    test must hold for the leaf.
     """
 
     leaf: np.ndarray
@@ -26,36 +27,36 @@ class Literals:
     holds: np.ndarray
 
     def take(self, chosen: np.ndarray) -> Literals:
-        """Some of them, by a mask or by places."""
+        """Some of the literals, selected by a mask or by indices."""
         return Literals(*(array[chosen] for array in vars(self).values()))
 
     def sorted(self) -> Literals:
-        """By leaf, then by column, offset, value and outcome."""
+        """The literals sorted by leaf, column, offset, value and outcome."""
         keys = (self.holds, self.value, self.offset, self.column, self.leaf)
         return self.take(np.lexsort(keys))
 
 
 def leaves_of(packed: dict[str, np.ndarray]) -> np.ndarray:
-    """Places of the leaves among the nodes of packed trees."""
+    """Indices of the leaves among the nodes of packed trees."""
     return np.flatnonzero(packed["true_child"] < 0)
 
 
 def paths_of(packed: dict[str, np.ndarray]) -> Literals:
-    """All tests on the ways to all leaves, which are counted from 0 through the trees."""
+    """All tests on the paths to all leaves, which are numbered across the trees."""
     n, starts = len(packed["leaf"]), packed["starts"]
     first = np.repeat(starts[:-1], np.diff(starts)).astype(np.int64)
     inner = np.flatnonzero(packed["true_child"] >= 0)
-    parent, came_true = np.full(n, -1), np.zeros(n, dtype=bool)
+    parent, outcomes = np.full(n, -1), np.zeros(n, dtype=bool)
     for child, outcome in (("true_child", True), ("false_child", False)):
-        places = first[inner] + packed[child][inner]
-        parent[places], came_true[places] = inner, outcome
+        children = first[inner] + packed[child][inner]
+        parent[children], outcomes[children] = inner, outcome
     here = leaves_of(packed)
     leaf, steps = np.arange(len(here)), []
     while len(here):
         above = parent[here]
         below_root = above >= 0
         leaf, here, above = leaf[below_root], here[below_root], above[below_root]
-        steps.append(np.stack([leaf, above, came_true[here]]))
+        steps.append(np.stack([leaf, above, outcomes[here]]))
         here = above
     leaf, node, holds = np.hstack(steps) if steps else np.zeros((3, 0), dtype=np.int64)
     tests = (packed[name][node].astype(np.int64) for name in TEST)
@@ -63,7 +64,12 @@ def paths_of(packed: dict[str, np.ndarray]) -> Literals:
 
 
 def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) -> np.ndarray:
-    """Symbols that each lag may have at each leaf; bool (n_leaves, order, n_labels + 1)."""
+    """Previous labels possible at each leaf and lag, the last for none.
+
+    Returns
+    -------
+    bool array (n_leaves, order, n_labels + 1)
+    """
     masks = np.ones((n_leaves, order, n_labels + 1), dtype=bool)
     of_labels = literals.take(literals.column == LABEL)
     one = np.eye(n_labels + 1, dtype=bool)[of_labels.value]
@@ -73,10 +79,10 @@ def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) ->
 
 
 def window_literals(literals: Literals, encoder: Encoder) -> Literals:
-    """The tests of the window, sorted, without those that others of the same leaf imply.
+    """The window tests, sorted, without those that others of the same leaf imply.
 
-    This is sound where no value is missing: one category excludes the others, one threshold implies
-    those on its far side, and beyond the end of a sequence all tests fail.
+    This is valid if no value is missing: a category excludes the others, a threshold implies those
+    beyond it, and all tests outside of the sequence fail.
     """
     literals = literals.take(literals.column != LABEL)
     literals = _without_weaker_thresholds(literals, encoder)
@@ -85,31 +91,31 @@ def window_literals(literals: Literals, encoder: Encoder) -> Literals:
 
 
 def _without_weaker_thresholds(literals: Literals, encoder: Encoder) -> Literals:
-    """Of the thresholds that a number passes keep the furthest, of the others the nearest."""
+    """Keep the strictest of the thresholds of a number that pass, and of those that fail."""
     column = literals.column
     is_ordered = (column != BOUNDARY) & ~encoder.columns.is_category[np.maximum(column, 0)]
     below = points_down(encoder, column, literals.value)
     weakness = np.where(literals.holds ^ below, -literals.value, literals.value) * is_ordered
     value = np.where(is_ordered, 0, literals.value)
     keys = (value, below, literals.holds, literals.offset, column, literals.leaf)
-    places = np.lexsort((weakness, *keys))
-    return literals.take(places[_starts_of_runs([key[places] for key in keys])])
+    ranking = np.lexsort((weakness, *keys))
+    return literals.take(ranking[_starts_of_runs([key[ranking] for key in keys])])
 
 
 def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
-    """Where a category is known, that it is no other need not be said; nor the side of a number."""
+    """Drop negative tests that a positive one implies: of a category, or of a number's sign."""
     is_end, real = literals.column == BOUNDARY, np.maximum(literals.column, 0)
     below = points_down(encoder, literals.column, literals.value)
     is_category = encoder.columns.is_category[real]
-    # What passes a test excludes the others of its category, or those on the other side of 0.
+    # A value that passes a test fails those of other categories, or on the other side of 0.
     side = np.where(literals.holds | is_category, below, ~below)
-    keys = 2 * _where(literals, encoder) + side
+    keys = 2 * _sites(literals, encoder) + side
     known = np.isin(keys, keys[literals.holds & ~is_end])
     return literals.take(is_end | literals.holds | ~known)
 
 
-def _where(literals: Literals, encoder: Encoder) -> np.ndarray:
-    """A number for each leaf, column and offset."""
+def _sites(literals: Literals, encoder: Encoder) -> np.ndarray:
+    """One integer for each combination of leaf, column and offset."""
     left, right = encoder.window
     n_offsets, n_columns = left + right + 1, len(encoder.columns) + 1
     keys = literals.leaf * n_columns + literals.column + 1
@@ -117,18 +123,18 @@ def _where(literals: Literals, encoder: Encoder) -> np.ndarray:
 
 
 def _without_implied_ends(literals: Literals) -> Literals:
-    """Say where a sequence has ended, and where not, but once on each side."""
+    """Keep one positive and one negative boundary test on each side, if others imply the rest."""
     for side in (-1, 1):
         literals = _without_implied_end(literals, side)
     return literals
 
 
 def _without_implied_end(literals: Literals, side: int) -> Literals:
-    """The same for the side of negative or of positive offsets."""
+    """The same for negative or for positive offsets."""
     n_leaves = int(literals.leaf.max(initial=-1)) + 1
     far, here = literals.offset * side, literals.offset * side > 0
     is_end = literals.column == BOUNDARY
-    # Where a test holds there is a position, and so there is at all offsets before it.
+    # A test that holds implies a position at its offset and at all offsets closer to 0.
     reached, inside = np.zeros((2, n_leaves), dtype=np.int64)
     ended = np.full(n_leaves, np.iinfo(np.int64).max)
     for limits, limit, chosen in (
@@ -147,7 +153,7 @@ def _without_implied_end(literals: Literals, side: int) -> Literals:
 
 
 def _starts_of_runs(keys: list[np.ndarray]) -> np.ndarray:
-    """Where any key differs from the one before."""
+    """Mask of the elements at which any key differs from that of the element before."""
     starts = np.ones(len(keys[0]), dtype=bool)
     starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return starts

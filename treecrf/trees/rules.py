@@ -1,4 +1,4 @@
-"""Leaves of trees as conditions, each as short as it can be said."""
+"""Leaves of trees as conditions, without redundant tests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Tests = frozenset[tuple[Test, bool]]
 
 @dataclass(frozen=True)
 class Condition:
-    """When a leaf is reached.
+    """The condition under which a leaf is reached.
 
     Attributes
     ----------
     window : frozenset of ((int, int, int), bool)
-        Column, offset and value of tests of the window, and whether each must hold.
+        Column, offset and value of each window test, and whether it must hold.
     labels : tuple of int
-        For each lag, from 1 on, which labels are meant: bit k for label k, and the bit after the
-        last one for none.
+        Previous labels possible at each lag, from lag 1: bit k stands for label k, and the bit
+        after the last label for no label.
     """
 
     window: Tests
@@ -32,9 +32,10 @@ class Condition:
 
 
 def leaf_values(forest: Forest, encoder: Encoder) -> dict[tuple[int, Condition], float]:
-    """Sum of the leaves of each label that have the same condition.
+    """Sums of the leaf values that have the same label and condition.
 
-    They are the same where no value is missing: what follows from the other tests is left out.
+    Conditions that differ only in tests implied by others are the same; this is exact if no value
+    is missing.
     """
     flat = conjunctions_of(forest, encoder)
     windows = [frozenset(flat.tests_of(k)) for k in range(len(flat))]
@@ -46,5 +47,5 @@ def leaf_values(forest: Forest, encoder: Encoder) -> dict[tuple[int, Condition],
 
 
 def bits_of(mask: np.ndarray) -> int:
-    """A mask of symbols as a number, bit k for symbol k."""
+    """A mask as an integer, with bit k for element k."""
     return sum(1 << int(symbol) for symbol in np.flatnonzero(mask))

@@ -1,11 +1,11 @@
 """Scores and members of conjunctions of window tests.
 
-The positions of a block are sets of bits, a column for each test; a conjunction holds for the
-word-wise AND of its columns. Blocks are short, so that the columns of all tests stay in the nearest
-cache, and a set of positions in registers.
+Positions are processed in blocks. Each test has a column of bits, one per position of the block,
+and a conjunction holds at the positions in the bitwise AND of its columns. Blocks are short so that
+the columns of all tests fit in the L1 cache and a set of positions in registers.
 
-Positions that miss a value that any test asks for belong to no conjunction here: they have parts of
-some, which depend on the trees (see ``_evaluate``).
+Positions at which a value for any test is missing belong to no conjunction here. Fractions of them
+reach several leaves, which depends on the trees (see ``_evaluate``).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -35,27 +35,27 @@ cdef enum:
 
 cdef struct Block:
     Bits bits
-    uint64_t whole[HELD_WORDS]  # positions that miss nothing
-    uint64_t held[HELD_WORDS]   # those for which the conjunction at work holds
-    double *shared              # [label, position]: weights that all contexts receive
-    double *addend              # 1 for the contexts that an entry is for, else 0
+    uint64_t whole[HELD_WORDS]  # positions without missing values
+    uint64_t held[HELD_WORDS]   # those at which the current conjunction holds
+    double *shared              # [label, position]: sums of weights for all contexts
+    double *addend              # 1 for the contexts of the current entry, else 0
 
 
 cdef class FlatEvaluator:
-    """Conjunctions and their weights, ready for encoded positions.
+    """Evaluates conjunctions and their weights at encoded positions.
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
-        The distinct window tests, those that tell what is missing among them.
+    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
+        The distinct window tests, including those that are used only to find missing values.
     conjunctions : tuple of arrays
         Start of each conjunction among the literals (n + 1), int64; and int32 literals: twice the
-        place of a test, plus 1 if it must hold.
+        index of a test, plus 1 if it must hold.
     entries : tuple of arrays
         Start of each conjunction's entries (n + 1), int64; labels and sets of contexts, int32;
         weights, float64.
     sets : uint8 array (n_sets, order, n_labels + 1)
-        Symbols that each lag may have in a set of contexts; set 0 has all.
+        Previous labels at each lag in each set of contexts, the last for none; set 0 has all.
     symbols : int32 array (n_extended, order)
         Previous label at each lag of each extended context.
     depth_starts : int64 array (order + 1,)
@@ -71,8 +71,8 @@ cdef class FlatEvaluator:
     cdef const int64_t[::1] depth_starts
     cdef Py_ssize_t n, order, n_extended
 
-    def __init__(self, asked, conjunctions, entries, sets, symbols, depth_starts):
-        self.answers = Answers(asked)
+    def __init__(self, tests, conjunctions, entries, sets, symbols, depth_starts):
+        self.answers = Answers(tests)
         self.starts, self.literals = conjunctions
         self.entry_starts, self.labels, self.set_of, self.weights = entries
         self.sets = sets
@@ -86,8 +86,8 @@ cdef class FlatEvaluator:
                    Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] scores):
         """Add the weights to ``scores[label, position, context]`` of some positions.
 
-        ``given`` is None or holds the label at each lag before each position; then there is one
-        context.
+        ``given`` is None, or contains the label at each lag before each position. Then each
+        position has one context.
         """
         cdef Block block
         cdef Positions positions = Positions(encoded)
@@ -106,14 +106,14 @@ cdef class FlatEvaluator:
                 first += block.bits.size
             close(&block)
         if not ready:
-            raise MemoryError("no memory to evaluate the conjunctions")
+            raise MemoryError("not enough memory to evaluate the conjunctions")
 
-    def list_members(self, encoded, Py_ssize_t first, Py_ssize_t last, int64_t[::1] places,
+    def list_members(self, encoded, Py_ssize_t first, Py_ssize_t last, int64_t[::1] ends,
                      int32_t[::1] found):
-        """List the conjunctions that hold for each of some positions, ascending.
+        """List the conjunctions that hold at each of some positions, in ascending order.
 
-        Those of position i are written to ``found`` from ``places[i]`` on, which is left at their
-        end. Where ``found`` is None, ``places`` counts them.
+        Those of position i are written to ``found``, starting at ``ends[i]``, which is increased to
+        the end of the list. If ``found`` is None, ``ends`` only counts them.
         """
         cdef Block block
         cdef Positions positions = Positions(encoded)
@@ -125,11 +125,11 @@ cdef class FlatEvaluator:
                 self._begin(&block, positions, first, last)
                 for c in range(self.n):
                     if self._holds(&block, c):
-                        list_held(&block, c, places, found)
+                        list_held(&block, c, ends, found)
                 first += block.bits.size
             close(&block)
         if not ready:
-            raise MemoryError("no memory to evaluate the conjunctions")
+            raise MemoryError("not enough memory to evaluate the conjunctions")
 
     cdef bint _open(self, Block *block, Py_ssize_t n_labels) noexcept nogil:
         memset(block, 0, sizeof(Block))
@@ -140,7 +140,7 @@ cdef class FlatEvaluator:
 
     cdef void _begin(self, Block *block, Positions positions, Py_ssize_t first,
                      Py_ssize_t last) noexcept nogil:
-        """Answer the tests for a block, and find who misses nothing."""
+        """Evaluate the tests for a block, and find the positions without missing values."""
         cdef Py_ssize_t i, k
         cdef const uint64_t *gaps
         begin_bits(&block.bits, first, min(BLOCK, last - first))
@@ -172,7 +172,7 @@ cdef class FlatEvaluator:
 
     cdef void _add_where_given(self, Block *block, int64_t e,
                                const uint8_t[:, ::1] given) noexcept nogil:
-        """Add an entry's weight where the previous labels are in its set."""
+        """Add the weight of an entry at positions whose given labels are in its set."""
         cdef double *shared = block.shared + self.labels[e] * BLOCK
         cdef const uint8_t *symbols
         cdef Py_ssize_t w, i, lag
@@ -191,7 +191,7 @@ cdef class FlatEvaluator:
 
     cdef void _add_to_contexts(self, Block *block, int64_t e, const uint8_t[::1] depth,
                                double[:, :, ::1] scores) noexcept nogil:
-        """Add an entry's weight to the contexts of its set."""
+        """Add the weight of an entry to the contexts in its set."""
         cdef Py_ssize_t w, i
         cdef uint64_t word
         self._fill_addend(block, self.set_of[e])
@@ -220,7 +220,7 @@ cdef void close(Block *block) noexcept nogil:
 
 
 cdef inline void add_to_members(Block *block, double *values, double weight) noexcept nogil:
-    """Add a weight to the values of all members."""
+    """Add a weight to the values of the positions at which the conjunction holds."""
     cdef Py_ssize_t w
     cdef uint64_t word
     for w in range(block.bits.n_words):
@@ -230,9 +230,9 @@ cdef inline void add_to_members(Block *block, double *values, double weight) noe
             word &= word - 1
 
 
-cdef void list_held(Block *block, Py_ssize_t c, int64_t[::1] places,
+cdef void list_held(Block *block, Py_ssize_t c, int64_t[::1] ends,
                     int32_t[::1] found) noexcept nogil:
-    """Count a conjunction for all its members, or write its number where each of them says."""
+    """Count a conjunction at all positions where it holds, or append its index to their lists."""
     cdef Py_ssize_t w, i
     cdef uint64_t word
     for w in range(block.bits.n_words):
@@ -240,6 +240,6 @@ cdef void list_held(Block *block, Py_ssize_t c, int64_t[::1] places,
         while word:
             i = block.bits.first + 64 * w + lowest_bit(word)
             if found is not None:
-                found[places[i]] = <int32_t> c
-            places[i] += 1
+                found[ends[i]] = <int32_t> c
+            ends[i] += 1
             word &= word - 1

@@ -11,7 +11,7 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.flat._flat import FlatEvaluator
-from treecrf.trees.conjunctions import Flat, conjunctions_of
+from treecrf.trees.conjunctions import WeightedConjunctions, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
 from treecrf.trees.scoring.distinct_tests import find_distinct_tests
 from treecrf.trees.scoring.scorer import PART
@@ -131,7 +131,9 @@ class FlatForest(Forest):
         return self._flat_evaluators[is_given]
 
 
-def _compile(forest: Forest, flat: Flat, encoder: Encoder, is_given: bool) -> FlatEvaluator:
+def _compile(
+    forest: Forest, flat: WeightedConjunctions, encoder: Encoder, is_given: bool
+) -> FlatEvaluator:
     packed = forest.pack()
     on_window = (packed["true_child"] >= 0) & (packed["column"] != LABEL)
     # Tests that no conjunction uses any more still mark rows with missing values.

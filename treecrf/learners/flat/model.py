@@ -20,7 +20,7 @@ from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.learners.flat.transformer import ConjunctionTransformer
-from treecrf.trees.conjunctions import Flat
+from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -176,7 +176,7 @@ class FlatModel(
         return self
 
     @property
-    def _flat(self) -> Flat:
+    def _flat(self) -> WeightedConjunctions:
         return self._model._forest.flat
 
     # Prediction

@@ -12,7 +12,7 @@ from scipy import sparse
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import conjunction, name_of_labels, points_down
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.trees.conjunctions import Flat
+from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.rules import bits_of
 
 
@@ -21,7 +21,7 @@ class FlatTables:
 
     Parameters
     ----------
-    flat : Flat
+    flat : WeightedConjunctions
     encoder : Encoder
         The encoder of the columns that are tested.
     classes : array (n_labels,)
@@ -29,7 +29,9 @@ class FlatTables:
         Whether the chain starts at the end of the sequences, so that its offsets are reversed.
     """
 
-    def __init__(self, flat: Flat, encoder: Encoder, classes: np.ndarray, backward: bool):
+    def __init__(
+        self, flat: WeightedConjunctions, encoder: Encoder, classes: np.ndarray, backward: bool
+    ):
         self.flat = flat
         self.encoder = encoder
         self.classes = classes
