@@ -641,9 +641,9 @@ def test_n_best_of_a_short_sequence_are_all_there_are():
 
 
 def test_contexts_that_no_beam_can_tell_apart_are_refused():
-    with pytest.raises(ValueError, match="order=0 has one context"):
+    with pytest.raises(ValueError, match="order=0 has only one context"):
         Beam(3).width_for(4, 0)
-    with pytest.raises(ValueError, match=r"order=9 with 200 labels makes 200\*\*9 contexts"):
+    with pytest.raises(ValueError, match=r"order=9 with 200 labels gives 200\*\*9 contexts"):
         Beam(3).width_for(200, 9)
     assert Beam(3).width_for(255, 7) == 3
     assert Beam(300).width_for(2, 3) == 8

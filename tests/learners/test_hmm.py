@@ -205,7 +205,7 @@ def test_symbols_and_labels_of_every_type():
 @pytest.mark.parametrize(
     ("parameters", "X", "y", "message"),
     [
-        ({}, [np.ones((2, 1))], ["xy"], "HMMClassifier counts symbols"),
+        ({}, [np.ones((2, 1))], ["xy"], "HMMClassifier expects sequences of symbols"),
         ({}, ["ab"], ["xyx"], "sequence 0: 3 labels for 2 positions"),
         ({}, ["ab"], ["xx"], "at least 2 are needed"),
         ({"order": 24}, ["ab"], ["xy"], r"order=24 with 2 labels needs 2\*\*25 scores"),

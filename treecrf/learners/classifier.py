@@ -1,4 +1,4 @@
-"""The face that all sequence classifiers share: prediction from chain scores, and saving."""
+"""Base class of all sequence classifiers: prediction from the scores of a chain, and saving."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from treecrf.utils.validation import Interval, StrOptions
 
 
 class SequenceClassifier(BaseEstimator):
-    """Base of all classifiers of sequences.
+    """Base class of all sequence classifiers.
 
-    A subclass trains, and gives every label a score at every position in every context of
-    previous labels (`_scores_of`); what can be asked of a model follows from these scores.
+    Subclasses implement `fit` and compute a score for every label at every position, in every
+    context of previous labels (`_scores_of`). All predictions follow from these scores.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -46,12 +46,12 @@ class SequenceClassifier(BaseEstimator):
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
 
-    # What a subclass provides
+    # To be implemented by subclasses
 
     @property
     @abstractmethod
     def _schema(self) -> InputSchema:
-        """What sequences must be like."""
+        """Form and features of the training sequences, which all other sequences must have."""
 
     @property
     @abstractmethod
@@ -60,12 +60,12 @@ class SequenceClassifier(BaseEstimator):
 
     @property
     def _trained_backward(self) -> bool:
-        """Whether the chain begins at the end of the sequences."""
+        """Whether the chain starts at the end of each sequence."""
         return False
 
     @abstractmethod
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        """Score of each label at each position in each context, class-major."""
+        """Scores of shape (n_labels, n_positions, n_contexts)."""
 
     # Prediction
 
@@ -78,37 +78,39 @@ class SequenceClassifier(BaseEstimator):
         lengths: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Label every position.
+        """Predict the label of every position.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        allowed : list of bool arrays (n_positions, n_classes) or None, optional
-            Which labels are possible at each position, columns in the order of ``classes_``; None
-            for a sequence that is free. Probabilities are those given that the labels are allowed.
-            For a long table one array of all positions.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each position, with columns in the order of ``classes_``.
+            None in the list means that all labels are possible in that sequence. Probabilities are
+            conditional on the labels being allowed. For a long table, one array of all positions.
         known : list of lists of labels or None, optional
-            Labels that are known beforehand, None where they are not. They are kept, and the
-            others decoded around them. For a long table one list of all positions.
+            Labels that are already known, with None at all other positions. Known labels are kept,
+            and the other labels are predicted given them. For a long table, one list of all
+            positions.
         lengths : array-like of shape (n_sequences,), optional
-            X is one long table of all sequences: the number of positions of each.
+            Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional
-            X is one long table of all sequences: what sequence each position belongs to, or the
-            column of a data frame that says so, which is no feature then. The positions of a group
-            follow each other.
+            Sequence that each position of a long table belongs to, or the name of the data frame
+            column with this information. The positions of a sequence must be consecutive.
 
         Returns
         -------
-        list of arrays (n_positions,)
-            Labels, by ``decoding``. For a long table one array of all positions.
+        list of arrays of shape (n_positions,)
+            Labels chosen by the parameter ``decoding``. For a long table, one array of all
+            positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            If X is not like the training data, or allows no label sequence; the message says
-            which sequence and why.
+            If X does not match the training data, or no label sequence is possible. The message
+            names the sequence and the reason.
 
         Examples
         --------
@@ -124,7 +126,7 @@ class SequenceClassifier(BaseEstimator):
         return segmentation.join(self._labels(*self._read(X, allowed, known, segmentation)))
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Labels of what has been read, by ``decoding``."""
+        """Labels of checked sequences, chosen by ``decoding``."""
         if self.decoding == "viterbi":
             return self._decoded(sequences, masks)[0]
         with Threads(self.n_jobs) as threads:
@@ -147,25 +149,27 @@ class SequenceClassifier(BaseEstimator):
         lengths: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Probability of every label at every position, given the whole sequence.
+        """Predict the probability of every label at every position, given the whole sequence.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
+        X : list of sequences, or one long table
+            As in `predict`.
         allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
-        list of float arrays (n_positions, n_classes)
-            Columns in the order of ``classes_``. For a long table one array of all positions.
+        list of float arrays of shape (n_positions, n_classes)
+            Marginal probabilities, with columns in the order of ``classes_``. For a long table, one
+            array of all positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            As `predict`.
+            As in `predict`.
 
         Examples
         --------
@@ -179,7 +183,7 @@ class SequenceClassifier(BaseEstimator):
         return segmentation.join(self._proba(*self._read(X, allowed, known, segmentation)))
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Probabilities of what has been read."""
+        """Marginal probabilities of checked sequences."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             return self._as_read(split(lattice.marginals(), lattice.offsets))
@@ -193,26 +197,27 @@ class SequenceClassifier(BaseEstimator):
         lengths: Any = None,
         groups: Any = None,
     ) -> list[np.ndarray]:
-        """Probability of every two labels at neighboring positions, given the whole sequence.
+        """Predict the joint probability of every two labels at neighboring positions.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
+        X : list of sequences, or one long table
+            As in `predict`.
         allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
-        list of float arrays (n_positions - 1, n_classes, n_classes)
-            One for each sequence, of a long table too. Entry ``[t, u, v]`` is the probability of
-            label u at position t and v at t + 1.
+        list of float arrays of shape (n_positions - 1, n_classes, n_classes)
+            One array per sequence, for a long table too. Entry ``[t, u, v]`` is the probability of
+            label u at position t and label v at position t + 1, given the whole sequence.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            As `predict`.
+            As in `predict`.
 
         Examples
         --------
@@ -223,9 +228,9 @@ class SequenceClassifier(BaseEstimator):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        asked = self._read(X, allowed, known, Segmentation(lengths, groups))
+        sequences, masks = self._read(X, allowed, known, Segmentation(lengths, groups))
         with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(*asked, threads)
+            lattice = self._lattice(sequences, masks, threads)
             pairs = split(lattice.pairwise(), lattice.offsets)
         # The first position of a chain has no label before it.
         pairs = self._as_read([table[1:] for table in pairs])
@@ -234,27 +239,29 @@ class SequenceClassifier(BaseEstimator):
     def predict_log_likelihood(
         self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
     ) -> np.ndarray:
-        """Logarithm of the probability of whole label sequences, log P(y | X).
+        """Compute the log-probability of given label sequences, log P(y | X).
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        y : list of array-likes of shape (n_positions,), or one of all positions
+        X : list of sequences, or one long table
+            As in `predict`.
+        y : list of array-likes of shape (n_positions,), or one array-like for a long table
+            Labels of each sequence, all of them in ``classes_``.
         lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
-        float array (n_sequences,)
-            Minus infinity for labels that ``transitions`` forbids.
+        float array of shape (n_sequences,)
+            Natural logarithms. Minus infinity for labels that ``transitions`` forbids.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            If X is not like the training data, or y does not fit X; the message says which
-            sequence and why.
+            If X does not match the training data, or y does not match X. The message names the
+            sequence and the reason.
 
         Examples
         --------
@@ -282,30 +289,33 @@ class SequenceClassifier(BaseEstimator):
         lengths: Any = None,
         groups: Any = None,
     ) -> tuple[Any, Any]:
-        """Most probable label sequences and their log-probabilities.
+        """Find the most probable label sequences and their log-probabilities.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
+        X : list of sequences, or one long table
+            As in `predict`.
         n_best : int, default=1
-            Number of label sequences wanted for each sequence.
+            Number of label sequences to return for each sequence.
         allowed, known, lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
-        labels : list of arrays (n_positions,)
-            For a long table one array of all positions. With ``n_best`` above 1 always a list of
-            lists of arrays, the best first; fewer where fewer are possible.
-        log_probabilities : float array (n_sequences,)
-            With ``n_best`` above 1 a list of arrays.
+        labels : list of arrays of shape (n_positions,)
+            The most probable label sequence of each sequence. For a long table, one array of all
+            positions. If ``n_best`` is greater than 1, always a list with a list of arrays for each
+            sequence, the most probable first; it is shorter if fewer label sequences are possible.
+        log_probabilities : float array of shape (n_sequences,)
+            Log-probabilities of these label sequences. If ``n_best`` is greater than 1, a list of
+            arrays.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            As `predict`, and if ``n_best`` is not a positive integer.
+            As in `predict`, and if ``n_best`` is not a positive integer.
 
         Examples
         --------
@@ -322,45 +332,48 @@ class SequenceClassifier(BaseEstimator):
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
         segmentation = Segmentation(lengths, groups)
-        asked = self._read(X, allowed, known, segmentation)
+        sequences, masks = self._read(X, allowed, known, segmentation)
         if n_best == 1:
-            labels, log_probabilities = self._decoded(*asked)
+            labels, log_probabilities = self._decoded(sequences, masks)
             return segmentation.join(labels), log_probabilities
         with Threads(self.n_jobs) as threads:
-            found = self._lattice(*asked, threads).n_best(int(n_best))
+            found = self._lattice(sequences, masks, threads).n_best(int(n_best))
         labels = [self._as_read([self.classes_[codes] for codes in paths]) for paths, _ in found]
         return labels, [log_probabilities for _, log_probabilities in found]
 
     def _decoded(
         self, sequences: Sequences, masks: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Most probable label sequences of what has been read, and their log-probabilities."""
+        """Most probable label sequences of checked sequences, and their log-probabilities."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             codes, log_probabilities = lattice.best()
         return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
 
     def score(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> float:
-        """Share of the labels that are predicted right.
+        """Compute the accuracy: the fraction of all labels that are predicted correctly.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        y : list of array-likes of shape (n_positions,), or one of all positions
+        X : list of sequences, or one long table
+            As in `predict`.
+        y : list of array-likes of shape (n_positions,), or one array-like for a long table
+            True labels of each sequence.
         lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         float
+            Number of correct labels divided by the number of positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            If X is not like the training data, or y does not fit X; the message says which
-            sequence and why.
+            If X does not match the training data, or y does not match X. The message names the
+            sequence and the reason.
         """
         sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
         check_kind(labels, self.classes_)
@@ -368,24 +381,26 @@ class SequenceClassifier(BaseEstimator):
         return float(np.mean(np.concatenate(predicted) == np.concatenate(labels)))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features, in the order of ``feature_importances_``.
+        """Return the names of the features, in the order of ``feature_importances_``.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names for features that have none.
+            Names to use if the training data had none.
 
         Returns
         -------
         array of str of shape ``(n_features_in_,)``
-            ``feature_names_in_``, or else ``input_features``, or else x0, x1, ...
+            ``feature_names_in_`` if it exists, otherwise ``input_features`` if given, otherwise
+            x0, x1, ...
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError
-            If ``input_features`` are others than ``feature_names_in_``, or another number.
+            If ``input_features`` differ from ``feature_names_in_``, or their number is not
+            ``n_features_in_``.
 
         Examples
         --------
@@ -399,13 +414,13 @@ class SequenceClassifier(BaseEstimator):
 
     @staticmethod
     def _feature_names(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
-        """The attribute ``feature_names_in_``, if there are names."""
+        """The fitted attribute ``feature_names_in_``, if the features have names."""
         return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
 
     # Reading
 
     def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
-        """Checked sequences, like those of training."""
+        """Sequences checked against the training data."""
         check_is_fitted(self, "classes_")
         return as_sequences(X, self._schema, segmentation)
 
@@ -431,7 +446,7 @@ class SequenceClassifier(BaseEstimator):
         return sequences, masks
 
     def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:
-        """Results of sequences, turned from the direction of the chain to that of the input."""
+        """Results per sequence, converted from the chain's direction to that of the input."""
         return [item[::-1] for item in items] if self._trained_backward else items
 
     def _lattice(self, sequences: Sequences, masks: np.ndarray | None, threads: Threads) -> Lattice:
@@ -440,12 +455,12 @@ class SequenceClassifier(BaseEstimator):
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
     ) -> Lattice:
-        """Scores of checked sequences under constraints."""
+        """A lattice of the scores of checked sequences under constraints."""
         scores = self._scores_of(sequences, threads)
         return self._constrained(scores, sequences.offsets, constraints, threads)
 
     def _constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
-        """What is possible by the parameters, and by masks if given."""
+        """Constraints from the parameter ``transitions`` and from masks, if any."""
         return Constraints.of_parameters(
             self.transitions,
             self._trained_order,
@@ -458,14 +473,14 @@ class SequenceClassifier(BaseEstimator):
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
     ) -> Lattice:
-        """Scores under constraints; changed in place."""
+        """A lattice of scores under constraints; the scores change in place."""
         constraints.forbid(scores, offsets)
         return Lattice(scores, offsets, self._trained_order, threads)
 
     def _log_likelihoods(
         self, sequences: Sequences, codes: np.ndarray, threads: Threads
     ) -> np.ndarray:
-        """Logarithms of the probabilities of label sequences, all in the chain's direction."""
+        """Log-probabilities of label sequences, with everything in the chain's direction."""
         constraints = self._constraints(sequences.offsets)
         return self._lattice_of(sequences, constraints, threads).log_likelihoods(codes)
 
@@ -485,20 +500,21 @@ class SequenceClassifier(BaseEstimator):
     # Saved models
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fitted model to one file, which `treecrf.load` reads.
+        """Save the fitted model to a file, to be loaded with `treecrf.load`.
 
-        The file holds numbers and text, with a version and a checksum; nothing in it is executed.
+        The file contains only numbers and text, with a format version and a checksum. Loading it
+        does not execute any code.
 
         Parameters
         ----------
         path : path-like
-            Any file name; ``.treecrf`` is customary. A file that exists is replaced by a complete
-            one or not at all.
+            File to write, conventionally with the extension ``.treecrf``. An existing file is
+            replaced only once the new one is complete.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         OSError
             If the file cannot be written.
         """
@@ -512,8 +528,12 @@ class SequenceClassifier(BaseEstimator):
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds: values for JSON, and arrays."""
+        """Content of a saved model: values for JSON, and arrays."""
 
     @abstractmethod
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceClassifier:
-        """Take over the state of a saved model, if its parts fit together."""
+        """Set the fitted attributes from a saved model and return self.
+
+        Raises ValueError, or another error of `model_file.as_model_file_error`, if the parts of the
+        model do not fit together.
+        """

@@ -1,4 +1,4 @@
-"""What wrong labels cost, for decoding with the least expected cost."""
+"""Costs of errors, for decoding with the minimum expected cost."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     cost_matrix : array-like of shape (n_labels, n_labels), dict or None
-        Rows are true labels and columns predicted ones, in the order of ``classes``. A dict gives
-        the costs of pairs (true, predicted); others cost 1 where they differ, else 0, as all do
-        without a matrix.
+        A row for each true label and a column for each predicted label, in the order of
+        ``classes``. A dict contains the costs of pairs (true, predicted). All other errors cost 1,
+        and correct labels 0; these are also the costs for None.
     classes : array (n_labels,)
 
     Raises
     ------
     ValueError
-        If the shape is another, a cost is not a finite number, or a label of a pair is unknown.
+        If the shape is wrong, a cost is not a finite number, or a label of a pair is unknown.
     """
     n = len(classes)
     if cost_matrix is None:
@@ -31,14 +31,14 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     try:
         costs = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("cost_matrix holds values that are no numbers") from None
+        raise ValueError("cost_matrix must be numeric") from None
     if costs.shape != (n, n):
         raise ValueError(
-            f"cost_matrix has the shape {costs.shape}, expected ({n}, {n}): a row for each true "
-            f"label and a column for each predicted one, of {classes.tolist()}"
+            f"cost_matrix has shape {costs.shape}; expected ({n}, {n}), with a row for each true "
+            f"label and a column for each predicted label of {classes.tolist()}"
         )
     if not np.isfinite(costs).all():
-        raise ValueError("cost_matrix holds NaN or infinite values")
+        raise ValueError("cost_matrix has NaN or infinite values")
     return costs
 
 
@@ -49,9 +49,9 @@ def _named_costs(pairs: dict, classes: np.ndarray) -> np.ndarray:
         if not isinstance(pair, tuple) or len(pair) != 2 or not places.keys() >= set(pair):
             raise ValueError(
                 f"cost_matrix has the key {pair!r}; expected a pair (true label, predicted label) "
-                f"of {classes.tolist()}"
+                f"of labels in {classes.tolist()}"
             )
         if not isinstance(cost, Real):
-            raise ValueError(f"cost_matrix gives {pair!r} the cost {cost!r}; expected a number")
+            raise ValueError(f"cost_matrix: {pair!r} has cost {cost!r}; expected a number")
         costs[places[pair[0]], places[pair[1]]] = cost
     return costs

@@ -1,4 +1,4 @@
-"""The hidden Markov model whose states are the labels, trained by counting."""
+"""The hidden Markov model with the labels as states, trained by counting."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from treecrf.utils.validation import Interval
 class HMMClassifier(SequenceClassifier):
     """Hidden Markov model of symbols and labels, trained by counting.
 
-    The labels are a Markov chain, and each label shows a symbol that depends on nothing else:
-    P(X, Y) is the product over the positions of P(label | the ``order`` labels before) and
-    P(symbol | label). These probabilities are the shares of the training data with Laplace's
-    correction; training looks at the data once. It is a baseline: it sees one symbol at each
-    position and no window.
+    The labels form a Markov chain, and each label emits a symbol that depends on this label alone:
+    P(X, Y) is the product over the positions of P(label | the ``order`` previous labels) and
+    P(symbol | label). These probabilities are relative frequencies in the training data with
+    additive smoothing, so training takes a single pass. Use this model as a baseline: it has one
+    symbol per position and no window.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ class HMMClassifier(SequenceClassifier):
 
     See Also
     --------
-    TreeCRF : Looks at windows of all kinds of input.
-    treecrf.load : Read a saved model.
+    TreeCRF : Uses windows of any form of input.
+    treecrf.load : Load a saved model.
 
     Notes
     -----
-    Prediction is exact, by the recursions of the conditional random fields: they are given
+    Prediction is exact. It uses the recursions of the conditional random fields, with
     log P(label | context) + log P(symbol | label) as the score of a label in a context.
 
     References
@@ -121,32 +121,33 @@ class HMMClassifier(SequenceClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> HMMClassifier:
-        """Count labels and symbols.
+        """Fit the model to labeled sequences by counting labels and symbols.
 
         Parameters
         ----------
-        X : list of sequences, or one long one
-            A sequence is a string, or a 1-D array or list of symbols (strings or integers). A
-            missing symbol, None or NaN, is not counted.
-        y : list of array-likes of shape (n_positions,), or one of all positions
-            The labels of each sequence: strings (a string counts as its characters), integers or
-            booleans.
+        X : list of sequences, or one long sequence
+            Each sequence is a string, or a 1-D array or list of symbols (strings or integers).
+            Missing symbols (None and NaN) are not counted. A long sequence holds all sequences one
+            after another; it needs ``lengths`` or ``groups``.
+        y : list of array-likes of shape (n_positions,), or one array-like for a long sequence
+            Labels of each sequence: strings, integers or booleans. A string stands for its
+            characters.
         lengths : array-like of shape (n_sequences,), optional
-            X and y are those of all sequences: the number of positions of each.
+            Number of positions of each sequence in a long one.
         groups : array-like of shape (n_positions,), optional
-            X and y are those of all sequences: what sequence each position belongs to. The
-            positions of a group follow each other.
+            Sequence that each position of a long one belongs to. The positions of a sequence must
+            be consecutive.
 
         Returns
         -------
         self : object
-            The fitted estimator. A fit that fails leaves it as it was.
+            The fitted estimator. If fitting fails, it remains unchanged.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter, a sequence or a label sequence is not as described; the message says
-            which and where.
+            If a parameter, a sequence or a label sequence is invalid. The message names it, with
+            the index of the sequence and the position.
 
         Examples
         --------
@@ -158,21 +159,23 @@ class HMMClassifier(SequenceClassifier):
         sequences, labels = RawData(X, y, Segmentation(lengths, groups)).read()
         if sequences.schema.form != "symbols":
             raise TypeError(
-                "X holds tables; HMMClassifier counts symbols: a sequence is a string, or a 1-D "
-                "array or list of symbols"
+                "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "
+                "arrays or lists of symbols"
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
         codes = self._checked_codes(labels, classes, sequences.offsets)
-        alphabet = Vocabulary.of(sequences)
+        vocabulary = Vocabulary.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
-        symbols = _symbol_codes(alphabet, sequences)
-        # One column more for the missing symbols.
-        counts = count_pairs(codes, symbols, (len(classes), len(alphabet.symbols) + 2))
+        symbols = _symbol_codes(vocabulary, sequences)
+        # The last column counts missing symbols, and is dropped.
+        counts = count_pairs(codes, symbols, (len(classes), len(vocabulary.symbols) + 2))
         emissions = counts[:, :-1]
-        self.classes_, self.symbols_, self.n_features_in_ = classes, alphabet.symbols, 1
-        self.transition_log_prob_ = [_log_shares(counts, self.laplace) for counts in transitions]
-        self.emission_log_prob_ = _log_shares(emissions, self.laplace)
+        self.classes_, self.symbols_, self.n_features_in_ = classes, vocabulary.symbols, 1
+        self.transition_log_prob_ = [
+            _log_frequencies(counts, self.laplace) for counts in transitions
+        ]
+        self.emission_log_prob_ = _log_frequencies(emissions, self.laplace)
         return self
 
     @property
@@ -202,7 +205,7 @@ class HMMClassifier(SequenceClassifier):
             table.reshape(-1, len(self.classes_)).T for table in self.transition_log_prob_
         ]
         scores = np.empty((len(last), len(symbols), last.shape[1]))
-        # A missing symbol tells nothing.
+        # A missing symbol is uninformative: it has log-probability 0 under every label.
         log_p = np.pad(self.emission_log_prob_, [(0, 0), (0, 1)])
 
         def fill(part: tuple[int, int]) -> None:
@@ -237,7 +240,7 @@ class HMMClassifier(SequenceClassifier):
         return self
 
     def _check_tables(self) -> None:
-        """Raise ValueError unless symbols are sorted, and tables fit them and the labels."""
+        """Raise ValueError unless the symbols are sorted and the tables have valid shapes."""
         symbols, n_labels = self.symbols_, len(self.classes_)
         checks.require(symbols.dtype.kind in "iU" and checks.is_ascending(symbols), "symbols")
         checks.require(len(symbols) > 0, "symbols")
@@ -247,7 +250,7 @@ class HMMClassifier(SequenceClassifier):
 
 
 def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the last axis holds distributions without zeros."""
+    """Raise ValueError unless each row along the last axis is a distribution without zeros."""
     checks.require(table.shape == shape and table.dtype == np.float64, "probabilities")
     checks.require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
     checks.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
@@ -256,38 +259,38 @@ def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
 def count_transitions(
     offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
 ) -> list[np.ndarray]:
-    """How often each label follows each context.
+    """Count how often each label follows each context.
 
-    Array d has d + 1 axes: the d labels before, in their order, and the label. Those of fewer than
-    ``order`` labels count position d of each sequence alone.
+    Array d has d + 1 axes: the d previous labels, in reading order, and the label. Arrays of fewer
+    than ``order`` previous labels only count position d of each sequence.
     """
     depths, contexts = true_contexts(offsets, codes, n_labels, order)
     tables = []
     for depth in range(order + 1):
         here = depths == depth
         counts = count_pairs(contexts[here], codes[here], (n_labels**depth, n_labels))
-        # The label of lag 1 is the lowest digit of a context, thus its last axis.
+        # The label at lag 1 is the lowest digit of a context, and therefore its last axis.
         tables.append(counts.reshape((n_labels,) * (depth + 1)))
     return tables
 
 
 def count_pairs(first: np.ndarray, second: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """How often each pair of codes occurs, an array of the given shape."""
+    """Count how often each pair of codes occurs; an array of the given shape."""
     pairs = first.astype(np.int64) * shape[1] + second
     return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _log_shares(counts: np.ndarray, laplace: float) -> np.ndarray:
-    """Logarithms of the shares along the last axis, after Laplace's correction."""
+def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
+    """Logarithms of the smoothed relative frequencies along the last axis."""
     corrected = counts + laplace
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
 
 
-def _symbol_codes(alphabet: Vocabulary, sequences: Sequences) -> np.ndarray:
-    """Places of all symbols in the alphabet, then come the unseen and the missing ones."""
+def _symbol_codes(vocabulary: Vocabulary, sequences: Sequences) -> np.ndarray:
+    """Indices of all symbols in the vocabulary; the next two are for unseen and missing ones."""
     pieces = [piece for _, _, piece in sequences.pieces()]
     if not sequences.of_symbols:
-        return np.concatenate([alphabet.codes(piece) for piece in pieces])
-    places = np.append(alphabet.codes(sequences.symbols()), len(alphabet.symbols) + 1)
+        return np.concatenate([vocabulary.codes(piece) for piece in pieces])
+    places = np.append(vocabulary.codes(sequences.symbols()), len(vocabulary.symbols) + 1)
     codes = np.concatenate(pieces)[:, 0]
     return places[np.where(np.isnan(codes), len(places), codes).astype(np.intp) - 1]

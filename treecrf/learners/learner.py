@@ -70,47 +70,48 @@ class SequenceLearner(SequenceClassifier):
         lengths_val: Any = None,
         groups_val: Any = None,
     ) -> SequenceLearner:
-        """Train on label sequences.
+        """Fit the model to labeled sequences.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-            A sequence is a 2-D array (n_positions, n_features) of booleans, integers, floats or
-            strings, a scipy sparse matrix of that shape, a data frame, a list of dicts, a string,
-            or a 1-D array or list of symbols (strings or integers). All sequences have the same
-            form. NaN, None and masked values are missing.
-        y : list of array-likes of shape (n_positions,), or one of all positions
-            The labels of each sequence: strings (a string counts as its characters), integers or
-            booleans.
+        X : list of sequences, or one long table
+            Each sequence is a 2-D array of shape (n_positions, n_features) with booleans, integers,
+            floats or strings; a scipy sparse matrix of that shape; a data frame; a list of dicts; a
+            string; or a 1-D array or list of symbols (strings or integers). All sequences have the
+            same form. NaN, None and masked values are missing. A long table holds all sequences one
+            after another; it needs ``lengths`` or ``groups``.
+        y : list of array-likes of shape (n_positions,), or one array-like for a long table
+            Labels of each sequence: strings, integers or booleans. A string stands for its
+            characters.
         X_val, y_val : optional
-            Held-out sequences and labels, whose likelihood, or what else is maximized, is followed
-            in ``validation_score_``.
-            With ``early_stopping`` they take the place of a share of the training data.
-        allowed : list of bool arrays (n_positions, n_classes) or None, optional
-            Which labels are possible at each training position, columns in the order of the sorted
-            labels; None for a sequence that is free. For a long table one array of all positions.
+            Validation sequences and their labels, in the same form as X and y. The score of the
+            model on them is recorded after each iteration. With ``early_stopping``, they are used
+            in place of a fraction of the training sequences.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each training position, with columns in the order of the
+            sorted labels. None in the list means that all labels are possible in that sequence. For
+            a long table, one array of all positions.
         lengths : array-like of shape (n_sequences,), optional
-            X is one long table of all sequences, and y one array: the number of positions of each
-            sequence.
+            Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional
-            X is one long table of all sequences, and y one array: what sequence each position
-            belongs to, or the column of a data frame that says so, which is no feature then. The
-            positions of a group follow each other.
+            Sequence that each position of a long table belongs to, or the name of the data frame
+            column with this information, which is then not used as a feature. The positions of a
+            sequence must be consecutive.
         lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``.
 
         Returns
         -------
         self : object
-            The fitted estimator. A fit that fails or is interrupted leaves it as it was.
+            The fitted estimator. If fitting fails or is interrupted, it remains unchanged.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter, a sequence or a label sequence is not as described; the message says
-            which and where.
+            If a parameter, a sequence or a label sequence is invalid. The message names it, with
+            the index of the sequence and the position.
         MemoryError
-            If the scores of all labels after all contexts cannot be held in memory.
+            If the scores of all labels in all contexts do not fit in memory.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What all boosted sequence classifiers share: training, scores, saved state."""
+"""Base class of the classifiers with boosted trees: training, scores, saved state."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
-# Second-order leaves can be far off where there is little curvature.
+# Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
 
 
 class BoostedSequenceClassifier(SequenceLearner):
-    """Base of the sequence classifiers whose scores are sums of regression trees.
+    """Base class of the sequence classifiers whose scores are sums of regression trees.
 
-    A subclass says what is maximized (`_objective`).
+    Subclasses define the objective (`_objective`).
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -59,17 +59,17 @@ class BoostedSequenceClassifier(SequenceLearner):
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
-    # What to do where the contexts are too many.
+    # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]
 
-    # What the objective is called while it is followed.
+    # Name of the objective in the progress display.
     _value_name = "log-likelihood"
 
     _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
 
     @classmethod
     def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
-        """The estimator of this package that has boosted trees and a given name."""
+        """The estimator of this package with boosted trees that has the given name."""
         for kind in cls.__subclasses__():
             # Base classes have no constructor of their own.
             is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
@@ -214,7 +214,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         return Validation
 
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
-        """Refuse what would not fit in memory."""
+        """Raise an error if training would not fit in memory or in the kernels' integers."""
         check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, n_positions, 2 + self.second_order)
 
@@ -227,7 +227,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         constraints: Constraints,
         threads: Threads,
     ) -> Objective:
-        """What is maximized on the given sequences."""
+        """The objective that training maximizes, for the given sequences."""
 
     # Scores
 
@@ -244,7 +244,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self._forest.scores(self._encoder, self._encoder.encode(sequences), threads)
 
     def _require_memory(self, sequences: Sequences) -> None:
-        """Refuse to score what would not fit in memory."""
+        """Raise MemoryError if the scores of the sequences would not fit in memory."""
         n_labels, order = len(self.classes_), self._trained_order
         check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, sequences.n_positions)
@@ -252,25 +252,27 @@ class BoostedSequenceClassifier(SequenceLearner):
     def staged_predict_proba(
         self, X: Any, *, lengths: Any = None, groups: Any = None
     ) -> Iterator[Any]:
-        """Probabilities after each boosting iteration.
+        """Predict the probabilities of all labels after each boosting iteration.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
+        X : list of sequences, or one long table
+            As in `predict`.
         lengths, groups : optional
             As in `predict`.
 
         Yields
         ------
-        list of float arrays (n_positions, n_classes)
-            For a long table one array of all positions.
+        list of float arrays of shape (n_positions, n_classes)
+            Marginal probabilities, as from `predict_proba`. For a long table, one array of all
+            positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
+            If X does not match the training data. The message names the sequence and the reason.
 
         Examples
         --------
@@ -299,7 +301,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """What a saved model holds: values for JSON, and arrays."""
+        """Content of a saved model: values for JSON, and arrays."""
         encoder_values, encoder_arrays = self._encoder_state()
         values = {
             "encoder": encoder_values,
@@ -319,11 +321,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self._encoder.state()
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        """The encoder of a saved model, if its parts fit together."""
+        """The encoder of a saved model; raises ValueError if its parts do not fit together."""
         return Encoder.from_state(values, arrays)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
-        """Take over the state of a saved model, if its parts fit together."""
         self._validate_params()
         packed = model_file.section(arrays, "forest")
         self.classes_ = arrays["classes"]
@@ -344,7 +345,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
 
 def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
-    """What `boost` calls to show the latest values of the objective, under its name."""
+    """A callback for `boost` that displays the latest values of the objective."""
 
     def report(n_iter: int, history: History) -> None:
         progress.update(n_iter, history.latest(name))

@@ -1,7 +1,7 @@
-"""Beams: training and prediction with the best contexts of each position alone.
+"""Beam search: training and prediction with only the best contexts at each position.
 
-Where labels are many or the order is high, a position has more contexts than scores could be kept
-for. A beam keeps the best few of them (see ``_beam``); the trees are walked for these alone.
+With many labels or a high order, a position has too many contexts to keep a score for each. A beam
+keeps the best few contexts (see ``_beam``), and the trees are evaluated for these alone.
 """
 
 from __future__ import annotations
@@ -24,42 +24,45 @@ from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
-# A held-out label outside the beam counts as of this probability.
+# Probability that a held-out label outside the beam is assumed to have.
 MIN_PROBABILITY = 1e-4
 
-# Numbers of contexts must fit into 64 bits.
+# Indices of contexts must fit into 64 bits.
 MAX_CONTEXTS = 2**62
 
 
 @dataclass(frozen=True)
 class Beam:
-    """How many contexts are kept at each position.
+    """Settings of a beam.
 
-    Parameters
+    Attributes
     ----------
     width : int
+        Maximum number of contexts kept at each position.
     forward_only : bool, default=False
-        Whether training leaves the backward pass out, and learns from probabilities given the
-        positions up to each.
+        Whether training omits the backward pass and uses probabilities given the positions up to
+        each position.
     """
 
     width: int
     forward_only: bool = False
 
     def width_for(self, n_labels: int, order: int) -> int:
-        """Number of contexts kept, no more than there are.
+        """Number of contexts kept: the width, or the number of all contexts if that is smaller.
 
         Raises
         ------
         ValueError
-            If there are no contexts to choose from, or too many to be numbered.
+            If there is only one context, or too many to be indexed.
         """
         if order < 1:
-            raise ValueError("order=0 has one context a position; a beam has nothing to choose")
+            raise ValueError(
+                "order=0 has only one context per position; use a beam with order 1 or higher"
+            )
         if n_labels**order > MAX_CONTEXTS:
             raise ValueError(
-                f"order={order} with {n_labels} labels makes {n_labels}**{order} contexts; even "
-                f"with a beam at most 2**62 can be told apart"
+                f"order={order} with {n_labels} labels gives {n_labels}**{order} contexts; a beam "
+                "supports at most 2**62"
             )
         return min(self.width, n_labels**order)
 
@@ -67,7 +70,7 @@ class Beam:
 class BeamObjective:
     """Log-likelihood of label sequences within a beam, and its functional gradient.
 
-    It takes the place of ``treecrf.chains.objectives.LogLikelihood``; its scores are `ScoreCache`.
+    The counterpart of ``treecrf.chains.objectives.LogLikelihood`` for scores in a `ScoreCache`.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ class BeamObjective:
         Starts of the sequences and codes of their labels.
     n_labels, order : int
     second_order : bool
-        Whether curvature is wanted beside the gradient.
+        Whether to compute the curvature in addition to the gradient.
     beam : Beam
     constraints : Constraints
     threads : Threads
@@ -107,19 +110,19 @@ class BeamObjective:
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
 
-    def remember(
+    def cache_of(
         self, forest: Forest, encoder: Encoder, plan: Plan, encoded: EncodedSequences
     ) -> ScoreCache:
         """Scores of the sequences under the constraints."""
-        remembered = ScoreCache(forest, encoder, plan, encoded, self.width)
-        remembered.scores.constrain(self.constraints.allowed, self.constraints.follows)
-        return remembered
+        cache = ScoreCache(forest, encoder, plan, encoded, self.width)
+        cache.scores.constrain(self.constraints.allowed, self.constraints.follows)
+        return cache
 
     def examples(
-        self, remembered: ScoreCache, iteration: int
+        self, cache: ScoreCache, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood at the scores, in planes."""
-        scores = remembered.begin_pass()
+        """Residuals, curvature and mean log-likelihood at the scores of the cached contexts."""
+        scores = cache.begin_pass()
         if self._residuals is None:
             shape = (scores.n_labels, scores.n_places)
             self._residuals = np.zeros(shape)
@@ -134,22 +137,22 @@ class BeamObjective:
             chains, self.codes, first, last, self._residuals, self._curvature, self.likelihoods
         )
 
-    def value(self, remembered: ScoreCache) -> float:
+    def value(self, cache: ScoreCache) -> float:
         """Mean log-likelihood of a position."""
-        chains = BeamChains(remembered.begin_pass(), self.offsets, self.width)
+        chains = BeamChains(cache.begin_pass(), self.offsets, self.width)
         self.threads.map(
             lambda part: _beam.log_likelihood(chains, self.codes, *part, self.likelihoods),
             self.parts,
         )
         return self._mean()
 
-    def label_value(self, remembered: ScoreCache) -> float:
-        """Mean of log P(label) over the positions, where no true label is kept for being true.
+    def label_value(self, cache: ScoreCache) -> float:
+        """Mean of log P(label) over the positions, in a beam chosen without the true labels.
 
-        The likelihood of whole sequences counts too little of what a beam leaves out, and most of
-        all before the first tree; this can be compared between iterations.
+        The likelihood of whole sequences is too high in a beam, since contexts outside the beam are
+        ignored, and most so before the first tree. This value can be compared between iterations.
         """
-        scores = remembered.begin_pass()
+        scores = cache.begin_pass()
         marginals = np.zeros((len(self.codes), scores.n_labels))
         chains = BeamChains(scores, self.offsets, self.width)
         self.threads.map(
@@ -163,18 +166,18 @@ class BeamObjective:
 
 
 class BeamBooster(Booster):
-    """Grows trees on the contexts in the beam; takes a `BeamObjective`."""
+    """Grows trees on the contexts in the beam, for a `BeamObjective`."""
 
-    remembered: ScoreCache
+    cache: ScoreCache
 
     def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
-        self.remembered = self.objective.remember(self.forest, encoder, plan, self.encoded)
-        self.n_planes = self.remembered.n_planes
-        return self.remembered.scores.values
+        self.cache = self.objective.cache_of(self.forest, encoder, plan, self.encoded)
+        self.n_planes = self.cache.n_planes
+        return self.cache.scores.values
 
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
-        examples = self.objective.examples(self.remembered, iteration)
-        scores = self.remembered.scores
+        examples = self.objective.examples(self.cache, iteration)
+        scores = self.cache.scores
         for _ in range(self._growers.qsize()):
             grower = self._growers.get()
             grower.set_examples(scores.labels, scores.seen())
@@ -184,41 +187,41 @@ class BeamBooster(Booster):
     def step(self) -> float:
         """Add one iteration of trees; return the mean log-likelihood before it."""
         value = super().step()
-        self.remembered.scores.note_iteration()
+        self.cache.scores.note_iteration()
         return value
 
     def value(self) -> float:
         """Mean log-likelihood of a position."""
-        return self.objective.value(self.remembered)
+        return self.objective.value(self.cache)
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         weights = super()._weights_of(iteration)
-        return None if weights is None else self.remembered.spread(weights)
+        return None if weights is None else self.cache.spread(weights)
 
 
 @dataclass
 class BeamValidation:
-    """Held-out sequences, whose labels' probabilities in the beam follow the training."""
+    """Held-out sequences, and their cached scores in the beam."""
 
     encoder: Encoder
     encoded: EncodedSequences
     objective: BeamObjective
-    remembered: ScoreCache | None = None
+    cache: ScoreCache | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:
-        """Mean log-probability of a label under the forest; only new trees are walked."""
-        if self.remembered is None:
-            self.remembered = self.objective.remember(
+        """Mean log-probability of a label under the forest; only new trees are evaluated."""
+        if self.cache is None:
+            self.cache = self.objective.cache_of(
                 forest, self.encoder, self.encoder.plan, self.encoded
             )
-        return self.objective.label_value(self.remembered)
+        return self.objective.label_value(self.cache)
 
 
 @dataclass(frozen=True)
 class BeamLattice:
     """Predictions for some sequences from the contexts in the beam.
 
-    It answers what ``treecrf.chains.lattice.Lattice`` does.
+    It has the methods of ``treecrf.chains.lattice.Lattice``.
 
     Attributes
     ----------
@@ -266,7 +269,7 @@ class BeamLattice:
         return out
 
     def pairwise(self) -> np.ndarray:
-        """P(label before, label), (n_positions, n_labels, n_labels); 0 at first positions."""
+        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
         n = self.forest.n_labels
         out = np.zeros((self.encoded.n_positions, n, n))
         log_z = np.zeros(len(self.offsets) - 1)
@@ -275,7 +278,7 @@ class BeamLattice:
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
-        """Log-probability of a label sequence for each sequence, whose contexts are kept."""
+        """Log-probability of one label sequence per sequence; its contexts stay in the beam."""
         values = np.zeros(len(self.offsets) - 1)
         self._map(
             lambda chains, first, last: _beam.log_likelihood(chains, codes, first, last, values)
@@ -283,7 +286,7 @@ class BeamLattice:
         return values
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable label sequences in the beam as codes, and their log-probabilities."""
+        """Codes of the most probable label sequences in the beam, and their log-probabilities."""
         codes, values = self._best_paths(1)
         return codes[0], values[:, 0]
 
@@ -312,6 +315,6 @@ class BeamLattice:
         dead = np.flatnonzero(log_z == -np.inf)
         if len(dead):
             raise ValueError(
-                f"sequence {dead[0]}: no label sequence in the beam is allowed; the beam keeps "
-                f"{self.width} contexts, a wider one may find some"
+                f"sequence {dead[0]}: no label sequence in the beam is allowed; a beam wider than "
+                f"{self.width} contexts may contain some"
             )

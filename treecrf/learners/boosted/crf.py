@@ -1,4 +1,4 @@
-"""The conditional random field whose potentials are boosted regression trees."""
+"""The conditional random field with boosted regression trees as potentials."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from treecrf.learners.boosted.loop import Booster, Validation
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
-# Iterations that start from the pseudo-likelihood, as in the 2004 paper.
+# Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
 
 
 class TreeCRF(BoostedSequenceClassifier):
     """Conditional random field trained by gradient tree boosting.
 
-    The score of label ``v`` at a position, after the previous labels ``u``, is a sum of regression
-    trees over a window of the input and ``u``. Each iteration computes by forward-backward how far
-    the probabilities are off, and adds one tree per label fitted to these differences.
+    The score of a label at a position, given the previous labels, is a sum of regression trees.
+    The trees test the input in a window around the position and the previous labels. Each boosting
+    iteration computes the differences between the true labels and their probabilities by
+    forward-backward, and adds one tree per label that is fitted to these differences.
 
     Parameters
     ----------
@@ -153,7 +154,9 @@ class TreeCRF(BoostedSequenceClassifier):
 
     See Also
     --------
-    treecrf.load : Read a saved model.
+    LinearCRF : Conditional random field with linear scores.
+    TreeMEMM : Trains faster, with probabilities normalized at each position.
+    treecrf.load : Load a saved model.
 
     References
     ----------
@@ -258,15 +261,15 @@ class TreeCRF(BoostedSequenceClassifier):
         return super()._train(raw, validation, allowed) | {"_trained_objective": self.objective}
 
     def _check_objective(self) -> None:
-        """Refuse what objectives other than the log-likelihood cannot be combined with."""
+        """Raise ValueError for settings that only the log-likelihood supports."""
         if self.second_order and not OBJECTIVES[self.objective].has_curvature:
             raise ValueError(
-                f"second_order=True needs objective='log'; {self.objective!r} has no curvature "
-                "that steps could go by"
+                f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
+                "for Newton steps"
             )
         if self.beam_width is not None and self.objective != "log":
             raise ValueError(
-                f"objective={self.objective!r} follows all contexts; a beam needs objective='log'"
+                f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
             )
 
     def _fixed_settings(self) -> dict[str, Any]:
@@ -283,7 +286,7 @@ class TreeCRF(BoostedSequenceClassifier):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
         self._trained_objective = values["objective"]
         if self._trained_objective not in OBJECTIVES:
-            raise ValueError(f"its objective is {self._trained_objective!r}")
+            raise ValueError(f"unknown objective {self._trained_objective!r}")
         return super()._restore(values, arrays)
 
     def _booster_class(self) -> type[Booster]:
@@ -300,7 +303,7 @@ class TreeCRF(BoostedSequenceClassifier):
             super()._check_size(n_labels, order, n_positions)
             return
         if self.init != "zero":
-            raise ValueError(f"init={self.init!r} follows all contexts; a beam needs init='zero'")
+            raise ValueError(f"init={self.init!r} needs all contexts; a beam requires init='zero'")
         check_label_codes(n_labels, "a beam")
         check_lags(order)
         self._beam().width_for(n_labels, order)

@@ -8,10 +8,10 @@ from treecrf.learners.boosted.local import LocalClassifier
 class TreeMEMM(LocalClassifier):
     """Maximum-entropy Markov model trained by gradient tree boosting.
 
-    The probability of a label given the input and the previous labels is a softmax of boosted
-    trees, trained on the true previous labels. Training is faster than that of `TreeCRF`, since it
-    needs no inference; but a label cannot change what was said of the labels before it (the label
-    bias), which often costs accuracy.
+    The probability of a label, given the input and the previous labels, is a softmax of boosted
+    trees. They are trained with the true previous labels, which needs no inference and is therefore
+    faster than training a `TreeCRF`. However, evidence at a position cannot change the
+    probabilities of earlier labels (the label bias problem), which often costs accuracy.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class TreeMEMM(LocalClassifier):
 
     See Also
     --------
-    TreeCRF : Normalized over whole label sequences.
-    RecurrentSlidingWindowClassifier : The same model in either direction, or around any estimator.
+    TreeCRF : Probabilities normalized over whole label sequences.
+    RecurrentSlidingWindowClassifier : The same model in either direction, or with any estimator.
 
     References
     ----------

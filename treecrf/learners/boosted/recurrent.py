@@ -14,10 +14,12 @@ DIRECTIONS = ("left-to-right", "right-to-left")
 
 
 class RecurrentSlidingWindowClassifier(WindowClassifier):
-    """Labels one position after another, from a window of the input and the labels before it.
+    """Recurrent sliding window classifier: its features include the previously predicted labels.
 
-    Trained on the true labels before a position (behind it, from right to left), it follows its
-    own labels at prediction; it may also weigh all of them (``decoding``).
+    Each position is labeled from a window of the input and the previous labels; with
+    ``direction="right-to-left"``, these are the labels that follow in reading order. Training uses
+    the true labels. Prediction uses the predicted labels, or sums over all possible labels,
+    depending on ``decoding``.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
 
     See Also
     --------
-    TreeMEMM : The same model from left to right.
+    TreeMEMM : The same model from left to right, with exact decoding by default.
 
     References
     ----------
@@ -238,5 +240,5 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     ) -> RecurrentSlidingWindowClassifier:
         self._direction = values["direction"]
         if self._direction not in DIRECTIONS:
-            raise ValueError(f"its direction is {self._direction!r}")
+            raise ValueError(f"unknown direction {self._direction!r}")
         return super()._restore(values, arrays)

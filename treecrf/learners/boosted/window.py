@@ -9,7 +9,7 @@ from treecrf.utils.validation import StrOptions
 
 
 class SlidingWindowClassifier(WindowClassifier):
-    """Labels each position by itself, from a window of the input.
+    """Sliding window classifier: labels each position independently from a window of the input.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ class SlidingWindowClassifier(WindowClassifier):
 
     See Also
     --------
-    TreeCRF : Labels that depend on each other.
+    TreeCRF : Models the dependence of neighboring labels.
+    RecurrentSlidingWindowClassifier : Also uses the labels predicted before.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Windows written out as rows of numbers, for estimators that know no sequences."""
+"""Windows as rows of numbers, for estimators that do not support sequences."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MAX_DENSE_BYTES = 1 << 30
 
 
 class WindowTable:
-    """One row a position: the values of its window, then its previous labels.
+    """A table with one row per position: the values of its window and its previous labels.
 
-    Categories are written as indicators of their values, numbers and booleans as they are; beyond
-    the ends of a sequence all are 0, and an indicator for each offset says so. Missing numbers and
-    booleans stay NaN, for estimators that can do with them; the indicators of a missing category,
-    or of one that training has not seen, are all 0.
+    Categories and previous labels are one-hot encoded; numbers and booleans are unchanged. At
+    offsets outside the sequence all values are 0, and an indicator column for each offset marks
+    this. Missing numbers and booleans remain NaN, for estimators that support it. The columns of a
+    category that is missing or was unseen in training are all 0.
 
     Parameters
     ----------
     encoder : Encoder
-        Knows the columns and the window.
+        Defines the columns and the window.
     n_labels : int
     """
 
@@ -60,18 +60,18 @@ class WindowTable:
         if piece.ndim == 1:
             piece = Vocabulary(columns[0].values).column(piece)
         if not columns.is_category.any():
-            # Of float32 only what it can tell apart.
+            # float32, unless the values need more precision.
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
         return one_hot(piece, np.where(columns.is_category, columns.sizes, -1))
 
     def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
-        """Windows with previous labels behind them: an array if it is not too large.
+        """Windows followed by previous labels; a dense array unless it would be too large.
 
         Parameters
         ----------
         windows : CSR array (n_rows, n_values)
         given : uint8 array (order, n_rows)
-            The label at each lag, ``n_labels`` for none.
+            The label at each lag, ``n_labels`` before the start of the sequence.
         """
         n = windows.shape[0]
         labels = [
