@@ -53,7 +53,7 @@ from treecrf.trees.growing._row_sets cimport RowSet, RowSets, round_value
 from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     int count_bits(uint64_t word)
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)

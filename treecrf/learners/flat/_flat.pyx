@@ -22,7 +22,7 @@ from treecrf.trees.scoring._answers cimport (
     open_bits,
 )
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     enum:
         HELD_WORDS
     int lowest_bit(uint64_t word)

@@ -14,15 +14,17 @@ from libc.string cimport memset
 
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
+    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
+                     uint64_t *out)
+    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
+
+cdef extern from "utils/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
     void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
                    const int64_t *places, const uint8_t *codes, Py_ssize_t n, double value,
                    double weight)
-    void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
-                     uint64_t *out)
-    void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
 

@@ -13,9 +13,11 @@ from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._members cimport Members
 from treecrf.trees.growing._nodes cimport Node
 
+cdef extern from "utils/histograms.h" nogil:
+    void subtract_from(double *target, const double *source, Py_ssize_t n)
+
 cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
-    void subtract_from(double *target, const double *source, Py_ssize_t n)
 
 
 cdef class Histograms:

@@ -13,10 +13,12 @@ from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, RowSet, value_of_fraction
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 
+cdef extern from "utils/bitsets.h" nogil:
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+
 cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
     double dot(const double *a, const double *b, Py_ssize_t n)
-    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
 
 # Weight of the smallest fraction of a row.
 cdef double UNIT = 1.0 / WHOLE

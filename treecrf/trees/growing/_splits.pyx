@@ -16,7 +16,7 @@ from treecrf.trees.growing._histograms cimport Histogram
 from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
 

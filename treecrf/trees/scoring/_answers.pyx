@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LISTED
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     void bytes_equal(const uint8_t *values, Py_ssize_t n_words, uint8_t mask, uint8_t low,
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)

@@ -25,7 +25,7 @@ from treecrf.trees.scoring._answers cimport (
     open_bits,
 )
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     enum:
         AT_ONCE
         N_PLANES
@@ -37,6 +37,8 @@ cdef extern from "utils/vector_math.h" nogil:
                          uint8_t *out)
     void look_up(double *target, const double *tables, const uint8_t *places, Py_ssize_t stride,
                  Py_ssize_t n)
+
+cdef extern from "utils/vector_math.h" nogil:
     void add_to(double *target, const double *source, Py_ssize_t n)
 
 cdef enum:

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, begin_bits, close_bits, open_bits
 
-cdef extern from "utils/vector_math.h" nogil:
+cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
 # Contexts are bits of a word.

@@ -1,0 +1,240 @@
+/* Sets as bits of 64-bit words, and tables indexed by their bits. */
+#ifndef TREECRF_BITSETS_H
+#define TREECRF_BITSETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "utils/compiler.h"
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+static inline int lowest_bit(uint64_t word)
+{
+    unsigned long index;
+    _BitScanForward64(&index, word);
+    return (int)index;
+}
+#else
+static inline int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
+#endif
+
+static inline int count_bits(uint64_t word)
+{
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    return (int)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
+/* Set bit i of `out` if (values[i] & mask) == low, for n_words * 64 bytes. */
+static inline void bytes_equal(const uint8_t *values, ptrdiff_t n_words, uint8_t mask, uint8_t low,
+                               uint64_t *out)
+{
+    for (ptrdiff_t w = 0; w < n_words; w++, values += 64) {
+        uint64_t word = 0;
+#if defined(__SSE2__)
+        for (int k = 0; k < 4; k++) {
+            __m128i x = _mm_loadu_si128((const __m128i *)(values + 16 * k));
+            x = _mm_cmpeq_epi8(_mm_and_si128(x, _mm_set1_epi8((char)mask)),
+                               _mm_set1_epi8((char)low));
+            word |= (uint64_t)(uint32_t)_mm_movemask_epi8(x) << (16 * k);
+        }
+#else
+        for (int k = 0; k < 64; k++)
+            word |= (uint64_t)((values[k] & mask) == low) << k;
+#endif
+        out[w] = word;
+    }
+}
+
+/* Set bit i of `out` if values[i] > low. */
+static inline void bytes_above(const uint8_t *values, ptrdiff_t n_words, uint8_t low,
+                               uint64_t *out)
+{
+    for (ptrdiff_t w = 0; w < n_words; w++, values += 64) {
+        uint64_t word = 0;
+#if defined(__SSE2__)
+        for (int k = 0; k < 4; k++) {
+            __m128i x = _mm_loadu_si128((const __m128i *)(values + 16 * k));
+            x = _mm_cmpeq_epi8(_mm_subs_epu8(x, _mm_set1_epi8((char)low)), _mm_setzero_si128());
+            word |= (uint64_t)(uint32_t)(0xFFFF ^ _mm_movemask_epi8(x)) << (16 * k);
+        }
+#else
+        for (int k = 0; k < 64; k++)
+            word |= (uint64_t)(values[k] > low) << k;
+#endif
+        out[w] = word;
+    }
+}
+
+/* Move the common elements of two sets: remove them from `words`, and remove all others from `taken`.
+ * Returns their number. */
+TREECRF_WIDEST static ptrdiff_t take_bits(uint64_t *restrict words, uint64_t *restrict taken,
+                                          ptrdiff_t n)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        taken[i] &= words[i];
+        words[i] ^= taken[i];
+        count += count_bits(taken[i]);
+    }
+    return count;
+}
+
+/* Number of elements that two sets have in common. */
+TREECRF_WIDEST static ptrdiff_t count_common(const uint64_t *a, const uint64_t *b, ptrdiff_t n)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        count += count_bits(a[i] & b[i]);
+    return count;
+}
+
+/* List the elements of a set, ascending. Writes four at a time, because a loop that ends with the last
+ * bit of a word is mispredicted once per word; up to 64 entries after the last one are garbage. */
+TREECRF_WIDEST static void list_bits(const uint64_t *words, ptrdiff_t n_words, int32_t *out)
+{
+    const uint64_t last = (uint64_t)1 << 63;
+    for (ptrdiff_t i = 0; i < n_words; i++) {
+        uint64_t word = words[i];
+        int n = count_bits(word);
+        for (int listed = 0; listed < n; listed += 4)
+            for (int k = 0; k < 4; k++, word &= word - 1)
+                out[listed + k] = (int32_t)(64 * i + lowest_bit(word | last));
+        out += n;
+    }
+}
+
+/* Split a list of entries of eight bytes, of which the first four hold an element: elements of
+ * `misses` go to `lost`, other elements of `takes` go to `taken`, and the rest stay. Each entry is
+ * written to all three lists, but only one of them advances. */
+TREECRF_WIDEST static void part_list(void *list, ptrdiff_t n, const uint64_t *takes,
+                                     const uint64_t *misses, void *taken, void *lost,
+                                     ptrdiff_t *n_taken, ptrdiff_t *n_lost)
+{
+    char *left = list, *to_taken = taken, *to_lost = lost;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t entry, is_lost, is_left;
+        uint32_t place;
+        memcpy(&entry, (char *)list + 8 * i, 8);
+        memcpy(&place, (char *)list + 8 * i, 4);
+        is_lost = misses[place >> 6] >> (place & 63) & 1;
+        is_left = ~(takes[place >> 6] >> (place & 63)) & 1 & ~is_lost;
+        memcpy(left, &entry, 8);
+        memcpy(to_lost, &entry, 8);
+        memcpy(to_taken, &entry, 8);
+        left += 8 * is_left;
+        to_lost += 8 * is_lost;
+        to_taken += 8 * (1 - is_left - is_lost);
+    }
+    *n_taken = (to_taken - (char *)taken) / 8;
+    *n_lost = (to_lost - (char *)lost) / 8;
+}
+
+/* Split a set by a test. Returns 1 if an element passes, plus 2 if one fails. */
+TREECRF_WIDEST static int part_bits(const uint64_t *restrict parent, const uint64_t *restrict test,
+                                    ptrdiff_t n, uint64_t *restrict passed,
+                                    uint64_t *restrict failed)
+{
+    uint64_t any_passed = 0, any_failed = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        passed[i] = parent[i] & test[i];
+        failed[i] = parent[i] & ~test[i];
+        any_passed |= passed[i];
+        any_failed |= failed[i];
+    }
+    return (any_passed != 0) + 2 * (any_failed != 0);
+}
+
+/* Elements of `among` for which all literals hold: a literal is twice the index of a column of bits,
+ * plus 1 if the bit must be set. Returns 0 only if there are none. */
+enum { HELD_WORDS = 8 };
+
+TREECRF_WIDEST static int all_hold(const uint64_t *restrict columns,
+                                   const int32_t *restrict literals, ptrdiff_t n,
+                                   const uint64_t *restrict among, uint64_t *restrict held)
+{
+    uint64_t words[HELD_WORDS], any = 1;
+    memcpy(words, among, sizeof words);
+    for (ptrdiff_t i = 0; i < n && any; i += 4) {
+        ptrdiff_t end = i + 4 < n ? i + 4 : n;
+        for (ptrdiff_t k = i; k < end; k++) {
+            const uint64_t *column = columns + HELD_WORDS * (literals[k] >> 1);
+            uint64_t flip = (uint64_t)(literals[k] & 1) - 1;
+            for (int w = 0; w < HELD_WORDS; w++)
+                words[w] &= column[w] ^ flip;
+        }
+        any = 0;
+        for (int w = 0; w < HELD_WORDS; w++)
+            any |= words[w];
+    }
+    memcpy(held, words, sizeof words);
+    return any != 0;
+}
+
+/* Split a set by a test in place: move the elements that fail to `failed`. Returns 1 if an element
+ * passes, plus 2 if one fails. */
+TREECRF_WIDEST static int split_bits(uint64_t *restrict set, const uint64_t *restrict test,
+                                     ptrdiff_t n, uint64_t *restrict failed)
+{
+    uint64_t any_passed = 0, any_failed = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        failed[i] = set[i] & ~test[i];
+        set[i] &= test[i];
+        any_passed |= set[i];
+        any_failed |= failed[i];
+    }
+    return (any_passed != 0) + 2 * (any_failed != 0);
+}
+
+TREECRF_WIDEST static void join_bits(uint64_t *restrict target, const uint64_t *restrict source,
+                                     ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] |= source[i];
+}
+
+/* Transpose bit planes to bytes: bit k of a byte comes from plane k. Eight bytes at a time are a
+ * matrix of 8 by 8 bits, which is transposed by swapping ever larger blocks. */
+enum { N_PLANES = 8, N_VALUES = 1 << N_PLANES };
+
+TREECRF_WIDEST static void bytes_of_planes(const uint64_t *planes, ptrdiff_t stride,
+                                           ptrdiff_t n_words, uint8_t *out)
+{
+    const uint8_t *bytes = (const uint8_t *)planes;
+    for (ptrdiff_t i = 0; i < 8 * n_words; i++) {
+        uint64_t x = 0, t;
+        for (int k = 0; k < N_PLANES; k++)
+            x |= (uint64_t)bytes[8 * stride * k + i] << (8 * k);
+        t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAu;
+        x ^= t ^ (t << 7);
+        t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCu;
+        x ^= t ^ (t << 14);
+        t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0u;
+        x ^= t ^ (t << 28);
+        memcpy(out + 8 * i, &x, 8);
+    }
+}
+
+/* Add to each target a value from each of AT_ONCE tables of N_VALUES. The indices into a table begin
+ * `stride` after those into the previous table. Vectors would not help: the values come from memory
+ * one by one. */
+enum { AT_ONCE = 4 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((unused, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
+#endif
+static void look_up(double *restrict target, const double *restrict tables,
+                    const uint8_t *restrict places, ptrdiff_t stride, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] += (tables[places[i]] + tables[N_VALUES + places[stride + i]])
+                     + (tables[2 * N_VALUES + places[2 * stride + i]]
+                        + tables[3 * N_VALUES + places[3 * stride + i]]);
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* Compiler attributes that the vector loops need. */
+#ifndef TREECRF_COMPILER_H
+#define TREECRF_COMPILER_H
+
+/* A loop is compiled for several register widths, and the widest that the processor has is chosen
+ * when the module is loaded. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define TREECRF_WIDEST                                                                            \
+    __attribute__((unused, target_clones("arch=x86-64-v4", "avx2", "default")))
+#elif defined(__GNUC__)
+#define TREECRF_WIDEST __attribute__((unused))
+#else
+#define TREECRF_WIDEST
+#endif
+
+#if defined(_MSC_VER)
+#define restrict __restrict
+#endif
+
+#endif

@@ -1,0 +1,76 @@
+/* Histograms of residuals and weights, and the scores of splits. */
+#ifndef TREECRF_HISTOGRAMS_H
+#define TREECRF_HISTOGRAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "utils/compiler.h"
+
+/* A histogram bin is a pair (sum of residuals, sum of weights); one instruction adds to both. */
+#if defined(__SSE2__)
+static inline void add_pair(double *target, double first, double second)
+{
+    _mm_storeu_pd(target, _mm_add_pd(_mm_loadu_pd(target), _mm_set_pd(second, first)));
+}
+#else
+static inline void add_pair(double *target, double first, double second)
+{
+    target[0] += first;
+    target[1] += second;
+}
+#endif
+
+/* Add a position to the bins of all codes of its window. */
+static inline void add_window(double *bins, const int64_t *first, const uint8_t *codes,
+                              ptrdiff_t n, double value, double weight)
+{
+    ptrdiff_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
+        add_pair(bins + 2 * (first[j + 1] + codes[j + 1]), value, weight);
+        add_pair(bins + 2 * (first[j + 2] + codes[j + 2]), value, weight);
+        add_pair(bins + 2 * (first[j + 3] + codes[j + 3]), value, weight);
+    }
+    for (; j < n; j++)
+        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
+}
+
+/* The same for the joint bins of pairs of neighboring codes. */
+static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
+                             const int64_t *places, const uint8_t *codes, ptrdiff_t n,
+                             double value, double weight)
+{
+    for (ptrdiff_t p = 0; p < n; p++) {
+        const uint8_t *pair = codes + places[p];
+        add_pair(joint + 2 * (bins[p] + pair[0] * widths[p] + pair[1]), value, weight);
+    }
+}
+
+TREECRF_WIDEST static void subtract_from(double *restrict target, const double *restrict source,
+                                         ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        target[i] -= source[i];
+}
+
+/* Score of each split: t^2 / (penalty + w) summed over its two sides, or -1 if the weight of a side is
+ * 0 or less than `smallest`. `pairs` holds the sums of the side that passes the test. */
+TREECRF_WIDEST static void split_scores(const double *restrict pairs, ptrdiff_t n, double total,
+                                        double weight, double penalty, double smallest,
+                                        double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double passed = pairs[2 * i], passed_weight = pairs[2 * i + 1];
+        double failed = total - passed, failed_weight = weight - passed_weight;
+        double lighter = passed_weight < failed_weight ? passed_weight : failed_weight;
+        double score = passed * passed / (penalty + passed_weight)
+                       + failed * failed / (penalty + failed_weight);
+        out[i] = (lighter > 0.0) & (lighter >= smallest) ? score : -1.0;
+    }
+}
+
+#endif
