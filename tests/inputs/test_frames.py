@@ -309,7 +309,7 @@ def test_missing_and_extra_columns_are_refused_by_name(crf, columns):
         crf.predict(changed(columns, age=3))
     with pytest.raises(ValueError, match="sequence 1 lacks the column 'heat' of sequence 0"):
         small().fit([frames[0], frames[1].rename(columns={"heat": "cold"})], ["x", "y"])
-    with pytest.raises(ValueError, match="sequence 1 or sequence 0 has no names of columns"):
+    with pytest.raises(ValueError, match="sequence 0 has column names, sequence 1 does not"):
         small().fit([frames[0], pandas.DataFrame(frames[1].to_numpy())], ["x", "y"])
     with pytest.raises(ValueError, match="sequence 0 has 3 features, the model was trained with 4"):
         crf.predict([np.zeros((2, 3))])
@@ -394,7 +394,7 @@ def test_a_category_may_be_a_number(columns):
 
 CHOICES = {
     "a name that is none": (["age"], "there is no column 'age'; X has the columns 'heat', 'count'"),
-    "an index too large": ([4], "there is no column 4 among 4"),
+    "an index too large": ([4], "no column has index 4; X has 4 columns"),
     "a mask too short": ([True, False], "categorical_features has 2 booleans for 4 columns"),
     "two dimensions": (
         [[1], [2]],
@@ -405,7 +405,7 @@ CHOICES = {
     "ragged": ([["room"], []], "categorical_features=.* expected 'from_dtype', None, or"),
     "strings that are not named": (
         None,
-        "column 'room': 'attic' is a string; the column is not am",
+        "column 'room': 'attic' is a string; the column is not in",
     ),
 }
 
@@ -466,7 +466,7 @@ BAD = {
     "names of two types": (
         [pandas.DataFrame([[1, 2]], columns=["a", 0])],
         TypeError,
-        "sequence 0: some names of columns are strings, others are not",
+        "sequence 0: some column names are strings, others are not",
     ),
     "no columns": ([pandas.DataFrame(index=[0, 1])], ValueError, "the sequences have 0 features"),
     "no rows": (
@@ -483,12 +483,12 @@ BAD = {
     "dates": (
         [polars.DataFrame({"a": [None, datetime.date(2004, 1, 1)]})],
         TypeError,
-        "sequence 0, position 1, column 'a': datetime.date(2004, 1, 1) is of type date; tell as n",
+        "sequence 0, position 1, column 'a': datetime.date(2004, 1, 1) is of type date; add the parts",
     ),
     "durations": (
         [pandas.DataFrame({"a": pandas.to_timedelta([3], unit="s")})],
         TypeError,
-        "column 'a': Timedelta('0 days 00:00:03') is of type Timedelta; tell as numbers",
+        "column 'a': Timedelta('0 days 00:00:03') is of type Timedelta; add the parts",
     ),
     "intervals": (
         [pandas.DataFrame({"a": pandas.cut([1, 2], 2)})],
@@ -521,7 +521,7 @@ def test_bad_frames_are_refused(case, crf):
 
 def test_frames_need_narwhals(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
-    with pytest.raises(ImportError, match=r'read with narwhals: pip install "treecrf\[frames\]"'):
+    with pytest.raises(ImportError, match=r'require narwhals: pip install "treecrf\[frames\]"'):
         small().fit([pandas.DataFrame(ONE)], ["xy"])
 
 

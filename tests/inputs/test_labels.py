@@ -124,8 +124,8 @@ BAD_Y = {
     "number": (3, TypeError, "y is of type int; expected a list of label sequences"),
     "dict": ({"xy": 1, "xyz": 2}, TypeError, "y is of type dict; expected a list of label"),
     "set": ({"xy", "xyz"}, TypeError, "y is of type set; expected a list of label sequences"),
-    "single label": (["xx", "xxx"], ValueError, "y holds only the label 'x'; at least 2 are"),
-    "single integer": ([[7, 7], [7, 7, 7]], ValueError, "y holds only the label 7; at least 2"),
+    "single label": (["xx", "xxx"], ValueError, "y holds only the label 'x'; expected at least 2"),
+    "single integer": ([[7, 7], [7, 7, 7]], ValueError, "y holds only the label 7; expected"),
     "types in a sequence": ([["x", 1], "xyz"], TypeError, "sequence 0, position 1: label 1 is of"),
     "boolean and string": ([[True, "a"], "xyz"], TypeError, "sequence 0, position 0: label True"),
     "types of sequences": (["xy", [1, 2, 3]], TypeError, "y mixes strings and numbers"),
@@ -143,19 +143,19 @@ BAD_Y = {
     "array of bytes": (
         [np.array([b"x", b"y"]), "xyz"],
         TypeError,
-        "sequence 0 holds labels of type |S1; labels are strings or integers",
+        "sequence 0 holds labels of type |S1; expected strings or integers",
     ),
     "bytes in a list": ([[b"x", b"y"], "xyz"], TypeError, "sequence 0, position 0: label b'x' is"),
     "durations": ([np.array([1, 2], "m8[s]"), [1, 2, 3]], TypeError, "sequence 0 holds labels of"),
     "unsigned": (
         [[0, 1], np.array([0, 1, 2**64 - 1], dtype=np.uint64)],
         ValueError,
-        "sequence 1, position 2: label 18446744073709551615 is beyond the range of int64",
+        "sequence 1, position 2: label 18446744073709551615 is outside the range of int64",
     ),
     "large beside small": (
         [[-1, 2**63], [0, 0, 1]],
         ValueError,
-        "sequence 0, position 1: label 9223372036854775808 is beyond the range of int64",
+        "sequence 0, position 1: label 9223372036854775808 is outside the range of int64",
     ),
     "NUL at the end of a string": ([["a", "b\0"], "xyz"], ValueError, "position 1: label 'b\\x00'"),
     "NUL": (["xy", "x\0z"], ValueError, "sequence 1, position 1: label '\\x00' ends with a NUL"),
@@ -201,7 +201,7 @@ def test_an_unseen_label_is_found_where_it_is_given(letters):
 
 @pytest.mark.parametrize("method", ["predict_log_likelihood", "score"])
 def test_labels_of_another_type_than_in_training(method, trained):
-    with pytest.raises((ValueError, TypeError), match=r"labels are of type int64, the model's are"):
+    with pytest.raises((ValueError, TypeError), match="y holds integers, but the labels of the"):
         getattr(trained, method)(["ab"], [[0, 1]])
     numbers = small().fit(["ab"], [[0, 1]])
     with pytest.raises((ValueError, TypeError), match="labels are of type <U1, the model's are"):

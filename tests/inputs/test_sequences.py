@@ -334,7 +334,7 @@ def test_a_table_may_be_read_when_it_is_asked_for():
         crf.predict_proba(np.column_stack([unseen, heat]), lengths=lengths),
     )
     wrong = Lazy(lambda: shifted, offsets, n_features=2)
-    with pytest.raises(TypeError, match="feature 0 was a category in training, X holds a number"):
+    with pytest.raises(TypeError, match="feature 0 was a category in training, but is a number"):
         crf.predict(wrong)
     with pytest.raises(ValueError, match="X has 3 features, the model was trained with 2"):
         crf.predict(Lazy(lambda: shifted, offsets, n_features=3))
@@ -364,7 +364,7 @@ BAD_X = {
     "1-D array as X": (np.arange(3), TypeError, "X is a 1-D array of int64; expected a list"),
     "array of strings as X": (np.array(["ab"]), TypeError, "X is a 1-D array of <U2; expected"),
     "sparse matrix as X": (sparse.csr_array(T), TypeError, "X is a sparse matrix of shape (2, 2)"),
-    "string as X": ("ab", TypeError, "X is a string; expected a list of sequences: put a single"),
+    "string as X": ("ab", TypeError, "X is a string; expected a list of sequences: pass [X]"),
     "None as X": (None, TypeError, "X is of type NoneType; expected a list of sequences"),
     "number as X": (3, TypeError, "X is of type int; expected a list of sequences"),
     "dict as X": ({"ab": 1}, TypeError, "X is of type dict; expected a list of sequences"),
@@ -396,32 +396,32 @@ BAD_X = {
     "huge integers": (
         [[2**70, 1]],
         ValueError,
-        "sequence 0, position 0: symbol 1180591620717411303424 is beyond the range of int64",
+        "sequence 0, position 0: symbol 1180591620717411303424 is outside the range of int64",
     ),
     "huge integers in an array": (
         [[1, 2], np.array([1, 2**70], dtype=object)],
         ValueError,
-        "sequence 1, position 1: symbol 1180591620717411303424 is beyond the range of int64",
+        "sequence 1, position 1: symbol 1180591620717411303424 is outside the range of int64",
     ),
     "unsigned integers": (
         [[1], np.array([1, 2**63], dtype=np.uint64)],
         ValueError,
-        "sequence 1, position 1: symbol 9223372036854775808 is beyond the range of int64",
+        "sequence 1, position 1: symbol 9223372036854775808 is outside the range of int64",
     ),
     "large beside small": (
         [[2**63, -1]],
         ValueError,
-        "sequence 0, position 0: symbol 9223372036854775808 is beyond the range of int64",
+        "sequence 0, position 0: symbol 9223372036854775808 is outside the range of int64",
     ),
     "huge integers in a table": (
         [[[10**40], [10**400]]],
         ValueError,
-        f"sequence 0, position 1, feature 0: 1{79 * '0'}... is beyond the range of float64",
+        f"sequence 0, position 1, feature 0: 1{79 * '0'}... is outside the range of float64",
     ),
     "integers that Python does not write": (
         [[[10**5000]]],
         ValueError,
-        "sequence 0, position 0, feature 0: an object of type int is beyond the range of float64",
+        "sequence 0, position 0, feature 0: an object of type int is outside the range of float64",
     ),
     "NUL at the end of a symbol": (
         [["a"], ["a", "b\0"]],
@@ -429,7 +429,7 @@ BAD_X = {
         "sequence 1, position 1: symbol 'b\\x00' ends with a NUL character",
     ),
     "NUL": (["ab\0c"], ValueError, "sequence 0, position 2: symbol '\\x00' ends with a NUL char"),
-    "complex": ([T + 1j], TypeError, "sequence 0 holds values of type complex128; a table needs"),
+    "complex": ([T + 1j], TypeError, "sequence 0 holds values of type complex128; expected"),
     "complex sparse": ([sparse.csr_array(T + 1j)], TypeError, "sequence 0 holds values of type co"),
     "dates": ([T.astype("M8[s]")], TypeError, "sequence 0 holds values of type datetime64[s]"),
     "strings among numbers": (
@@ -440,7 +440,7 @@ BAD_X = {
     "dates among objects": (
         [[[1, datetime.date(2004, 1, 1)]]],
         TypeError,
-        "sequence 0, position 0, feature 1: datetime.date(2004, 1, 1) is of type date; tell as num",
+        "sequence 0, position 0, feature 1: datetime.date(2004, 1, 1) is of type date; add",
     ),
     "objects in a table": (
         [np.array([[1, {}]], dtype=object)],
@@ -544,12 +544,14 @@ def test_prediction_refuses_another_width_or_form(trained, tables):
     wide = [np.zeros((2, 3)), np.zeros((2, 4))]
     with pytest.raises(ValueError, match="sequence 1 has 4 features, the model was trained with 3"):
         numeric.predict(wide)
-    with pytest.raises(TypeError, match="the model was trained on table, X holds symbols"):
+    with pytest.raises(TypeError, match="X holds symbols, but the model was trained on tables"):
         numeric.predict(["ab"])
-    with pytest.raises(TypeError, match="trained on strings, the symbols of X are integers"):
+    with pytest.raises(
+        TypeError, match="symbols of X are integers, but the model was trained on strings"
+    ):
         trained.predict([[1, 2]])
     for width in (1, 2):
-        with pytest.raises(TypeError, match="the model was trained on symbols, X holds table"):
+        with pytest.raises(TypeError, match="X holds tables, but the model was trained on symbols"):
             trained.predict([np.zeros((2, width))])
     with pytest.raises(ValueError, match="X holds no sequences"):
         trained.predict([])

@@ -159,9 +159,9 @@ def test_a_missing_symbol_may_be_any():
 def test_all_symbols_missing():
     with pytest.raises(ValueError, match="all symbols of X are missing"):
         HMMClassifier().fit([[None, None]], ["xy"])
-    with pytest.raises(TypeError, match="trained on strings, the symbols of X are integers"):
+    with pytest.raises(TypeError, match="symbols of X are integers, but the model was trained on strings"):
         HMMClassifier().fit(["ab"], ["xy"]).predict([[1, None]])
-    with pytest.raises(TypeError, match="trained on symbols, X holds table"):
+    with pytest.raises(TypeError, match="X holds tables, but the model was trained on symbols"):
         HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
 
 
@@ -224,8 +224,8 @@ def test_what_cannot_be_fitted_is_refused(parameters, X, y, message):
 def test_other_symbols_than_in_training_are_refused():
     hmm = HMMClassifier().fit(["ab"], ["xy"])
     for X, message in [
-        ([[1, 2]], "trained on strings, the symbols of X are integers"),
-        ([np.ones((2, 1))], "trained on symbols, X holds table"),
+        ([[1, 2]], "symbols of X are integers, but the model was trained on strings"),
+        ([np.ones((2, 1))], "X holds tables, but the model was trained on symbols"),
     ]:
         with pytest.raises(TypeError, match=message):
             hmm.predict(X)

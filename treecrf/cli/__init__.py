@@ -1,4 +1,4 @@
-"""The command line: ``python -m treecrf train``, ``predict``, ``evaluate``, ``info``, ``demo``."""
+"""Command line: ``python -m treecrf train``, ``predict``, ``evaluate``, ``info`` and ``demo``."""
 
 from treecrf.cli.main import main
 

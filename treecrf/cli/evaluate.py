@@ -1,4 +1,4 @@
-"""``python -m treecrf evaluate``."""
+"""The command ``python -m treecrf evaluate``."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from treecrf.metrics import (
 )
 
 DESCRIPTION = (
-    "Label the sequences of a file with a trained model and compare with the labels of the file: "
-    "accuracy, and precision, recall and F1 of each label. Where the labels are tags such as B-NP "
-    "and I-NP, also those of whole spans, which need seqeval."
+    "Label the sequences of a file with a trained model and compare the predictions with the "
+    "labels in the file. Prints the accuracy, and precision, recall and F1 of each label. If the "
+    "labels are tags such as B-NP and I-NP, also prints the scores of whole spans, which requires "
+    "seqeval."
 )
 TAG = re.compile("O|[BIES]-.+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the options of this command."""
+    """Add the options of this command to a parser."""
     add = parser.add_argument
     add("data", help="file with labels")
-    add("--model", required=True, metavar="FILE", help="model file that train has written")
-    add("--digits", type=int, default=4, metavar="N", help="decimal places (default: 4)")
+    add("--model", required=True, metavar="FILE", help="model file written by train")
+    add("--digits", type=int, default=4, metavar="N", help="number of decimal places (default: 4)")
     add_jobs(parser)
     add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the model and the file, and print tables."""
+    """Read the model and the file, and print the scores."""
     model = with_settings(treecrf.load(options.model), n_jobs=options.jobs)
     data = read_file(options.data, reading_of(options), input_of(model))
     if data.labels is None:
-        raise ValueError(f"{options.data}: there are no labels; --label names their column")
+        raise ValueError(f"{options.data}: no labels; specify their column with --label")
     predicted = [labels for labels, _ in predictions(model, data.sequences)]
     digits = options.digits
-    print(f"sequences              {len(predicted):,}")
-    print(f"positions              {data.sequences.n_positions:,}")
-    print(f"accuracy               {token_accuracy_score(data.labels, predicted):.{digits}f}")
-    print(f"all right in sequence  {sequence_accuracy_score(data.labels, predicted):.{digits}f}")
+    print(f"sequences          {len(predicted):,}")
+    print(f"positions          {data.sequences.n_positions:,}")
+    print(f"accuracy           {token_accuracy_score(data.labels, predicted):.{digits}f}")
+    print(f"sequence accuracy  {sequence_accuracy_score(data.labels, predicted):.{digits}f}")
     print()
     print(token_classification_report(data.labels, predicted, digits=digits))
     if _are_tags([*data.labels, model.classes_]):
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _are_tags(labels: list[np.ndarray]) -> bool:
-    """Whether labels mark the positions of spans."""
+    """Whether labels are tags that mark spans."""
     found = set(np.unique(np.concatenate(labels)).tolist())
     return all(isinstance(label, str) and TAG.fullmatch(label) for label in found) and any(
         label.startswith("B-") for label in found
@@ -68,7 +69,7 @@ def _print_spans(true: list[np.ndarray], predicted: list[np.ndarray], digits: in
     try:
         report = span_classification_report(true, predicted, digits=digits)
     except ImportError as error:
-        print(f"treecrf: no table of spans: {error}", file=sys.stderr)
+        print(f"treecrf: scores of spans are not available: {error}", file=sys.stderr)
         return
     print("spans")
     print(report)

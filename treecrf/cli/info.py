@@ -1,4 +1,4 @@
-"""``python -m treecrf info``."""
+"""The command ``python -m treecrf info``."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ import numpy as np
 
 import treecrf
 from treecrf.inputs.sequences import KINDS
+from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules
 from treecrf.inspection.fitted_trees import has_trees
 from treecrf.learners.classifier import SequenceClassifier
 
-DESCRIPTION = "Tell what a model file holds."
+DESCRIPTION = (
+    "Show the contents of a model file: labels, parameters, likelihoods, the most important "
+    "features and the strongest rules."
+)
 MAX_LABELS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the options of this command."""
-    parser.add_argument("model", help="model file that train has written")
+    """Add the options of this command to a parser."""
+    parser.add_argument("model", help="model file written by train")
     parser.add_argument(
         "--features",
         type=int,
         default=20,
         metavar="N",
-        help="list so many features, the most important first (default: 20)",
+        help="number of features to list, the most important first (default: 20)",
     )
     parser.add_argument(
         "--rules",
         type=int,
         default=10,
         metavar="N",
-        help="list so many rules, the strongest first (default: 10)",
+        help="number of rules to list, the strongest first (default: 10)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the model and print what it is."""
+    """Read the model and print its description."""
     model = treecrf.load(options.model)
     for name, value in _description(model):
         print(f"{name:<14} {value}")
@@ -53,30 +57,28 @@ def run(options: argparse.Namespace) -> int:
 
 def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     labels, kinds = model.classes_.tolist(), model._schema.kinds
-    shown = ", ".join(map(str, labels[:MAX_LABELS]))
     counts = [f"{np.sum(kinds == k)} {name}" for k, name in enumerate(KINDS) if k in kinds]
     yield "class", type(model).__name__
-    yield "labels", f"{len(labels)}: {shown}" + (", ..." if len(labels) > MAX_LABELS else "")
+    yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
     yield "trained on", model._schema.form
     if hasattr(model, "n_iter_"):
         yield "iterations", str(model.n_iter_)
     if hasattr(model, "train_score_"):
-        yield "log-likelihood", f"{model.train_score_[-1]:.6f} of a training position"
+        yield "log-likelihood", f"{model.train_score_[-1]:.6f} per training position"
     if len(getattr(model, "validation_score_", ())):
-        yield "validation", f"{model.validation_score_[-1]:.6f} of a held-out position"
+        yield "validation", f"{model.validation_score_[-1]:.6f} per validation position"
 
 
 def _print_features(model: SequenceClassifier, n: int) -> None:
     if not hasattr(model, "feature_importances_"):
         return
-    print("importance of features")
+    print("feature importances")
     for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
         print(f"  {model.feature_importances_[j]:.4f}  {model._schema.column(j)}")
 
 
 def _print_rules(model: SequenceClassifier, n: int) -> None:
-    """What adds most to the score of a label, or takes most from it."""
     if n > 0 and has_trees(model):
         print("strongest rules")
         for rule in strongest_rules(model, n_rules=n):

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -10,36 +10,43 @@ from treecrf.learners.classifier import SequenceClassifier
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add what tells how to read a file."""
-    group = parser.add_argument_group("reading")
+    """Add the options for reading a file."""
+    group = parser.add_argument_group("reading files")
     add = group.add_argument
-    add("--format", choices=FORMATS, help="of the file; if not given, its name tells")
-    add("--label", metavar="COLUMN", help="column of a table that holds the labels")
+    add("--format", choices=FORMATS, help="file format (default: determined by the file extension)")
+    add("--label", metavar="COLUMN", help="column of a table that contains the labels")
     add(
         "--group",
         metavar="COLUMN",
-        help="column of a table that tells the sequences apart; without it all rows are one",
+        help="column of a table that identifies the sequences (default: all rows are one sequence)",
     )
     add(
         "--drop",
         metavar="COLUMN",
         action="append",
         default=[],
-        help="column of a table to leave out; may be given again",
+        help="column of a table to exclude; can be repeated",
     )
     add(
         "--missing",
         metavar="TEXT",
         action="append",
         default=[],
-        help="text that means a missing value in CSV files, beside the usual; may be given again",
+        help="additional text that marks a missing value in CSV files; can be repeated",
     )
-    add("--separator", type=_separator, help=r"between columns of text files; \t is a tab")
-    add("--encoding", type=_encoding, default="utf-8", help="of text files (default: utf-8)")
+    add(
+        "--separator", type=_separator, help=r"separator between columns of text files; \t is a tab"
+    )
+    add(
+        "--encoding",
+        type=_encoding,
+        default="utf-8",
+        help="encoding of text files (default: utf-8)",
+    )
 
 
 def reading_of(options: argparse.Namespace) -> Reading:
-    """How to read a file."""
+    """The options for reading a file."""
     return Reading(
         format=options.format,
         label=options.label,
@@ -59,18 +66,18 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         type=_jobs,
         default=-1,
         metavar="N",
-        help="threads; -1, the default, for all processors",
+        help="number of threads; -1 uses all processors (default: -1)",
     )
 
 
 def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClassifier:
-    """The model with those of some parameters that it has."""
+    """Set those of the given parameters that the model has."""
     known = model.get_params(deep=False)
     return model.set_params(**{name: v for name, v in settings.items() if name in known})
 
 
 def input_of(model: SequenceClassifier) -> ModelInput:
-    """What a model expects of a file."""
+    """Requirements of a model on a file."""
     return ModelInput(model._schema, model.classes_)
 
 
@@ -95,4 +102,4 @@ def _encoding(text: str) -> str:
     try:
         return codecs.lookup(text).name
     except LookupError:
-        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}") from None
+        raise argparse.ArgumentTypeError(f"unknown encoding {text!r}") from None

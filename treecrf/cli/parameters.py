@@ -1,4 +1,4 @@
-"""Learners and their parameters as words of the command line."""
+"""Learners and their parameters in arguments of the command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.registry import LEARNERS
 
-# These have options of their own, or no meaning here.
-OTHERS = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
+# Parameters that have their own options, or no meaning on the command line.
+EXCLUDED = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
 CONSTANTS = {"true": True, "false": False, "none": None}
 
 
@@ -24,31 +24,33 @@ def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClas
     name : str
         One of `LEARNERS`.
     settings : iterable of (str, object)
-        Parameters and their values.
+        Names and values of parameters.
 
     Raises
     ------
     ValueError
-        If the learner has no such parameter; the message names those that it has.
+        If the learner has no such parameter.
     """
     learner = LEARNERS[name]()
     known = parameters_of(name)
     for parameter, value in settings:
         if parameter not in known:
             near = difflib.get_close_matches(parameter, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+            hint = (
+                f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(known)}"
+            )
             raise ValueError(f"{type(learner).__name__} has no parameter {parameter!r}{hint}")
         learner.set_params(**{parameter: value})
     return learner
 
 
 def parameters_of(name: str) -> list[str]:
-    """The parameters of a learner that can be set."""
-    return [key for key in LEARNERS[name]().get_params(deep=False) if key not in OTHERS]
+    """Names of the parameters that ``--set`` accepts for a learner."""
+    return [key for key in LEARNERS[name]().get_params(deep=False) if key not in EXCLUDED]
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """A parameter and its value from ``name=value``.
+    """Parse ``name=value`` into a parameter and its value.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A value as Python writes it, else a constant such as ``true``, else the text itself."""
+    """Parse a constant such as ``true``, else a Python literal, else return the text."""
     if text.lower() in CONSTANTS:
         return CONSTANTS[text.lower()]
     try:

@@ -1,4 +1,4 @@
-"""``python -m treecrf predict``."""
+"""The command ``python -m treecrf predict``."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from treecrf.inputs.sequences import Sequences, runs
 from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = (
-    "Label the sequences of a file with a trained model. For a table the output is CSV with a row "
-    "for each row; for the other formats it has a line for each position and a blank line after "
-    "each sequence. Columns of a table that the model does not know are left out."
+    "Label the sequences of a file with a trained model. For a table, the output is CSV with one "
+    "row per row of the table. For the other formats, it has one line per position and a blank "
+    "line after each sequence. Columns of a table that the model does not use are ignored."
 )
-# About so many bytes of scores at a time.
+# Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the options of this command."""
+    """Add the options of this command to a parser."""
     add = parser.add_argument
     add("data", help="file to label")
-    add("--model", required=True, metavar="FILE", help="model file that train has written")
-    add("--output", metavar="FILE", help="file to write; standard output if not given")
-    add("--proba", action="store_true", help="also write the probability of every label")
+    add("--model", required=True, metavar="FILE", help="model file written by train")
+    add("--output", metavar="FILE", help="output file (default: standard output)")
+    add("--proba", action="store_true", help="also write the probability of each label")
     add_jobs(parser)
     add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the model and the file, and write labels."""
+    """Read the model and the file, and write the predicted labels."""
     model = with_settings(treecrf.load(options.model), n_jobs=options.jobs)
     data = read_file(options.data, reading_of(options), input_of(model))
     results = predictions(model, data.sequences, options.proba)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def predictions(
     model: SequenceClassifier, sequences: Sequences, proba: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Labels of one sequence after another, and their probabilities if wanted."""
+    """Yield the labels of each sequence, and the probabilities of all labels or None."""
     row_bytes = 8 * len(model.classes_) ** (model._trained_order + 1)
     for batch in batches(sequences, max(1, BATCH_BYTES // row_bytes)):
         labels = model.predict(batch)
@@ -63,7 +63,7 @@ def predictions(
 
 
 def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
-    """Runs of sequences with about so many positions each."""
+    """Runs of sequences with about ``n_positions`` positions each."""
     for first, last in runs(sequences.offsets, n_positions):
         yield sequences.take(np.arange(first, last))
 
@@ -86,12 +86,12 @@ def _write_table(
     proba: bool,
 ) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    chances = [f"p_{label}" for label in classes] if proba else []
-    writer.writerow([*([group] if group else []), "prediction", *chances])
+    columns = [f"p_{label}" for label in classes] if proba else []
+    writer.writerow([*([group] if group else []), "prediction", *columns])
     for i, (labels, probabilities) in enumerate(results):
         name = [data.groups[i]] if group else []
         for t, label in enumerate(labels.tolist()):
-            row = [] if probabilities is None else map(_shown, probabilities[t])
+            row = [] if probabilities is None else map(_formatted, probabilities[t])
             writer.writerow([*name, label, *row])
 
 
@@ -100,13 +100,13 @@ def _write_lines(
 ) -> None:
     for labels, probabilities in results:
         for t, label in enumerate(labels.tolist()):
-            chances = []
+            fields = [str(label)]
             if probabilities is not None:
                 pairs = zip(classes, probabilities[t], strict=True)
-                chances = [f"{name}:{_shown(p)}" for name, p in pairs]
-            file.write("\t".join([str(label), *chances]) + "\n")
+                fields += [f"{name}:{_formatted(p)}" for name, p in pairs]
+            file.write("\t".join(fields) + "\n")
         file.write("\n")
 
 
-def _shown(probability: float) -> str:
+def _formatted(probability: float) -> str:
     return f"{probability:.6g}"

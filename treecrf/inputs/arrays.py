@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import ColumnReader, Rule
+from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import (
     BOOLEAN,
@@ -18,18 +19,19 @@ from treecrf.inputs.sequences import (
     ListedSequences,
     LongSequences,
     Sequences,
+    column_name,
     position_name,
 )
 from treecrf.inputs.symbols import as_symbols, read_symbols
 from treecrf.inputs.tables import (
-    Places,
+    CellNames,
     category_columns,
     check_width,
-    readers_of,
+    column_readers,
     sparse_table_of,
     table_of,
 )
-from treecrf.inputs.values import is_number, stands_for_missing
+from treecrf.inputs.values import is_number, refuse_infinite, stands_for_missing
 
 FORMS = (
     "a sequence is a 2-D array (positions, features), a scipy sparse matrix, a data frame, a list "
@@ -40,67 +42,60 @@ FORMS = (
 def read_arrays(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> Sequences:
-    """Arrays, matrices, lists and strings, or a long one, as sequences.
+    """Convert arrays, matrices, lists and strings, or one long item, to sequences.
 
     Parameters
     ----------
     items : list
-        One for each sequence, or one for all.
+        One item for each sequence, or one for all.
     segmentation : Segmentation
-        Where the sequences of a long one are.
+        Sequences of a long item.
     schema : InputSchema, optional
-        What the sequences must be like.
+        Schema of the training data.
     categorical : "from_dtype", None, or list
-        What is a category in training.
+        The parameter ``categorical_features``, used without a schema.
 
     Raises
     ------
     ValueError, TypeError
-        If the sequences are not of one form, or hold what they cannot.
+        If the sequences have different forms, or hold unsupported values.
     """
-    whats = ["X"] if segmentation.is_long else [f"sequence {i}" for i in range(len(items))]
-    items = [_as_item(item, what) for item, what in zip(items, whats, strict=True)]
+    wheres = segmentation.item_names(len(items))
+    items = [_as_item(item, where) for item, where in zip(items, wheres, strict=True)]
     if not items:
         raise ValueError("X holds no sequences")
-    forms = [_form(item) for item in items]
-    form = forms[0]
-    for item, what, other in zip(items, whats, forms, strict=True):
-        if other != form:
-            raise ValueError(
-                f"{what} is {describe(item)}, {whats[0]} is {describe(items[0])}: all sequences "
-                "must have the same form"
-            )
+    form = _common_form(items, wheres)
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
-    offsets = (
-        segmentation.offsets(lengths[0]) if segmentation.is_long else offsets_of_items(lengths)
-    )
+    is_long = segmentation.is_long
+    offsets = segmentation.offsets(lengths[0]) if is_long else offsets_of_items(lengths)
     if schema is not None:
         schema.check_form(form)
     if form == "symbols":
         category_columns(1, None, categorical)
         return read_symbols(items, offsets, segmentation, schema)
-    for item, what in zip(items, whats, strict=True):
-        check_width(item.shape[1], what, items[0].shape[1], schema)
-    return _read_tables(items, form, offsets, segmentation, schema, categorical)
-
-
-def _read_tables(
-    items: list,
-    form: str,
-    offsets: np.ndarray,
-    segmentation: Segmentation,
-    schema: InputSchema | None,
-    categorical: Any,
-) -> Sequences:
+    for item, where in zip(items, wheres, strict=True):
+        check_width(item.shape[1], where, items[0].shape[1], schema)
     width = items[0].shape[1]
     of_objects = any(item.dtype.kind in "OU" for item in items)
     if of_objects or len(category_columns(width, schema, categorical)):
         read = _read_sparse_columns if form == "sparse" else _read_columns
         return read(items, offsets, schema, categorical)
+    return _read_numbers(items, form, offsets, segmentation, schema)
+
+
+def _read_numbers(
+    items: list,
+    form: str,
+    offsets: np.ndarray,
+    segmentation: Segmentation,
+    schema: InputSchema | None,
+) -> Sequences:
+    """Tables of numbers and booleans, which are used without a copy."""
     _refuse_infinite(items, offsets)
-    _refuse_no_booleans(items, offsets, schema)
-    dtype = np.result_type(*{item.dtype for item in items})
-    description = {"form": form, "offsets": offsets, "n_features": width, "dtype": dtype}
+    if schema is not None:
+        _check_booleans(items, offsets, schema)
+    description = {"form": form, "offsets": offsets, "n_features": items[0].shape[1]}
+    description["dtype"] = np.result_type(*{item.dtype for item in items})
     if segmentation.is_long:
         return LongSequences.of(items[0], **description)
     return ListedSequences(items=items, **description)
@@ -108,94 +103,94 @@ def _read_tables(
 
 def _read_columns(
     items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
-) -> Sequences:
-    """Tables of which some columns are categories."""
-    cells = []
+) -> LongSequences:
+    """Tables with some columns that are categories."""
+    columns = []
     names, width = None if schema is None else schema.names, items[0].shape[1]
-    for j, reader in enumerate(readers_of(names, width, schema, categorical, offsets)):
+    for j, reader in enumerate(column_readers(names, width, schema, categorical, offsets)):
         for item in items:
             if item.dtype.kind in "OU":
                 reader.add_objects(item[:, j].tolist())
             else:
                 reader.add_numbers(item[:, j])
-        cells.append(reader.finish())
-    return table_of(cells, offsets, None)
+        columns.append(reader.finish())
+    return table_of(columns, offsets, None)
 
 
 def _read_sparse_columns(
     items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
-) -> Sequences:
-    """Sparse matrices of which some columns are categories; 0 is the absence of any."""
+) -> LongSequences:
+    """Sparse matrices with some columns that are categories; 0 means that there is none."""
     _refuse_infinite(items, offsets)
     table = sparse.csc_array(sparse.vstack(items), dtype=np.float64)
     kinds = np.full(table.shape[1], NUMBER, dtype=np.uint8)
     categories = {}
     for j in category_columns(table.shape[1], schema, categorical):
-        rule = Rule(is_category=True) if schema is None else Rule.trained(schema, j)
+        spec = ColumnSpec(is_category=True) if schema is None else ColumnSpec.of_schema(schema, j)
         part = slice(table.indptr[j], table.indptr[j + 1])
-        column = f"feature {j}" if schema is None else schema.column(j)
-        reader = ColumnReader(rule, Places(offsets, column, table.indices[part]))
+        column = column_name(None, j) if schema is None else schema.column(j)
+        reader = ColumnReader(spec, CellNames(offsets, column, table.indices[part]))
         reader.add_numbers(table.data[part])
-        cells = reader.finish()
-        kinds[j], table.data[part], categories[j] = CATEGORY, cells.as_floats(), cells.values
+        values = reader.finish()
+        kinds[j], table.data[part], categories[j] = CATEGORY, values.as_floats(), values.values
     return sparse_table_of(table, offsets, None, kinds, categories)
 
 
 # One item
 
 
-def _as_item(item: Any, what: str) -> Any:
-    """A string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
+def _as_item(item: Any, where: str) -> Any:
+    """Convert an item to a string, a 1-D array of symbols, a 2-D array or a CSR matrix."""
     if isinstance(item, str):
-        return as_symbols(item, what)
+        return as_symbols(item, where)
     if sparse.issparse(item) and item.ndim == 2:
-        return _tidy(_numeric(item, what))
+        return _canonical(_check_type(item, where))
     if sparse.issparse(item):
-        raise ValueError(f"{what} has {item.ndim} dimensions; {FORMS}")
-    array = _as_array(item, what)
+        raise ValueError(f"{where} has {item.ndim} dimensions; {FORMS}")
+    array = _as_array(item, where)
     if array.ndim == 2:
-        return _numeric(_without_gaps(array), what)
+        return _check_type(_with_nan(array), where)
     if array.ndim == 1:
-        # NumPy turns [1, "a"] into strings and [2**63, -1] into floats; the values as given tell.
-        as_given = hasattr(item, "dtype") or array.dtype.kind in "biu"
-        return as_symbols(array if as_given else np.asarray(item, dtype=object), what)
+        # NumPy converts [1, "a"] to strings and [2**63, -1] to floats, so use the original values.
+        is_typed = hasattr(item, "dtype") or array.dtype.kind in "biu"
+        return as_symbols(array if is_typed else np.asarray(item, dtype=object), where)
     if isinstance(item, Mapping):
-        raise TypeError(f"{what} is a dict; a sequence is a list of dicts, one for each position")
-    raise ValueError(f"{what} has {array.ndim} dimensions; {FORMS}")
+        raise TypeError(f"{where} is a dict; expected a list of dicts, one for each position")
+    raise ValueError(f"{where} has {array.ndim} dimensions; {FORMS}")
 
 
-def _as_array(item: Any, what: str) -> np.ndarray:
-    """An array, masked if the item is."""
+def _as_array(item: Any, where: str) -> np.ndarray:
+    """Convert an item to an array, masked if some values of the item are."""
     of_masked = isinstance(item, (list, tuple)) and np.ma.MaskedArray in set(map(type, item))
     try:
         array = np.ma.array(item) if of_masked else np.asanyarray(item)
         if array.dtype.kind == "U" and not hasattr(item, "dtype"):
-            # NumPy turns [["a", 1]] into strings.
+            # NumPy converts [["a", 1]] to strings.
             array = np.array(item, dtype=object)
     except ValueError as error:
-        raise ValueError(f"{what} is ragged or not an array: {error}; {FORMS}") from None
+        raise ValueError(f"{where} is ragged or not an array: {error}; {FORMS}") from None
     return array if np.ma.is_masked(array) else np.asarray(array)
 
 
-def _numeric(array: Any, what: str) -> Any:
+def _check_type(array: Any, where: str) -> Any:
     if array.dtype.kind not in ("biufOU" if isinstance(array, np.ndarray) else "biuf"):
         raise TypeError(
-            f"{what} holds values of type {array.dtype}; a table needs booleans, integers, floats "
-            "or strings"
+            f"{where} holds values of type {array.dtype}; expected booleans, integers, floats or "
+            "strings"
         )
     return array
 
 
-def _tidy(matrix: Any) -> Any:
-    """A CSR matrix of its own, without stored zeros and duplicates."""
+def _canonical(matrix: Any) -> Any:
+    """Copy a matrix to CSR without stored zeros and duplicates."""
     matrix = sparse.csr_array(matrix, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
 
 
-def _without_gaps(array: np.ndarray) -> np.ndarray:
-    """Masked values as NaN, and objects as floats if they are numbers or missing."""
+def _with_nan(array: np.ndarray) -> np.ndarray:
+    """Replace masked values by NaN, and convert objects to floats if all are numbers or missing."""
     if isinstance(array, np.ma.MaskedArray):
         is_plain, mask = array.dtype.kind in "biuf", np.ma.getmaskarray(array)
         array = np.asarray(array).astype(np.float64 if is_plain else object)
@@ -207,14 +202,14 @@ def _without_gaps(array: np.ndarray) -> np.ndarray:
     kinds = set(map(type, array.flat))
     if not all(is_number(kind) or stands_for_missing(kind) for kind in kinds):
         return array
-    gone = {kind for kind in kinds if stands_for_missing(kind)} - {type(None)}
-    if gone:
+    missing = {kind for kind in kinds if stands_for_missing(kind)} - {type(None)}
+    if missing:
         array = array.copy()
-        array[np.frompyfunc(lambda value: type(value) in gone, 1, 1)(array).astype(bool)] = None
+        array[np.frompyfunc(lambda value: type(value) in missing, 1, 1)(array).astype(bool)] = None
     try:
         return array.astype(np.float64)
     except OverflowError:
-        return array  # the reader of columns tells where
+        return array  # The column reader raises an error that names the position.
 
 
 def _form(item: Any) -> str:
@@ -223,8 +218,20 @@ def _form(item: Any) -> str:
     return "dense" if getattr(item, "ndim", 1) == 2 else "symbols"
 
 
+def _common_form(items: list, wheres: list[str]) -> str:
+    """The form of all items; raises ValueError if they differ."""
+    form = _form(items[0])
+    for item, where in zip(items, wheres, strict=True):
+        if _form(item) != form:
+            raise ValueError(
+                f"{where} is {describe(item)}, {wheres[0]} is {describe(items[0])}; expected "
+                "sequences of the same form"
+            )
+    return form
+
+
 def describe(item: Any) -> str:
-    """What messages call an object."""
+    """Type and shape of an object in error messages."""
     if isinstance(item, str):
         return "a string"
     if sparse.issparse(item):
@@ -234,57 +241,46 @@ def describe(item: Any) -> str:
     return f"of type {type(item).__name__}"
 
 
+# Values
+
+
+def _cell(item: Any, i: int) -> tuple[int, int]:
+    """Row and column of the i-th value of an array in C order, or of the i-th that is stored."""
+    if sparse.issparse(item):
+        return int(np.searchsorted(item.indptr, i, side="right")) - 1, int(item.indices[i])
+    return divmod(i, item.shape[1])
+
+
+def _cell_name(item: Any, start: int, offsets: np.ndarray, i: int) -> str:
+    """Description of a value of an item whose first row is position ``start``."""
+    row, column = _cell(item, i)
+    return f"{position_name(start + row, offsets)}, {column_name(None, column)}"
+
+
 def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = _find(items, lambda values, _: _are_infinite(values))
-    if found is not None:
-        position, feature, value = found
-        raise ValueError(
-            f"{position_name(position, offsets)}, feature {feature}: {value} is infinite; expected "
-            "a finite number, or NaN for a missing value"
-        )
+    start = 0
+    for item in items:
+        values = item.data if sparse.issparse(item) else item
+        refuse_infinite(values, partial(_cell_name, item, start, offsets))
+        start += item.shape[0]
 
 
-def _are_infinite(values: np.ndarray) -> np.ndarray | None:
-    # A sum is finite unless a value is not (or the sum overflows, which the second look sees).
-    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
-        return None
-    return np.isinf(values.astype(np.float64, copy=False))
-
-
-def _refuse_no_booleans(items: list, offsets: np.ndarray, schema: InputSchema | None) -> None:
-    """Refuse numbers other than 0 and 1 where training had booleans."""
-    if schema is None or not (schema.kinds == BOOLEAN).any():
-        return
+def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> None:
+    """Raise TypeError for numbers other than 0 and 1 in columns that were boolean in training."""
     boolean = schema.kinds == BOOLEAN
-
-    def are_others(values: np.ndarray, columns: Any) -> np.ndarray | None:
-        if values.dtype.kind == "b":
-            return None
-        return boolean[columns] & (values != 0) & (values != 1) & (values == values)
-
-    found = _find(items, are_others)
-    if found is not None:
-        position, feature, value = found
-        raise TypeError(
-            f"{position_name(position, offsets)}, {schema.column(feature)}: {value} is neither 0 "
-            "nor 1; in training the column held booleans"
-        )
-
-
-def _find(items: list, are_bad: Callable) -> tuple[int, int, Any] | None:
-    """Position, column and value of the first that is bad.
-
-    ``are_bad`` is a function of values and their columns.
-    """
+    if not boolean.any():
+        return
     start = 0
     for item in items:
         is_sparse = sparse.issparse(item)
         values, columns = (item.data, item.indices) if is_sparse else (item, slice(None))
-        bad = are_bad(values, columns)
-        if bad is not None and bad.any():
-            place = np.unravel_index(np.argmax(bad), bad.shape)
-            row, column = (item.tocoo().row[place], columns[place]) if is_sparse else place
-            return start + int(row), int(column), values[place]
+        if values.dtype.kind != "b":
+            bad = boolean[columns] & (values != 0) & (values != 1) & (values == values)
+            if bad.any():
+                i = int(np.argmax(bad))
+                row, column = _cell(item, i)
+                raise TypeError(
+                    f"{position_name(start + row, offsets)}, {schema.column(column)}: "
+                    f"{values.flat[i]} is neither 0 nor 1; in training the column held booleans"
+                )
         start += item.shape[0]
-    return None

@@ -1,38 +1,91 @@
-"""The values of a column, however they are given: numbers, booleans, or codes of a category."""
+"""Reading one column of a table as numbers, booleans, or codes of categories."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Container
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
 
-from treecrf.inputs.codes import Coder
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
-from treecrf.inputs.values import find_missing, is_number, shown
+from treecrf.inputs.values import (
+    find_missing,
+    is_number,
+    refuse_final_nul,
+    refuse_infinite,
+    short_repr,
+)
 
-# About so many values are Python's objects at a time.
+# Number of values that are Python objects at the same time.
 CHUNK = 1 << 16
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-ABOUT_DATES = "tell as numbers or categories what matters of it, such as the hour or the weekday"
+
+
+class Coder:
+    """Codes of values, counted from 1 in the order of their first occurrence.
+
+    Parameters
+    ----------
+    known : iterable, optional
+        The only values that have codes, such as the sorted categories of a model. Other values
+        count as missing. By default, every new value gets the next code.
+
+    Notes
+    -----
+    None stands for a missing value. Its code is 0.
+    """
+
+    def __init__(self, known: Iterable | None = None):
+        self.is_fixed = known is not None
+        self.index: dict[Any, int] = {None: 0}
+        if known is None:
+            self.index = defaultdict(None, self.index)
+            self.index.default_factory = self.index.__len__
+        else:
+            self.index |= {value: code for code, value in enumerate(known, 1)}
+
+    def codes(self, values: Iterable, n: int) -> np.ndarray:
+        """Codes of ``n`` values, an int32 array; raises TypeError if one cannot be hashed."""
+        if self.is_fixed:
+            found = map(self.index.get, values, repeat(0))
+        else:
+            found = map(self.index.__getitem__, values)
+        return np.fromiter(found, np.int32, n)
+
+    @property
+    def values(self) -> list:
+        """All values that have codes, in the order of the codes."""
+        return list(self.index)[1:]
+
+    def ranks(self) -> tuple[list, np.ndarray]:
+        """The values, sorted, and the rank of each code among them, from 1; 0 for the code 0."""
+        values = self.values
+        if values and not isinstance(values[0], str):
+            values = list(map(int, values))
+        order = sorted(range(len(values)), key=values.__getitem__)
+        ranks = np.zeros(len(values) + 1, dtype=np.int32)
+        ranks[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(values) + 1)
+        return [values[i] for i in order], ranks
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What a column may hold.
+class ColumnSpec:
+    """Values that a column may hold.
 
     Attributes
     ----------
     is_category : bool, optional
-        Whether the column is a category; None where it is if it holds strings.
+        Whether the column is a category. If None, a column of strings is a category.
     is_boolean : bool
-        Whether numbers other than 0 and 1 are refused.
+        Whether 0 and 1 are the only numbers allowed.
     known : array, optional
         The sorted categories of a trained model.
     reason : str
-        Why, for messages.
+        Reason for the requirement in error messages.
     """
 
     is_category: bool | None = None
@@ -41,31 +94,31 @@ class Rule:
     reason: str = ""
 
     @classmethod
-    def trained(cls, trained: InputSchema, j: int) -> Rule:
-        """A column must be like that in training."""
-        kind, known = trained.kinds[j], trained.categories.get(j)
+    def of_schema(cls, schema: InputSchema, j: int) -> ColumnSpec:
+        """Column ``j`` must hold the same kind of values as in training."""
+        kind, known = schema.kinds[j], schema.categories.get(j)
         held = "booleans" if kind == BOOLEAN else "numbers"
         held = TYPES[known.dtype.kind] if kind == CATEGORY else held
         reason = f"in training the column held {held}"
         return cls(bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
 
     @property
-    def is_moot(self) -> bool:
-        """Whether training saw no value, so that whatever comes is unseen."""
+    def accepts_anything(self) -> bool:
+        """Whether the training data had no value, so that every value is unseen."""
         return self.known is not None and len(self.known) == 0
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """A column that has been read.
+    """A column after reading.
 
     Attributes
     ----------
     kind : int
-        A place in `treecrf.inputs.sequences.KINDS`.
+        Index into `treecrf.inputs.sequences.KINDS`.
     data : array (n_positions,)
-        Numbers and booleans as they came, NaN where they are missing; of a category int32 codes
-        that count from 1, 0 where it is missing.
+        Numbers and booleans in their original type, NaN if missing. For a category, int32 codes
+        counted from 1, and 0 if missing.
     values : array, optional
         The sorted values of a category.
     """
@@ -75,33 +128,33 @@ class ColumnValues:
     values: np.ndarray | None = None
 
     def as_floats(self) -> np.ndarray:
-        """Numbers as they are, the codes of a category, and NaN where a value is missing."""
+        """Numbers, booleans, or codes of categories, and NaN where a value is missing."""
         return np.where(self.data == 0, np.nan, self.data) if self.kind == CATEGORY else self.data
 
 
 class ColumnReader:
-    """Takes the values of one column, part by part.
+    """Reads the values of one column, part by part.
 
     Parameters
     ----------
-    rule : Rule
+    spec : ColumnSpec
     where : callable
-        What messages call a position of the column.
+        Description of the i-th value of the column in error messages.
     """
 
-    def __init__(self, rule: Rule, where: Callable[[int], str]):
-        self.rule = rule
+    def __init__(self, spec: ColumnSpec, where: Callable[[int], str]):
+        self.spec = spec
         self.where = where
-        # Kind, first position and array of each part; no kind where all is missing.
+        # Kind, first position and array of each part; the kind is None if all values are missing.
         self.parts: list[tuple[int | None, int, np.ndarray]] = []
         self.n = 0
-        self.coder = Coder(rule.known)
+        self.coder = Coder(None if spec.known is None else spec.known.tolist())
         # Position and value of the first string and the first number among categories.
         self.seen: dict[bool, tuple[int, Any]] = {}
 
     def add_numbers(self, array: np.ndarray) -> None:
-        """Take an array of booleans, integers or floats."""
-        if self.rule.is_category:
+        """Add an array of booleans, integers or floats."""
+        if self.spec.is_category:
             for start in range(0, len(array), CHUNK):
                 part = array[start : start + CHUNK]
                 values = part.astype(object)
@@ -116,7 +169,7 @@ class ColumnReader:
         self._add(BOOLEAN if array.dtype.kind == "b" else NUMBER, array)
 
     def add_objects(self, values: list) -> None:
-        """Take Python's objects: strings, numbers, booleans, and None or NaN where missing."""
+        """Add Python objects: strings, numbers, booleans, and None or NaN if missing."""
         missing = find_missing(values)
         if missing is not None:
             values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
@@ -124,29 +177,28 @@ class ColumnReader:
         strings = {kind for kind in kinds if issubclass(kind, str)}
         numbers = {kind for kind in kinds if is_number(kind)}
         if kinds - strings - numbers:
-            self._refuse_odd(values, kinds - strings - numbers)
+            self._refuse_type(values, kinds - strings - numbers)
         if strings and numbers:
             one, other = (_first(values, some) for some in (strings, numbers))
             self._refuse_mixture((self.n + one[0], one[1]), (self.n + other[0], other[1]))
         if not kinds:
             self._add(None, np.zeros(len(values), dtype=np.int32))
-        elif strings or self.rule.is_category:
+        elif strings or self.spec.is_category:
             self._add_category(values)
         else:
             self._add_number_objects(values, kinds)
 
     def finish(self) -> ColumnValues:
-        """Give the whole column a kind.
+        """Determine the kind of the whole column.
 
         Raises
         ------
         ValueError, TypeError
-            If some parts hold strings and others numbers, or NumPy cannot hold a category.
+            If some parts hold strings and others numbers, or a category ends with NUL.
         """
         kinds = {kind for kind, _, _ in self.parts} - {None}
-        if CATEGORY in kinds or (not kinds and self.rule.is_category is not False):
-            codes, values = self.coder.sort(self._codes())
-            return ColumnValues(CATEGORY, codes, values)
+        if CATEGORY in kinds or (not kinds and self.spec.is_category is not False):
+            return self._finish_category()
         arrays = [a if kind is not None else np.full(len(a), np.nan) for kind, _, a in self.parts]
         return ColumnValues(BOOLEAN if kinds == {BOOLEAN} else NUMBER, _joined(arrays))
 
@@ -157,39 +209,48 @@ class ColumnReader:
     # Categories
 
     def _add_category(self, values: list) -> None:
-        """Take strings, or whole numbers, None where they are missing."""
+        """Add strings or whole numbers, None if missing."""
         t, value = _first(values)
-        if value is not None and not self.rule.is_moot:
+        if value is not None and not self.spec.accepts_anything:
             self._check_category(t, value)
             if not isinstance(value, str):
                 self._refuse_fractions(values)
-        self._add(CATEGORY, self.coder.codes(values))
+        self._add(CATEGORY, self.coder.codes(values, len(values)))
 
     def _check_category(self, t: int, value: Any) -> None:
-        """Refuse strings or numbers where the column does not hold them."""
-        is_string, known = isinstance(value, str), self.rule.known
-        if self.rule.is_category is False or (
+        """Raise TypeError for a string or a number if the column holds the other."""
+        is_string, known = isinstance(value, str), self.spec.known
+        if self.spec.is_category is False or (
             known is not None and (known.dtype.kind == "U") != is_string
         ):
             what = "a string" if is_string else "a number"
-            self._refuse(t, f"{shown(value)} is {what}; {self.rule.reason}")
+            self._refuse(t, f"{short_repr(value)} is {what}; {self.spec.reason}")
         here = self.seen.setdefault(is_string, (self.n + t, value))
         if (not is_string) in self.seen:
             self._refuse_mixture(self.seen[not is_string], here)
 
     def _refuse_fractions(self, values: list) -> None:
-        odd = [v for v in set(values) - {None} if v % 1 != 0 or not -(2**63) <= v < 2**63]
-        if odd:
-            t = min(map(values.index, odd))
+        invalid = [v for v in set(values) - {None} if v % 1 != 0 or not -(2**63) <= v < 2**63]
+        if invalid:
+            t = min(map(values.index, invalid))
             self._refuse(
                 t,
-                f"{shown(values[t])} cannot be a category; expected strings or whole numbers, "
-                "these within the range of int64",
+                f"{short_repr(values[t])} cannot be a category; expected strings or whole numbers "
+                "in the range of int64",
                 ValueError,
             )
 
+    def _finish_category(self) -> ColumnValues:
+        codes = self._codes()
+        if self.spec.known is not None:
+            return ColumnValues(CATEGORY, codes, self.spec.known)
+        self._refuse_final_nul(codes)
+        values, ranks = self.coder.ranks()
+        dtype = np.int64 if values and not isinstance(values[0], str) else np.str_
+        return ColumnValues(CATEGORY, ranks[codes], np.array(values, dtype=dtype))
+
     def _codes(self) -> np.ndarray:
-        """Codes of all parts; parts of numbers must be all missing."""
+        """Codes of all parts; in parts that were read as numbers, all values must be missing."""
         codes = []
         for kind, start, part in self.parts:
             if kind in (BOOLEAN, NUMBER):
@@ -199,18 +260,15 @@ class ColumnReader:
                     self._refuse_mixture(self.seen[True], (start + t, part[t]))
                 part = np.zeros(len(part), dtype=np.int32)
             codes.append(part)
-        codes = _joined(codes)
-        if self.rule.known is None:
-            self._refuse_cut_strings(codes)
-        return codes
+        return _joined(codes)
 
-    def _refuse_cut_strings(self, codes: np.ndarray) -> None:
-        for code, value in enumerate(self.coder.values, 1):
-            if isinstance(value, str) and value.endswith("\0"):
-                raise ValueError(
-                    f"{self.where(int(np.argmax(codes == code)))}: {shown(value)} ends with a NUL "
-                    "character, which arrays of strings cannot hold"
-                )
+    def _refuse_final_nul(self, codes: np.ndarray) -> None:
+        values = self.coder.values
+        if values and isinstance(values[0], str):
+            refuse_final_nul(
+                values,
+                lambda i: f"{self.where(int(np.argmax(codes == i + 1)))}: {short_repr(values[i])}",
+            )
 
     # Numbers
 
@@ -228,39 +286,35 @@ class ColumnReader:
             return np.array(values, dtype=np.float64)
         except OverflowError:
             t = next(t for t, value in enumerate(values) if value is not None and _is_huge(value))
-            self._refuse(t, f"{shown(values[t])} is beyond the range of float64", ValueError)
+            self._refuse(t, f"{short_repr(values[t])} is outside the range of float64", ValueError)
 
     def _check_numbers(self, array: np.ndarray) -> None:
-        bad = np.isinf(array) if array.dtype.kind == "f" else np.zeros(1, dtype=bool)
-        if bad.any():
-            t = int(np.argmax(bad))
-            self._refuse(
-                t,
-                f"{array[t]} is infinite; expected a finite number, or NaN for a missing value",
-                ValueError,
-            )
-        if self.rule.is_boolean and array.dtype.kind != "b":
+        refuse_infinite(array, lambda t: self.where(self.n + t))
+        if self.spec.is_boolean and array.dtype.kind != "b":
             bad = ~((array == 0) | (array == 1) | np.isnan(array))
             if bad.any():
                 t = int(np.argmax(bad))
-                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.rule.reason}")
+                self._refuse(t, f"{array[t]} is neither 0 nor 1; {self.spec.reason}")
 
     # Errors
 
-    def _refuse_odd(self, values: list, kinds: set[type]) -> NoReturn:
+    def _refuse_type(self, values: list, kinds: set[type]) -> NoReturn:
         t, value = next((t, v) for t, v in enumerate(values) if type(v) in kinds)
-        expected = "expected strings, numbers or booleans, None or NaN where one is missing"
+        expected = "expected strings, numbers or booleans, or None or NaN for a missing value"
         if isinstance(value, DATES):
-            expected = ABOUT_DATES
-        self._refuse(t, f"{shown(value)} is of type {type(value).__name__}; {expected}")
+            expected = (
+                "add the parts that matter as numbers or categories, such as the hour or the "
+                "weekday"
+            )
+        self._refuse(t, f"{short_repr(value)} is of type {type(value).__name__}; {expected}")
 
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
-        """Refuse a string and a number in one column, at some positions of it."""
-        (earlier, before), (later, value) = sorted([one, other], key=lambda place: place[0])
+        """Raise TypeError for a string and a number in one column, given with their positions."""
+        (earlier, before), (later, value) = sorted([one, other], key=lambda found: found[0])
         kinds = ("a string", "a number")
         here, there = kinds if isinstance(value, str) else reversed(kinds)
         raise TypeError(
-            f"{self.where(later)}: {shown(value)} is {here}, but {shown(before)} at "
+            f"{self.where(later)}: {short_repr(value)} is {here}, but {short_repr(before)} at "
             f"{self.where(earlier)} is {there}"
         )
 
@@ -269,7 +323,7 @@ class ColumnReader:
 
 
 def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any]:
-    """Place and value of the first of some types, or of the first that is not missing."""
+    """Index and value of the first value of some types, or of the first that is not missing."""
     found = (
         (t, value)
         for t, value in enumerate(values)

@@ -1,17 +1,16 @@
-"""Lists of dicts, one a position, as CRFsuite takes them: a sparse table with a column a key."""
+"""Lists of dicts, one per position as in CRFsuite: a sparse table with one column per key."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
-from itertools import chain, repeat
+from itertools import chain
 from operator import methodcaller
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import ColumnReader
+from treecrf.inputs.column_reader import Coder, ColumnReader
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import (
     CATEGORY,
@@ -21,67 +20,65 @@ from treecrf.inputs.sequences import (
     offsets_of,
     position_name,
 )
-from treecrf.inputs.tables import Places, rules_of, sparse_table_of
+from treecrf.inputs.tables import CellNames, column_specs, sparse_table_of
 
 
 def are_dicts(item: Any) -> bool:
-    """Whether a sequence begins with a dict."""
-    listed = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
-    return listed and len(item) > 0 and isinstance(item[0], Mapping)
+    """Whether a sequence starts with a dict."""
+    is_list = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
+    return is_list and len(item) > 0 and isinstance(item[0], Mapping)
 
 
 def read_dicts(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Lists of dicts, or a long one, as sequences.
+    """Convert lists of dicts, or one long list, to sequences.
 
-    Strings are categories, numbers and booleans what they are; None and NaN are missing values, and
-    a key that is absent is a category that is absent, False, or 0. Keys that training has not seen
-    are ignored.
+    Strings are categories, and None and NaN are missing values. A key that is absent is a category
+    that is absent, False, or 0. Keys that did not occur in training are ignored.
 
     Parameters
     ----------
     items : list
         One list of dicts for each sequence, or one for all.
     segmentation : Segmentation
-        Where the sequences of a long one are.
+        Sequences of a long list.
     schema : InputSchema, optional
-        What the columns must be like.
+        Schema of the training data.
     categorical : "from_dtype", None, or list
-        What is a category in training.
+        The parameter ``categorical_features``, used without a schema.
 
     Raises
     ------
     ValueError, TypeError
-        If keys are no strings, or a value is of another kind than others of its key.
+        If a key is not a string, or the values of a key are of different kinds.
     """
     rows = list(chain.from_iterable(items))
-    offsets = (
-        segmentation.offsets(len(rows))
-        if segmentation.is_long
-        else offsets_of_items(list(map(len, items)))
-    )
+    if segmentation.is_long:
+        offsets = segmentation.offsets(len(rows))
+    else:
+        offsets = offsets_of_items(list(map(len, items)))
     _check_rows(rows, offsets)
     names, starts, positions, values = _by_column(rows, schema)
     data, kinds, categories = np.empty(len(values)), np.empty(len(names), dtype=np.uint8), {}
-    for j, rule in enumerate(rules_of(names, len(names), schema, categorical)):
+    for j, spec in enumerate(column_specs(names, len(names), schema, categorical)):
         part = slice(starts[j], starts[j + 1])
-        reader = ColumnReader(rule, Places(offsets, column_name(names, j), positions[part]))
+        reader = ColumnReader(spec, CellNames(offsets, column_name(names, j), positions[part]))
         reader.add_objects(values[part].tolist())
-        cells = reader.finish()
-        data[part], kinds[j] = cells.as_floats(), cells.kind
-        if cells.kind == CATEGORY:
-            categories[j] = cells.values
+        column = reader.finish()
+        data[part], kinds[j] = column.as_floats(), column.kind
+        if column.kind == CATEGORY:
+            categories[j] = column.values
     table = sparse.csc_array((data, positions, starts), shape=(len(rows), len(names)))
     return sparse_table_of(table, offsets, names, kinds, categories)
 
 
 def _check_rows(rows: list, offsets: np.ndarray) -> None:
-    odd = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
-    if odd:
-        t = next(t for t, row in enumerate(rows) if type(row) in odd)
+    invalid = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
+    if invalid:
+        t = next(t for t, row in enumerate(rows) if type(row) in invalid)
         raise TypeError(
-            f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict as "
+            f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict, as "
             "at the other positions"
         )
 
@@ -89,7 +86,16 @@ def _check_rows(rows: list, offsets: np.ndarray) -> None:
 def _by_column(
     rows: list, schema: InputSchema | None
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
-    """Names of the columns, where each starts among all entries, and their positions and values."""
+    """Group all entries by column.
+
+    Returns
+    -------
+    names : tuple of str
+        Names of the columns.
+    starts : int64 array (n_columns + 1,)
+        Start of each column among the entries.
+    positions, values : arrays (n_entries,)
+    """
     positions = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows), np.int64, len(rows)))
     values = chain.from_iterable(map(methodcaller("values"), rows))
     values = np.fromiter(values, object, len(positions))
@@ -104,20 +110,18 @@ def _columns(rows: list, n: int, schema: InputSchema | None) -> tuple[tuple[str,
     """Names of the columns, and the column of each entry; -1 for keys not seen in training."""
     keys = chain.from_iterable(rows)
     if schema is not None:
-        names = schema.names
-        if names is None:
-            raise ValueError("the columns of the training data have no names, X holds dicts")
-        index = {name: j for j, name in enumerate(names)}
-        return names, np.fromiter(map(index.get, keys, repeat(-1)), np.int32, n)
-    index = defaultdict(None)
-    index.default_factory = index.__len__
-    columns = np.fromiter(map(index.__getitem__, keys), np.int32, n)
-    odd = [key for key in index if not isinstance(key, str)]
-    if odd:
-        raise TypeError(f"the key {odd[0]!r} is of type {type(odd[0]).__name__}; expected strings")
-    if not index:
+        if schema.names is None:
+            raise ValueError("X holds dicts, but the columns of the training data have no names")
+        return schema.names, Coder(schema.names).codes(keys, n) - 1
+    coder = Coder()
+    codes = coder.codes(keys, n)
+    keys = coder.values if codes.all() else [None]
+    invalid = [key for key in keys if not isinstance(key, str)]
+    if invalid:
+        raise TypeError(
+            f"the key {invalid[0]!r} is of type {type(invalid[0]).__name__}; expected strings"
+        )
+    if not keys:
         raise ValueError("the sequences have 0 features: all dicts are empty")
-    names = sorted(index)
-    ranks = np.empty(len(names), dtype=np.int32)
-    ranks[[index[name] for name in names]] = np.arange(len(names))
-    return tuple(names), ranks[columns]
+    names, ranks = coder.ranks()
+    return tuple(names), ranks[codes] - 1

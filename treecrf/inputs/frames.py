@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars, pyarrow and others, read through narwhals column by column."""
+"""Data frames of pandas, polars, pyarrow and other libraries, read column by column."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ import numpy as np
 from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import InputSchema, LongSequences
-from treecrf.inputs.tables import check_width, order_of, readers_of, table_of
+from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
 
 
 def is_frame(item: Any) -> bool:
-    """Whether an object is a data frame, as far as its class tells."""
+    """Whether an object is a data frame, judging by its class."""
     return hasattr(type(item), "columns")
 
 
 def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Data frames, or a long one, as sequences.
+    """Convert data frames, or one long data frame, to sequences.
 
     Parameters
     ----------
     frames : list
         One data frame for each sequence, or one for all.
     segmentation : Segmentation
-        Where the sequences of a long one are.
+        Sequences of a long data frame.
     schema : InputSchema, optional
-        What the columns must be like; they are matched by name.
+        Schema of the training data. Columns are matched by name.
     categorical : "from_dtype", None, or list
-        What is a category in training.
+        The parameter ``categorical_features``, used without a schema.
 
     Raises
     ------
     ImportError
         If narwhals is not installed.
     ValueError, TypeError
-        If columns differ, or hold what they cannot.
+        If columns differ between frames or from training, or hold unsupported values.
     """
     narwhals = _narwhals()
-    whats = ["X"] if segmentation.is_long else [f"sequence {i}" for i in range(len(frames))]
-    wrapped = [_wrap(frame, what, narwhals) for frame, what in zip(frames, whats, strict=True)]
+    wheres = segmentation.item_names(len(frames))
+    wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
     offsets = _offsets(wrapped, segmentation)
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
-    names = _names_of(columns[0], whats[0])
-    orders = _match(columns, names, whats, schema)
+    names = _names_of(columns[0], wheres[0])
+    orders = _match(columns, names, wheres, schema)
     names = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
         for frame, order in zip(wrapped, orders, strict=True)
     ]
     parts = [narwhals.concat(run) for _, run in groupby(ordered, _types_of)]
-    readers = readers_of(names, len(orders[0]), schema, categorical, offsets)
-    cells = [
+    readers = column_readers(names, len(orders[0]), schema, categorical, offsets)
+    values = [
         _read_column([part[:, j] for part in parts], reader, narwhals)
         for j, reader in enumerate(readers)
     ]
-    return table_of(cells, offsets, names)
+    return table_of(values, offsets, names)
 
 
 def _narwhals() -> ModuleType:
@@ -69,25 +69,25 @@ def _narwhals() -> ModuleType:
         import narwhals.stable.v2 as narwhals
     except ImportError as error:
         raise ImportError(
-            'X holds data frames, which are read with narwhals: pip install "treecrf[frames]"; '
-            "or give arrays, such as frame.to_numpy()"
+            'X holds data frames, which require narwhals: pip install "treecrf[frames]"; '
+            "or pass arrays, such as frame.to_numpy()"
         ) from error
     return narwhals
 
 
-def _wrap(frame: Any, what: str, narwhals: ModuleType) -> Any:
+def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
     try:
         return narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
         names = getattr(frame, "column_names", None) or list(frame.columns)
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{what} has more than one column {twice!r}") from None
+        raise ValueError(f"{where} has more than one column {twice!r}") from None
     except TypeError:
         kind = f"{type(frame).__module__}.{type(frame).__name__}"
         hint = "; collect it first" if hasattr(type(frame), "collect") else ""
         raise TypeError(
-            f"{what} is of type {kind}; expected a data frame in memory, of pandas, polars or "
-            f"pyarrow{hint}"
+            f"{where} is of type {kind}; expected a data frame in memory, such as those of pandas, "
+            f"polars or pyarrow{hint}"
         ) from None
 
 
@@ -97,58 +97,59 @@ def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
     groups, name = None, segmentation.column
     if name is not None:
         if name not in frames[0].columns:
-            raise ValueError(f"groups={name!r}: X has no such column")
+            raise ValueError(f"groups={name!r} is not a column of X")
         groups = frames[0].get_column(name).to_list()
     return segmentation.offsets(len(frames[0]), groups)
 
 
 def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:
-    """Names and places of the columns that are features."""
+    """Names and indices of the columns that are features."""
     return {name: j for j, name in enumerate(frame.columns) if groups is None or name != groups}
 
 
-def _names_of(columns: dict[Any, int], what: str) -> tuple[str, ...] | None:
-    """Names that are strings; a frame whose columns are numbered has none."""
+def _names_of(columns: dict[Any, int], where: str) -> tuple[str, ...] | None:
+    """Names of the columns; None if they are numbered."""
     are_strings = {isinstance(name, str) for name in columns}
     if are_strings == {True, False}:
-        raise TypeError(f"{what}: some names of columns are strings, others are not")
+        raise TypeError(f"{where}: some column names are strings, others are not")
     return tuple(columns) if are_strings == {True} else None
 
 
 def _match(
     columns: list[dict[Any, int]],
     names: tuple[str, ...] | None,
-    whats: list[str],
+    wheres: list[str],
     schema: InputSchema | None,
 ) -> list[list[int]]:
-    """Places of the features in each frame, in the order of the model, or of the first frame."""
+    """Indices of the features of each frame, in the order of the model or the first frame."""
     expected = names if schema is None else schema.names
-    owner = whats[0] if schema is None else "the training data"
+    owner = wheres[0] if schema is None else "the training data"
     orders = []
-    for here, what in zip(columns, whats, strict=True):
-        own, places = _names_of(here, what), list(here.values())
+    for here, where in zip(columns, wheres, strict=True):
+        own, indices = _names_of(here, where), list(here.values())
         if (own is None) != (names is None):
-            raise ValueError(f"{what} or {whats[0]} has no names of columns, but the other has")
+            named, other = (wheres[0], where) if own is None else (where, wheres[0])
+            raise ValueError(f"{named} has column names, {other} does not")
         if own is None or expected is None:
-            check_width(len(here), what, len(columns[0]), schema)
-            orders.append(places)
+            check_width(len(here), where, len(columns[0]), schema)
+            orders.append(indices)
         else:
-            orders.append([places[k] for k in order_of(own, expected, what, owner)])
+            orders.append([indices[k] for k in order_of(own, expected, where, owner)])
     return orders
 
 
 def _types_of(frame: Any) -> Any:
-    """What frames have in common that can be put together: few large columns are read faster."""
+    """Key of frames to concatenate: few long columns are read faster than many short ones."""
     native = frame.to_native()
     return native.schema if hasattr(native, "schema") else [*native.columns, *native.dtypes]
 
 
 def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> ColumnValues:
     typed = any(series.dtype in (narwhals.Categorical, narwhals.Enum) for series in parts)
-    if typed and reader.rule.is_category is None:
-        reader.rule = replace(reader.rule, is_category=True)
+    if typed and reader.spec.is_category is None:
+        reader.spec = replace(reader.spec, is_category=True)
     for series in parts:
-        if _is_plain(series, narwhals) and not reader.rule.is_category:
+        if _is_plain(series, narwhals) and not reader.spec.is_category:
             reader.add_numbers(_as_array(series, narwhals))
             continue
         for start in range(0, len(series), CHUNK):
@@ -157,7 +158,7 @@ def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> Col
 
 
 def _is_plain(series: Any, narwhals: ModuleType) -> bool:
-    """Whether narwhals knows the values for numbers, or for booleans of which none is missing."""
+    """Whether a column holds numbers, or booleans without missing values."""
     if series.dtype == narwhals.Boolean:
         return series.null_count() == 0
     return series.dtype.is_numeric()

@@ -1,4 +1,4 @@
-"""Label sequences: checked against their inputs and turned into codes."""
+"""Label sequences: checked against their inputs and converted to codes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import InputSchema, Sequences
 from treecrf.inputs.values import (
+    as_list,
     characters,
-    listed,
     plain_array,
-    refuse_cut_strings,
+    refuse_final_nul,
+    short_repr,
     whole_numbers,
 )
 
 
 @dataclass(frozen=True)
 class RawData:
-    """Sequences and labels as a user gives them.
+    """Sequences and labels as passed by the user.
 
     Attributes
     ----------
     X, y : list of sequences and list of label sequences, or one long table and its labels
     segmentation : Segmentation
-        Where the sequences of a long table are.
+        Sequences of a long table.
     """
 
     X: Any
@@ -37,7 +38,7 @@ class RawData:
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
     ) -> tuple[Sequences, list[np.ndarray]]:
-        """Check and pack both; see `as_sequences` and `as_label_arrays`."""
+        """Check and convert both; see `as_sequences` and `as_label_arrays`."""
         sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
@@ -50,11 +51,11 @@ def as_label_arrays(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> 
     Raises
     ------
     ValueError, TypeError
-        If the number of sequences or a length differs, a label is NaN or None, or types are mixed.
+        If the number of sequences or a length differs, a label is missing, or types are mixed.
     """
     if segmentation.is_long:
         return segmentation.split(label_array(y, "y"), offsets, "y")
-    items, lengths = listed(y, "y"), np.diff(offsets)
+    items, lengths = as_list(y, "y"), np.diff(offsets)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
     arrays = [label_array(item, f"sequence {i}") for i, item in enumerate(items)]
@@ -62,32 +63,32 @@ def as_label_arrays(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> 
         if len(array) != length:
             raise ValueError(f"sequence {i}: {len(array)} labels for {length} positions")
     if len(set(map(label_kind, arrays))) > 1:
-        raise TypeError("y mixes strings and numbers; labels are all strings or all integers")
+        raise TypeError("y mixes strings and numbers; expected all strings or all integers")
     return arrays
 
 
 def label_array(item: Any, where: str) -> np.ndarray:
-    """The labels of one sequence as a 1-D array of strings, integers or booleans.
+    """Convert the labels of one sequence to a 1-D array of strings, integers or booleans.
 
     Parameters
     ----------
     item : str or array-like of shape (n_positions,)
-        A string counts as its characters, a whole number of type float as an integer.
+        A string counts as its characters, and a whole float as an integer.
     where : str
-        What messages call the sequence.
+        Name of the sequence in error messages.
 
     Raises
     ------
     ValueError, TypeError
-        If there is not one dimension, types are mixed or others, a number is not whole or beyond
-        int64, or a string ends with NUL.
+        If the number of dimensions is not 1, labels are neither all strings nor all numbers, a
+        number is not whole or outside the range of int64, or a string ends with NUL.
     """
     if isinstance(item, str):
-        refuse_cut_strings(item, where, "label")
+        refuse_final_nul(item, lambda t: f"{where}, position {t}: label {short_repr(item[t])}")
         return characters(item)
     if np.ma.is_masked(item):
-        raise ValueError(f"{where}: labels are masked; every position needs a label")
-    # A list goes through object, for NumPy would turn ["a", 1] into two strings.
+        raise ValueError(f"{where}: labels are masked; expected a label at every position")
+    # NumPy alone would convert ["a", 1] to two strings.
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
         raise ValueError(f"{where}: labels have {array.ndim} dimensions, expected 1")
@@ -96,7 +97,7 @@ def label_array(item: Any, where: str) -> np.ndarray:
 
 
 def label_kind(array: np.ndarray) -> str:
-    """Which of the two kinds of labels an array of `label_array` holds: "str" or "number"."""
+    """Kind of the labels in a result of `label_array`: "str" or "number"."""
     return "str" if array.dtype.kind == "U" else "number"
 
 
@@ -106,7 +107,7 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a label is not among the (sorted) classes.
+        If labels are of another type, or one is not among the sorted classes.
     """
     check_kind(arrays, classes)
     flat = np.concatenate(arrays)
@@ -124,9 +125,11 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
 
 
 def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
-    """Refuse strings where the model's labels are numbers, and the reverse."""
+    """Raise ValueError if labels are strings and those of the model are numbers, or the reverse."""
     if label_kind(arrays[0]) != label_kind(classes):
-        raise ValueError(f"labels are of type {arrays[0].dtype}, the model's are {classes.dtype}")
+        types = {"str": "strings", "number": "integers"}
+        here, there = (types[label_kind(array)] for array in (arrays[0], classes))
+        raise ValueError(f"y holds {here}, but the labels of the model are {there}")
 
 
 def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
@@ -135,9 +138,11 @@ def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there is only one.
+        If there is only one label.
     """
     classes = np.unique(np.concatenate(arrays))
     if len(classes) < 2:
-        raise ValueError(f"y holds only the label {classes[0].item()!r}; at least 2 are needed")
+        raise ValueError(
+            f"y holds only the label {classes[0].item()!r}; expected at least 2 different labels"
+        )
     return classes

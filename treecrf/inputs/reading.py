@@ -1,4 +1,4 @@
-"""Every form of input becomes one `treecrf.inputs.sequences.Sequences`."""
+"""Conversion of every form of input to `treecrf.inputs.sequences.Sequences`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def as_sequences(
     segmentation: Segmentation | None = None,
     categorical_features: Any = "from_dtype",
 ) -> Sequences:
-    """Check and pack the sequences that a user gives.
+    """Check the sequences passed by the user and convert them.
 
     Parameters
     ----------
     X : iterable of sequences, one long table of all, or Sequences
-        What has been packed before is only compared with what the model was trained on.
+        Sequences that have been converted before are only compared with the schema.
     schema : InputSchema, optional
-        What the sequences must be like.
+        Schema of the training data.
     segmentation : Segmentation, optional
-        Where the sequences of a long table are.
+        Sequences of a long table.
     categorical_features : "from_dtype", None, or list of names or indices or booleans
-        Which columns are categories; a model that has been trained knows.
+        Columns that are categories. Used only without a schema, which defines them.
 
     Returns
     -------
@@ -40,45 +40,44 @@ def as_sequences(
     Raises
     ------
     ImportError
-        If X holds data frames, and narwhals is not installed.
+        If X holds data frames and narwhals is not installed.
     ValueError, TypeError
-        If X does not hold sequences of one form, or a sequence is empty, has other columns than
-        the others, or holds infinite or other values that cannot be.
+        If the sequences have different forms or columns, a sequence is empty, or values are
+        infinite or of unsupported types.
     """
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
     items = [X] if segmentation.is_long else _listed(X)
-    for name, found, read in (
+    for name, matches, read in (
         ("a data frame", is_frame, read_frames),
         ("a list of dicts", are_dicts, read_dicts),
     ):
-        are = [found(item) for item in items]
-        if any(are):
-            _refuse_others(items, are, name)
+        mask = [matches(item) for item in items]
+        if any(mask):
+            _check_forms(items, mask, name)
             return read(items, segmentation, schema, categorical_features)
     return read_arrays(items, segmentation, schema, categorical_features)
 
 
-def _refuse_others(items: list, are: list[bool], name: str) -> None:
-    """Refuse sequences of other forms; one without positions is not told by its form."""
-    for i, (item, is_one) in enumerate(zip(items, are, strict=True)):
-        if not is_one and (not hasattr(item, "__len__") or len(item)):
+def _check_forms(items: list, mask: list[bool], name: str) -> None:
+    """Raise ValueError if a sequence has another form; an empty list has no form."""
+    for i, (item, matches) in enumerate(zip(items, mask, strict=True)):
+        if not matches and (not hasattr(item, "__len__") or len(item)):
             raise ValueError(
-                f"sequence {i} is {describe(item)}, sequence {are.index(True)} is {name}: all "
-                "sequences must have the same form"
+                f"sequence {i} is {describe(item)}, sequence {mask.index(True)} is {name}; "
+                "expected sequences of the same form"
             )
 
 
 def _listed(X: Any) -> list:
     is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
-    flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
-    single = isinstance(X, (str, bytes, dict, set, frozenset)) or is_frame(X)
-    if single or sparse.issparse(X) or flat:
+    is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
+    is_single = isinstance(X, (str, bytes, dict, set, frozenset)) or is_frame(X)
+    if is_single or sparse.issparse(X) or is_flat:
         raise TypeError(
-            f"X is {describe(X)}; expected a list of sequences: put a single sequence into a "
-            "list, [X], or say by lengths or groups where the sequences of a long one are; "
-            f"{FORMS}"
+            f"X is {describe(X)}; expected a list of sequences: pass [X] for one sequence, or "
+            f"lengths=/groups= for a long table; {FORMS}"
         )
     try:
         return list(X)

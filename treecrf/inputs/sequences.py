@@ -1,4 +1,4 @@
-"""The one form that all input becomes: checked, typed, and readable in pieces."""
+"""Checked sequences, which can be read in pieces, and the schema of training data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scipy import sparse
 from treecrf.inputs.values import characters
 from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
-# Pieces of about this many bytes are put together at a time: few NumPy calls for many short
-# sequences, and little memory beside the input.
+# Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
+# and little memory in addition to the input.
 PIECE_BYTES = 1 << 22
 
-# What a column holds.
+# Kinds of columns.
 KINDS = ("boolean", "category", "number")
 BOOLEAN, CATEGORY, NUMBER = range(3)
 
@@ -27,7 +27,7 @@ TYPES = {"U": "strings", "i": "integers"}
 
 @dataclass(frozen=True)
 class InputSchema:
-    """What a model was trained on.
+    """Form and columns of the training data of a model, required of all other input.
 
     Attributes
     ----------
@@ -36,9 +36,10 @@ class InputSchema:
     names : tuple of str, optional
         Names of the columns.
     kinds : uint8 array (n_features,)
-        Places in `KINDS`.
+        Indices into `KINDS`.
     categories : dict
-        The sorted values of each column that is a category, of kind i or U. Symbols are one.
+        The sorted values, integers or strings, of each column that is a category. Symbols are one
+        such column.
     """
 
     form: str
@@ -48,24 +49,28 @@ class InputSchema:
     categories: dict[int, np.ndarray]
 
     def check_form(self, form: str) -> None:
-        """Refuse symbols where the model knows tables, and the reverse."""
+        """Raise TypeError for symbols if the model was trained on tables, or the reverse."""
         here = "symbols" if form == "symbols" else "table"
         if here != self.form:
-            raise TypeError(f"the model was trained on {self.form}, X holds {here}")
+            plural = {"symbols": "symbols", "table": "tables"}
+            raise TypeError(
+                f"X holds {plural[here]}, but the model was trained on {plural[self.form]}"
+            )
 
     def check_symbols(self, dtype: np.dtype) -> None:
-        """Refuse strings where the model knows integers, and the reverse."""
+        """Raise TypeError for strings if the model was trained on integers, or the reverse."""
         kind = self.categories[0].dtype.kind
         if dtype.kind != kind:
             raise TypeError(
-                f"the model was trained on {TYPES[kind]}, the symbols of X are {TYPES[dtype.kind]}"
+                f"the symbols of X are {TYPES[dtype.kind]}, but the model was trained on "
+                f"{TYPES[kind]}"
             )
 
-    def check_width(self, n_features: int, what: str) -> None:
-        """Refuse another number of columns."""
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError for another number of columns."""
         if n_features != self.n_features:
             raise ValueError(
-                f"{what} has {n_features} features, the model was trained with {self.n_features}"
+                f"X has {n_features} features, the model was trained with {self.n_features}"
             )
 
     def check(self) -> None:
@@ -82,7 +87,7 @@ class InputSchema:
             check_categories(values)
 
     def column(self, j: int) -> str:
-        """What messages call a column."""
+        """Name of a column in error messages."""
         return column_name(self.names, j)
 
 
@@ -90,31 +95,31 @@ class InputSchema:
 class Sequences:
     """Checked sequences, one after another.
 
-    An abstract class: a subclass holds the values, or reads them when asked.
+    An abstract class. Subclasses store the values or read them on demand.
 
     Attributes
     ----------
     form : {"symbols", "dense", "sparse"}
-        Whether the pieces are 1-D arrays of symbols, 2-D arrays or CSR matrices.
+        Form of the pieces: 1-D arrays of symbols, 2-D arrays or CSR matrices.
     offsets : int64 array (n_sequences + 1,)
-        Position at which each sequence starts among all positions.
+        Start of each sequence among all positions, and the end of the last one.
     n_features : int
     dtype : numpy dtype
         Common type of the values; of kind b, i, u or f for tables, i or U for symbols.
     names : tuple of str, optional
         Names of the features.
     kinds : uint8 array (n_features,), optional
-        Places in `KINDS`, for tables whose columns differ in kind. The pieces hold floats: numbers
-        as they are, booleans as 0 and 1, a category as the place of its value among the sorted
+        Indices into `KINDS`, for tables whose columns differ in kind. Their pieces hold floats:
+        numbers, booleans as 0 and 1, and a category as the rank of its value among the sorted
         values of its column, counted from 1.
     categories : dict
         The sorted values of each column that is a category.
     of_symbols : bool
-        Whether a table of one category was made of symbols, some of which are missing.
+        Whether a table of one category represents symbols, some of which are missing.
 
     Notes
     -----
-    NaN is a missing value, 0 in a category the absence of any.
+    NaN is a missing value. In a category, 0 means that there is none.
     """
 
     form: str
@@ -126,25 +131,25 @@ class Sequences:
     categories: dict[int, np.ndarray] = field(default_factory=dict)
     of_symbols: bool = False
 
-    # What a subclass provides
+    # Methods of the subclasses
 
     @abstractmethod
     def rows(self, first: int, last: int) -> Any:
-        """The values of sequences ``first`` to ``last - 1`` together."""
+        """The concatenated values of sequences ``first`` to ``last - 1``."""
 
     @abstractmethod
     def take(self, indices: np.ndarray) -> Sequences:
-        """The chosen sequences, in the given order."""
+        """The selected sequences, in the order of the indices."""
 
     @abstractmethod
     def reversed(self) -> Sequences:
-        """The same sequences, each from its end to its start."""
+        """The same sequences, each in reverse order."""
 
-    # What follows from it
+    # Methods that build on them
 
     @property
     def schema(self) -> InputSchema:
-        """What other sequences must be like to go with these."""
+        """Schema that other sequences need to be compatible with these."""
         is_symbols = self.form == "symbols" or self.of_symbols
         categories = {0: self.symbols()} if is_symbols else self.categories
         form = "symbols" if is_symbols else "table"
@@ -158,7 +163,7 @@ class Sequences:
 
     @property
     def column_kinds(self) -> np.ndarray:
-        """The kind of each column, by the type of the values where it is not given."""
+        """The kind of each column, determined by ``dtype`` if ``kinds`` is None."""
         if self.kinds is not None:
             return self.kinds
         plain = BOOLEAN if self.dtype.kind == "b" else NUMBER
@@ -176,13 +181,13 @@ class Sequences:
         return int(self.offsets[-1])
 
     def pieces(self) -> Iterator[tuple[int, int, Any]]:
-        """Runs of whole sequences: first position, position after the last, values together."""
+        """Runs of whole sequences: first position, position after the last, and values."""
         row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
 
     def with_used_categories(self) -> Sequences:
-        """The same without the categories that do not occur."""
+        """The same sequences without categories that do not occur."""
         if not self.categories:
             return self
         used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
@@ -195,7 +200,7 @@ class Sequences:
         return self.with_categories(categories)
 
     def with_categories(self, categories: dict[int, np.ndarray]) -> Sequences:
-        """The same with other codes: those of the given values; all others are missing."""
+        """The same sequences with codes of the given categories; all others become missing."""
         tables = {}
         for j, values in self.categories.items():
             if not np.array_equal(values, categories[j]):
@@ -204,33 +209,33 @@ class Sequences:
             return self
         return RecodedSequences(**_description(self, categories), base=self, tables=tables)
 
-    def for_model(self, trained: InputSchema) -> Sequences:
-        """The same with the codes of a model's categories.
+    def for_model(self, schema: InputSchema) -> Sequences:
+        """The same sequences with codes of the categories of a model.
 
         Raises
         ------
         ValueError, TypeError
-            If the model was trained on others.
+            If the sequences do not fit the schema of the model.
         """
-        trained.check_form("symbols" if self.of_symbols else self.form)
+        schema.check_form("symbols" if self.of_symbols else self.form)
         if self.form == "symbols":
-            trained.check_symbols(self.dtype)
+            schema.check_symbols(self.dtype)
             return self
-        trained.check_width(self.n_features, "X")
+        schema.check_width(self.n_features)
         kinds = self.column_kinds
-        for j in np.flatnonzero((kinds == CATEGORY) != (trained.kinds == CATEGORY)):
-            here, there = (KINDS[k[j]] for k in (kinds, trained.kinds))
-            raise TypeError(f"{trained.column(j)} was a {there} in training, X holds a {here}")
+        for j in np.flatnonzero((kinds == CATEGORY) != (schema.kinds == CATEGORY)):
+            here, there = (KINDS[k[j]] for k in (kinds, schema.kinds))
+            raise TypeError(f"{schema.column(j)} was a {there} in training, but is a {here} in X")
         for j, values in self.categories.items():
-            _check_types(values, trained.categories[j], trained.column(j))
-        return self.with_categories(trained.categories)
+            _check_types(values, schema.categories[j], schema.column(j))
+        return self.with_categories(schema.categories)
 
 
 def _check_types(values: np.ndarray, known: np.ndarray, column: str) -> None:
     if len(values) and len(known) and values.dtype.kind != known.dtype.kind:
         raise TypeError(
-            f"{column} held {TYPES[known.dtype.kind]} in training, in X it holds "
-            f"{TYPES[values.dtype.kind]}"
+            f"{column} held {TYPES[known.dtype.kind]} in training, but holds "
+            f"{TYPES[values.dtype.kind]} in X"
         )
 
 
@@ -240,15 +245,15 @@ def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dic
 
 
 def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Codes of values: 0, then for each its place among the known ones from 1, or NaN."""
+    """0, then for each value its rank among the known values from 1, or NaN if unknown."""
     if not len(known) or known.dtype.kind != values.dtype.kind:
         return np.append(0.0, np.full(len(values), np.nan))
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.append(0.0, np.where(known[places] == values, places + 1, np.nan))
+    ranks = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.append(0.0, np.where(known[ranks] == values, ranks + 1, np.nan))
 
 
 def _column(table: Any, j: int) -> np.ndarray:
-    """A view of the values of a column of an array, or of those that a CSC matrix stores."""
+    """View of a column of an array, or of the values of a column that a CSC matrix stores."""
     if sparse.issparse(table):
         return table.data[table.indptr[j] : table.indptr[j + 1]]
     return table[:, j]
@@ -267,7 +272,7 @@ class ListedSequences(Sequences):
     items: list
 
     def rows(self, first: int, last: int) -> Any:
-        """The values of some sequences."""
+        """The concatenated values of some sequences."""
         items = self.items[first:last]
         if self.form == "sparse":
             return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
@@ -276,22 +281,22 @@ class ListedSequences(Sequences):
         return items[0] if len(items) == 1 else np.concatenate(items)
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The chosen sequences, in the given order."""
+        """The selected sequences, in the order of the indices."""
         lengths = np.diff(self.offsets)[indices]
         return replace(self, items=[self.items[i] for i in indices], offsets=offsets_of(lengths))
 
     def reversed(self) -> Sequences:
-        """The same sequences, each from its end to its start."""
+        """The same sequences, each in reverse order."""
         return replace(self, items=[item[::-1] for item in self.items])
 
 
 class ColumnTable:
-    """A table whose columns are arrays of their own; rows of it are floats.
+    """A table stored as separate columns; its rows are read as floats.
 
     Parameters
     ----------
     columns : list of arrays (n_positions,)
-        Numbers and booleans as they are; codes of categories, 0 where these are missing.
+        Numbers, booleans, or codes of categories, which are 0 if missing.
     is_category : bool array (n_columns,)
     """
 
@@ -311,15 +316,15 @@ class ColumnTable:
 
 @dataclass(frozen=True, kw_only=True)
 class LongSequences(Sequences):
-    """Rows of one long table.
+    """Sequences that are rows of one long table.
 
     Attributes
     ----------
     table : 1-D or 2-D array, CSR matrix or ColumnTable
     starts : int64 array (n_sequences,)
-        Row of the table at which each sequence starts.
+        First row of each sequence in the table.
     backward : bool
-        Whether sequences are read from their end.
+        Whether the sequences are read in reverse order.
     """
 
     table: Any
@@ -328,27 +333,27 @@ class LongSequences(Sequences):
 
     @classmethod
     def of(cls, table: Any, offsets: np.ndarray, **description: Any) -> LongSequences:
-        """Sequences that follow each other in a table."""
+        """Contiguous sequences of a table."""
         return cls(table=table, starts=offsets[:-1], offsets=offsets, **description)
 
     def rows(self, first: int, last: int) -> Any:
-        """The values of some sequences."""
+        """The concatenated values of some sequences."""
         starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
             return self.table[starts[0] : ends[-1]]
-        places = positions_in_sequences(offsets_of(lengths))
+        positions = positions_in_sequences(offsets_of(lengths))
         if self.backward:
-            return self.table[np.repeat(ends - 1, lengths) - places]
-        return self.table[np.repeat(starts, lengths) + places]
+            return self.table[np.repeat(ends - 1, lengths) - positions]
+        return self.table[np.repeat(starts, lengths) + positions]
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The chosen sequences, in the given order."""
+        """The selected sequences, in the order of the indices."""
         lengths = np.diff(self.offsets)[indices]
         return replace(self, starts=self.starts[indices], offsets=offsets_of(lengths))
 
     def reversed(self) -> Sequences:
-        """The same sequences, each from its end to its start."""
+        """The same sequences, each in reverse order."""
         return replace(self, backward=not self.backward)
 
 
@@ -360,14 +365,14 @@ class RecodedSequences(Sequences):
     ----------
     base : Sequences
     tables : dict
-        For each of these columns the new codes by the old ones.
+        For each recoded column, an array of the new code for each old code.
     """
 
     base: Sequences
     tables: dict[int, np.ndarray]
 
     def rows(self, first: int, last: int) -> Any:
-        """The values of some sequences."""
+        """The concatenated values of some sequences."""
         piece = self.base.rows(first, last)
         table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
         for j, codes in self.tables.items():
@@ -377,17 +382,17 @@ class RecodedSequences(Sequences):
         return sparse.csr_array(table) if sparse.issparse(table) else table
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The chosen sequences, in the given order."""
+        """The selected sequences, in the order of the indices."""
         base = self.base.take(indices)
         return replace(self, base=base, offsets=base.offsets)
 
     def reversed(self) -> Sequences:
-        """The same sequences, each from its end to its start."""
+        """The same sequences, each in reverse order."""
         return replace(self, base=self.base.reversed())
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
-    """Sequences and others like them, as one list; the latter's categories are the former's."""
+    """Concatenate two lists of sequences; categories are those of the first."""
     second = second.for_model(first.schema)
     items = [part.rows(i, i + 1) for part in (first, second) for i in range(part.n_sequences)]
     if first.form == "sparse":
@@ -402,7 +407,7 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
-    """Starts of sequences of the given lengths, and the end of the last."""
+    """Starts of sequences with the given lengths, and the end of the last one."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -414,14 +419,19 @@ def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
 
 
 def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
-    """Runs of whole parts of about so many elements: the first part, and the one after the last.
+    """Group parts into runs of limited size.
 
     Parameters
     ----------
     starts : int array (n_parts + 1,)
-        Where each part starts, and where the last one ends.
+        Start of each part, and the end of the last one.
     size : int
-        Most elements of a run, unless a single part has more.
+        Maximum number of elements in a run, unless a single part has more.
+
+    Yields
+    ------
+    first, last : int
+        The first part of a run, and the part after its last.
     """
     first = 0
     while first < len(starts) - 1:
@@ -437,7 +447,7 @@ def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     offsets : int64 array (n_sequences + 1,)
-        Start of each sequence, and the end of the last.
+        Start of each sequence, and the end of the last one.
 
     Returns
     -------
@@ -447,17 +457,17 @@ def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
 
 
 def reversed_positions(offsets: np.ndarray) -> np.ndarray:
-    """For each position the one that takes its place when sequences are reversed."""
+    """For each position, the position at the same index of the reversed sequences."""
     n = int(offsets[-1])
     return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
 def position_name(position: int, offsets: np.ndarray) -> str:
-    """What messages call one of all positions."""
+    """Sequence and position in error messages, given a position among all."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
     return f"sequence {i}, position {position - int(offsets[i])}"
 
 
 def column_name(names: tuple[str, ...] | None, j: int) -> str:
-    """What messages call a column."""
+    """Name of a column in error messages."""
     return f"feature {j}" if names is None else f"column {names[j]!r}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.column_reader import ColumnReader, Rule
+from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import (
     TYPES,
@@ -22,21 +22,34 @@ from treecrf.inputs.values import (
     characters,
     find_missing,
     plain_array,
-    refuse_cut_strings,
+    refuse_final_nul,
+    short_repr,
     whole_numbers,
 )
 
 
-def as_symbols(item: Any, what: str) -> Any:
-    """A string, or an array of strings or of int64; of objects where some are missing: None.
+def as_symbols(item: Any, where: str) -> Any:
+    """Check the symbols of one sequence.
+
+    Parameters
+    ----------
+    item : str or array (n_positions,)
+    where : str
+        Name of the sequence in error messages.
+
+    Returns
+    -------
+    str or array
+        The string, an array of strings, an array of int64, or an array of objects in which None
+        marks missing symbols.
 
     Raises
     ------
     ValueError, TypeError
-        If these are no symbols.
+        If values are neither strings nor whole numbers.
     """
     if isinstance(item, str):
-        refuse_cut_strings(item, what, "symbol")
+        refuse_final_nul(item, lambda t: f"{where}, position {t}: symbol {short_repr(item[t])}")
         return item
     array = np.asarray(item)
     if np.ma.is_masked(item):
@@ -46,34 +59,35 @@ def as_symbols(item: Any, what: str) -> Any:
         array = array.astype(object)
     missing = find_missing(array) if array.dtype.kind == "O" else None
     if missing is None:
-        return _plain(array, what)
+        return _check_present(array, where)
     array = array.copy()
     array[missing] = None
     if not missing.all():
-        # The place of a missing symbol is kept, so that messages count right.
+        # Fill in missing symbols instead of dropping them, so that errors count positions right.
         filler = array[int(np.argmin(missing))]
-        array[~missing] = _plain(np.where(missing, filler, array), what)[~missing]
+        array[~missing] = _check_present(np.where(missing, filler, array), where)[~missing]
     return array
 
 
-def _plain(array: np.ndarray, what: str) -> np.ndarray:
-    array = plain_array(array, what, "symbol")
+def _check_present(array: np.ndarray, where: str) -> np.ndarray:
+    """Convert symbols of which none is missing to strings or int64."""
+    array = plain_array(array, where, "symbol")
     if array.dtype.kind == "U":
         return array
     if array.dtype.kind in "fO" and any(issubclass(kind, FLOATS) for kind in set(map(type, array))):
         raise TypeError(
-            f"{what} is a 1-D array of floats; symbols are strings or integers, and a "
-            "sequence with one numeric feature has the shape (positions, 1)"
+            f"{where} is a 1-D array of floats; expected symbols that are strings or integers, or "
+            "an array of shape (positions, 1) for one numeric feature"
         )
-    return whole_numbers(array, what, "symbol")
+    return whole_numbers(array, where, "symbol")
 
 
 def read_symbols(
     items: list, offsets: np.ndarray, segmentation: Segmentation, schema: InputSchema | None
 ) -> Sequences:
-    """Symbols, or a long run of them, as sequences; where some are missing as a table."""
+    """Convert checked symbols to sequences; if some are missing, to a table of one category."""
     if any(isinstance(item, np.ndarray) and item.dtype.kind == "O" for item in items):
-        return _with_gaps(items, offsets, schema)
+        return _read_with_missing(items, offsets, schema)
     dtype = _common_type(items)
     if schema is not None:
         schema.check_symbols(dtype)
@@ -81,15 +95,18 @@ def read_symbols(
     if segmentation.is_long:
         table = characters(items[0]) if isinstance(items[0], str) else items[0]
         return LongSequences.of(table, **description)
-    return ListedSequences(items=_of_one_kind(items), **description)
+    return ListedSequences(items=_unified(items), **description)
 
 
-def _with_gaps(items: list, offsets: np.ndarray, schema: InputSchema | None) -> Sequences:
-    rule = Rule(is_category=True)
+def _read_with_missing(
+    items: list, offsets: np.ndarray, schema: InputSchema | None
+) -> LongSequences:
+    spec = ColumnSpec(is_category=True)
     if schema is not None:
         known = schema.categories[0]
-        rule = Rule(True, known=known, reason=f"in training all were {TYPES[known.dtype.kind]}")
-    reader = ColumnReader(rule, lambda position: position_name(position, offsets))
+        held = TYPES[known.dtype.kind]
+        spec = ColumnSpec(True, known=known, reason=f"in training all symbols were {held}")
+    reader = ColumnReader(spec, lambda position: position_name(position, offsets))
     for item in items:
         reader.add_objects(list(item))
     return table_of([reader.finish()], offsets, None, of_symbols=True)
@@ -98,14 +115,14 @@ def _with_gaps(items: list, offsets: np.ndarray, schema: InputSchema | None) -> 
 def _common_type(items: list) -> np.dtype:
     kinds = {"U" if isinstance(item, str) else item.dtype.kind for item in items}
     if len(kinds) > 1:
-        raise TypeError("some sequences hold strings, others integers; symbols need one type")
+        raise TypeError("some sequences hold strings, others integers; expected a single type")
     if kinds == {"i"}:
         return np.dtype(np.int64)
     return np.dtype("U1") if all(isinstance(item, str) for item in items) else np.dtype("U")
 
 
-def _of_one_kind(items: list) -> list:
-    """Strings stay strings only where all sequences are strings."""
+def _unified(items: list) -> list:
+    """Strings if all sequences are strings, otherwise arrays."""
     if all(isinstance(item, str) for item in items):
         return items
     return [characters(item) if isinstance(item, str) else item for item in items]

@@ -1,4 +1,4 @@
-"""Tables whose columns have been read one by one, and how columns are matched with a model's."""
+"""Tables read column by column, and how their columns are matched with those of a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import ColumnReader, ColumnValues, Rule
+from treecrf.inputs.column_reader import ColumnReader, ColumnSpec, ColumnValues
 from treecrf.inputs.sequences import (
     CATEGORY,
     ColumnTable,
@@ -18,26 +18,27 @@ from treecrf.inputs.sequences import (
     column_name,
     position_name,
 )
-from treecrf.inputs.values import shown
-
-MAX_SHOWN = 5
+from treecrf.inputs.values import short_list, short_repr
 
 
 def table_of(
-    cells: list[ColumnValues], offsets: np.ndarray, names: tuple[str, ...] | None, **others: Any
+    columns: list[ColumnValues],
+    offsets: np.ndarray,
+    names: tuple[str, ...] | None,
+    of_symbols: bool = False,
 ) -> LongSequences:
-    """Put columns together."""
-    kinds = np.array([column.kind for column in cells], dtype=np.uint8)
+    """Combine columns into sequences of a dense table."""
+    kinds = np.array([column.kind for column in columns], dtype=np.uint8)
     return LongSequences.of(
-        ColumnTable([column.data for column in cells], kinds == CATEGORY),
+        ColumnTable([column.data for column in columns], kinds == CATEGORY),
         offsets,
         form="dense",
-        n_features=len(cells),
+        n_features=len(columns),
         dtype=np.dtype(np.float64),
         names=names,
         kinds=kinds,
-        categories={j: c.values for j, c in enumerate(cells) if c.kind == CATEGORY},
-        **others,
+        categories={j: c.values for j, c in enumerate(columns) if c.kind == CATEGORY},
+        of_symbols=of_symbols,
     )
 
 
@@ -46,7 +47,7 @@ def sparse_table_of(
     offsets: np.ndarray,
     names: tuple[str, ...] | None,
     kinds: np.ndarray,
-    categories: dict[int, np.ndarray],
+    categories: dict[int, np.ndarray] | None = None,
 ) -> LongSequences:
     """Sequences of a sparse table whose columns have been read."""
     table = sparse.csr_array(table)
@@ -59,20 +60,20 @@ def sparse_table_of(
         dtype=np.dtype(np.float64),
         names=names,
         kinds=kinds,
-        categories=categories,
+        categories=categories or {},
     )
 
 
 @dataclass(frozen=True)
-class Places:
-    """What messages call the values of a column.
+class CellNames:
+    """Descriptions of the values of a column in error messages.
 
     Attributes
     ----------
     offsets : int64 array (n_sequences + 1,)
     column : str
     positions : int array, optional
-        The position of each value, if not all positions have one.
+        The position of each value, if some positions have none.
     """
 
     offsets: np.ndarray
@@ -80,120 +81,119 @@ class Places:
     positions: np.ndarray | None = None
 
     def __call__(self, i: int) -> str:
-        """What messages call a value."""
+        """Sequence, position and column of the i-th value."""
         position = i if self.positions is None else int(self.positions[i])
         return f"{position_name(position, self.offsets)}, {self.column}"
 
 
-def readers_of(
+def column_readers(
     names: tuple[str, ...] | None,
     n: int,
     schema: InputSchema | None,
     categorical: Any,
     offsets: np.ndarray,
 ) -> Iterator[ColumnReader]:
-    """A reader for each of ``n`` columns of a table that holds the sequences one after another."""
-    for j, rule in enumerate(rules_of(names, n, schema, categorical)):
-        yield ColumnReader(rule, Places(offsets, column_name(names, j)))
+    """A reader for each of the ``n`` columns of a table of concatenated sequences."""
+    for j, spec in enumerate(column_specs(names, n, schema, categorical)):
+        yield ColumnReader(spec, CellNames(offsets, column_name(names, j)))
 
 
-def rules_of(
+def column_specs(
     names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
-) -> list[Rule]:
-    """What each column may hold: as in training, or as the user says."""
+) -> list[ColumnSpec]:
+    """Values that each column may hold: as in training, or as the user specifies."""
     if schema is not None:
-        return [Rule.trained(schema, j) for j in range(n)]
-    chosen = chosen_columns(categorical, names, n)
-    if chosen is None:
-        return [Rule()] * n
-    reason = "the column is not among categorical_features, so numbers are expected"
-    return [Rule(bool(is_category), reason=reason) for is_category in chosen]
+        return [ColumnSpec.of_schema(schema, j) for j in range(n)]
+    selected = selected_columns(categorical, names, n)
+    if selected is None:
+        return [ColumnSpec()] * n
+    reason = "the column is not in categorical_features; expected numbers"
+    return [ColumnSpec(bool(is_category), reason=reason) for is_category in selected]
 
 
-def check_width(n: int, what: str, first: int, schema: InputSchema | None) -> None:
-    """Refuse a table of ``n`` columns if the model, or else the first table, has others."""
+def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:
+    """Raise ValueError unless a table has as many columns as the model, or as the first table."""
     width = first if schema is None else schema.n_features
     if n != width:
         other = "sequence 0 has" if schema is None else "the model was trained with"
-        raise ValueError(f"{what} has {n} features, {other} {width}")
+        raise ValueError(f"{where} has {n} features, {other} {width}")
     if n == 0:
-        raise ValueError("the sequences have 0 features; at least 1 is needed")
+        raise ValueError("the sequences have 0 features; expected at least 1")
 
 
 def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
-    """Which columns of a table without names and strings are categories."""
+    """Indices of the columns that are categories, in a table of numbers without names."""
     if schema is not None:
         return np.flatnonzero(schema.kinds == CATEGORY).tolist()
-    chosen = chosen_columns(categorical, None, n)
-    return [] if chosen is None else np.flatnonzero(chosen).tolist()
+    selected = selected_columns(categorical, None, n)
+    return [] if selected is None else np.flatnonzero(selected).tolist()
 
 
-def chosen_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:
-    """Which columns the user says are categories; None where their types decide.
+def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:
+    """Mask of the columns in ``categorical_features``; None if types determine the categories.
 
     Raises
     ------
     ValueError
-        If there is no such column, or a mask has another length.
+        If there is no such column, or a mask has the wrong length.
     """
     if isinstance(categorical, str) and categorical == "from_dtype":
         return None
-    chosen = np.zeros(n, dtype=bool)
+    selected = np.zeros(n, dtype=bool)
     if categorical is None:
-        return chosen
+        return selected
     array = np.asarray(categorical, dtype=None if hasattr(categorical, "dtype") else object)
-    given = array.tolist() if array.ndim == 1 else [None]
-    kinds = set(map(type, given))
+    items = array.tolist() if array.ndim == 1 else [None]
+    kinds = set(map(type, items))
     if len(kinds) > 1 or kinds - {bool, int, str}:
         raise ValueError(
-            f"categorical_features={shown(categorical)}; expected 'from_dtype', None, or a list of "
-            "names, of indices, or of one boolean for each column"
+            f"categorical_features={short_repr(categorical)}; expected 'from_dtype', None, or a "
+            "list of names, of indices, or of one boolean per column"
         )
     if kinds == {bool}:
-        if len(given) != n:
-            raise ValueError(f"categorical_features has {len(given)} booleans for {n} columns")
-        return np.array(given)
-    places = {name: j for j, name in enumerate(names or ())}
-    chosen[[_place(item, places, n) for item in given]] = True
-    return chosen
+        if len(items) != n:
+            raise ValueError(f"categorical_features has {len(items)} booleans for {n} columns")
+        return np.array(items)
+    indices = {name: j for j, name in enumerate(names or ())}
+    selected[[_index_of(item, indices, n) for item in items]] = True
+    return selected
 
 
-def _place(item: int | str, places: dict[str, int], n: int) -> int:
+def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
     if isinstance(item, int):
         if not -n <= item < n:
-            raise ValueError(f"categorical_features: there is no column {item} among {n}")
+            raise ValueError(f"categorical_features: no column has index {item}; X has {n} columns")
         return item
-    if item not in places:
-        there = f"X has {listing(list(places))}" if places else "the columns of X have no names"
+    if item not in indices:
+        there = f"X has {quoted(list(indices))}" if indices else "the columns of X have no names"
         raise ValueError(f"categorical_features: there is no column {item!r}; {there}")
-    return places[item]
+    return indices[item]
 
 
 def order_of(
-    names: tuple[str, ...], expected: tuple[str, ...], what: str, owner: str
+    names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str
 ) -> Sequence[int]:
-    """Places of the expected columns.
+    """Indices of the expected columns.
 
     Raises
     ------
     ValueError
-        If a column is missing, or was not expected.
+        If a column is missing, or is not expected.
     """
     if names == expected:
         return range(len(names))
-    places = {name: j for j, name in enumerate(names)}
-    missing = [name for name in expected if name not in places]
+    indices = {name: j for j, name in enumerate(names)}
+    missing = [name for name in expected if name not in indices]
     if missing:
-        raise ValueError(f"{what} lacks {listing(missing)} of {owner}")
+        raise ValueError(f"{where} lacks {quoted(missing)} of {owner}")
     extra = set(names) - set(expected)
     if extra:
         found = [name for name in names if name in extra]
-        raise ValueError(f"{what} has {listing(found)}, not among the columns of {owner}")
-    return [places[name] for name in expected]
+        raise ValueError(f"{where} has {quoted(found)}, not among the columns of {owner}")
+    return [indices[name] for name in expected]
 
 
-def listing(names: Sequence[str]) -> str:
-    """Some names for messages."""
+def quoted(names: Sequence[str]) -> str:
+    """Names of columns in error messages."""
     what = "the column" if len(names) == 1 else "the columns"
-    text = ", ".join(map(repr, names[:MAX_SHOWN]))
-    return f"{what} {text}" + (", ..." if len(names) > MAX_SHOWN else "")
+    return f"{what} {short_list(list(map(repr, names)))}"

@@ -1,8 +1,8 @@
-"""Labels and symbols of all forms as arrays of strings or of whole numbers."""
+"""Single values and 1-D arrays of them: types, missing values, and checks shared by all inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -11,55 +11,71 @@ from scipy import sparse
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
-# Characters of a value in messages.
-MAX_SHOWN = 80
+# Maximum number of characters of a value in an error message.
+MAX_CHARACTERS = 80
+# Maximum number of names that an error message lists.
+MAX_NAMES = 5
 
 
 def is_number(kind: type) -> bool:
-    """Whether values of a type are booleans, integers or floats."""
+    """Whether values of this type are booleans, integers or floats."""
     return issubclass(kind, NUMBERS) and not issubclass(kind, np.timedelta64)
 
 
-def listed(items: Any, name: str, what: str = "label sequences") -> list:
-    """The items of a list of ``what``, one a sequence.
+def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
+    """Convert an argument to a list.
+
+    Parameters
+    ----------
+    items : iterable
+    name : str
+        Name of the argument in error messages.
+    expected : str
+        Description of the items in error messages.
 
     Raises
     ------
     TypeError
-        If it is a string, which would pass for a list of one-letter sequences, or not iterable.
+        If it is a string, which would pass for a list of one-letter sequences, or has no order, or
+        is not iterable.
     """
     if isinstance(items, str):
-        raise TypeError(f"{name} is a string; expected a list of {what}")
+        raise TypeError(f"{name} is a string; expected a list of {expected}")
     unordered = isinstance(items, (bytes, dict, set, frozenset)) or sparse.issparse(items)
     if unordered or not isinstance(items, Iterable):
-        raise TypeError(f"{name} is of type {type(items).__name__}; expected a list of {what}")
+        raise TypeError(f"{name} is of type {type(items).__name__}; expected a list of {expected}")
     return list(items)
 
 
 def stands_for_missing(kind: type) -> bool:
-    """Whether values of a type are None, or what pandas and NumPy's masks have in its place."""
+    """Whether values of this type are None, pandas' NA or NaT, or NumPy's masked constant."""
     of_pandas = kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
     return kind is type(None) or of_pandas or kind is np.ma.core.MaskedConstant
 
 
 def find_missing(values: Sequence) -> np.ndarray | None:
-    """Which of some objects are missing values, NaN among them; None where none is."""
+    """Mask of missing values, including NaN, in a sequence of objects; None if all are present."""
     kinds = set(map(type, values))
-    gone = {kind for kind in kinds if stands_for_missing(kind)}
+    missing = {kind for kind in kinds if stands_for_missing(kind)}
     floats = {kind for kind in kinds if issubclass(kind, FLOATS)}
-    if not gone and not floats:
+    if not missing and not floats:
         return None
-    found = [type(v) in gone or (type(v) in floats and v != v) for v in values]
+    found = [type(v) in missing or (type(v) in floats and v != v) for v in values]
     return np.array(found) if any(found) else None
 
 
-def shown(value: object) -> str:
-    """A value for messages, cut if it is long."""
+def short_repr(value: object) -> str:
+    """Representation of a value in error messages, shortened if it is long."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
-    except ValueError:  # Python writes no integers of more than some thousand digits
+    except ValueError:  # Python refuses to convert integers of several thousand digits to text.
         return f"an object of type {type(value).__name__}"
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+
+
+def short_list(items: Sequence[str], n: int = MAX_NAMES) -> str:
+    """The first ``n`` items, separated by commas."""
+    return ", ".join(items[:n]) + (", ..." if len(items) > n else "")
 
 
 def characters(text: str) -> np.ndarray:
@@ -67,14 +83,71 @@ def characters(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")
 
 
-def plain_array(array: np.ndarray, where: str, what: str) -> np.ndarray:
-    """A 1-D array without objects, unless these are numbers.
+def string_array(strings: list[str]) -> np.ndarray:
+    """Convert strings to an array.
+
+    Raises
+    ------
+    ValueError
+        If a string ends with a NUL character.
+    """
+    refuse_final_nul(strings, lambda i: short_repr(strings[i]))
+    return np.array(strings, dtype=np.str_)
+
+
+def refuse_final_nul(strings: Iterable[str], describe: Callable[[int], str]) -> None:
+    r"""Raise ValueError if a string ends with a NUL character, which NumPy arrays would drop.
+
+    Parameters
+    ----------
+    strings : iterable of str
+        A string counts as its characters.
+    describe : callable
+        Position and value of the i-th string for the error message.
+    """
+    if "\0" not in (strings if isinstance(strings, str) else "".join(strings)):
+        return
+    for i, string in enumerate(strings):
+        if string.endswith("\0"):
+            raise ValueError(
+                f"{describe(i)} ends with a NUL character, which arrays of strings cannot store; "
+                "use another character or integers"
+            )
+
+
+def refuse_infinite(values: np.ndarray, where: Callable[[int], str]) -> None:
+    """Raise ValueError if a number is infinite.
+
+    Parameters
+    ----------
+    values : array
+    where : callable
+        Description of where the i-th value is, in C order, for the error message.
+    """
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A finite sum means finite values. Otherwise, one may be infinite or NaN, or the sum
+        # overflows.
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+        infinite = np.isinf(values.astype(np.float64, copy=False))
+    if infinite.any():
+        i = int(np.argmax(infinite))
+        raise ValueError(
+            f"{where(i)}: {values.flat[i]} is infinite; expected a finite number, or NaN for a "
+            "missing value"
+        )
+
+
+def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
+    """Convert a 1-D array of objects to one of strings or numbers.
 
     Parameters
     ----------
     array : array (n_positions,)
-    where, what : str
-        What messages call the sequence and its values.
+    where, name : str
+        Names of the sequence and of one of its values in error messages.
 
     Returns
     -------
@@ -84,45 +157,33 @@ def plain_array(array: np.ndarray, where: str, what: str) -> np.ndarray:
     Raises
     ------
     ValueError, TypeError
-        If values are neither strings nor numbers or of both kinds, or NumPy cannot hold a string.
+        If values are neither strings nor numbers, if both occur, or if a string ends with NUL.
     """
     if array.dtype.kind in "biufU":
         return array
     if array.dtype.kind not in "OT":
         raise TypeError(
-            f"{where} holds {what}s of type {array.dtype}; {what}s are strings or integers"
+            f"{where} holds {name}s of type {array.dtype}; expected strings or integers"
         )
     kinds = set(map(type, array))
     strings = {kind for kind in kinds if issubclass(kind, str)}
-    odd = kinds - strings if strings else {kind for kind in kinds if not is_number(kind)}
-    if odd:
-        t = next(t for t, value in enumerate(array) if type(value) in odd)
+    invalid = kinds - strings if strings else {kind for kind in kinds if not is_number(kind)}
+    if invalid:
+        t = next(t for t, value in enumerate(array) if type(value) in invalid)
         raise TypeError(
-            f"{where}, position {t}: {what} {shown(array[t])} is of type "
-            f"{type(array[t]).__name__}; {what}s are all strings or all integers"
+            f"{where}, position {t}: {name} {short_repr(array[t])} is of type "
+            f"{type(array[t]).__name__}; expected {name}s that are all strings or all integers"
         )
     if strings:
-        refuse_cut_strings(array, where, what)
+        refuse_final_nul(array, lambda t: f"{where}, position {t}: {name} {short_repr(array[t])}")
         return np.array(array.tolist(), dtype=np.str_)
-    # Floats would not hold large integers beside others.
+    # An array of floats could not represent large integers exactly.
     numbers = np.array(array.tolist())
     return numbers if numbers.dtype.kind in "biu" else array.astype(object)
 
 
-def refuse_cut_strings(strings: Iterable[str], where: str, what: str) -> None:
-    """Refuse strings that end with NUL, which NumPy's arrays cut off."""
-    if "\0" not in (strings if isinstance(strings, str) else "".join(strings)):
-        return
-    for t, string in enumerate(strings):
-        if string.endswith("\0"):
-            raise ValueError(
-                f"{where}, position {t}: {what} {shown(string)} ends with a NUL character, which "
-                "arrays of strings cannot hold; use another character or integers"
-            )
-
-
-def whole_numbers(array: np.ndarray, where: str, what: str) -> np.ndarray:
-    """Numbers as int64.
+def whole_numbers(array: np.ndarray, where: str, name: str) -> np.ndarray:
+    """Convert numbers to int64.
 
     Raises
     ------
@@ -133,15 +194,15 @@ def whole_numbers(array: np.ndarray, where: str, what: str) -> np.ndarray:
         return array.astype(np.int64)
     values = array.astype(np.float64) if array.dtype.kind == "f" else array
     with np.errstate(invalid="ignore"):
-        _refuse(values % 1 != 0, "is not a whole number", array, where, what)
+        _refuse(values % 1 != 0, "is not a whole number", array, where, name)
     if array.dtype.kind == "O":
         values = np.array(list(map(int, array)), dtype=object)
     beyond = (values < -(2**63)) | (values >= 2**63)
-    _refuse(beyond, "is beyond the range of int64", array, where, what)
+    _refuse(beyond, "is outside the range of int64", array, where, name)
     return values.astype(np.int64)
 
 
-def _refuse(found: np.ndarray, fault: str, array: np.ndarray, where: str, what: str) -> None:
+def _refuse(found: np.ndarray, problem: str, array: np.ndarray, where: str, name: str) -> None:
     if found.any():
         t = int(np.argmax(found))
-        raise ValueError(f"{where}, position {t}: {what} {shown(array[t])} {fault}")
+        raise ValueError(f"{where}, position {t}: {name} {short_repr(array[t])} {problem}")

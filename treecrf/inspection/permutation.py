@@ -13,7 +13,7 @@ from treecrf.encoding.names import feature_names
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.values import listed
+from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model, has_trees
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
@@ -157,7 +157,7 @@ def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
     """Return the indices of features given by name or index."""
     index_of = {name: j for j, name in enumerate(names)}
     found = []
-    for feature in listed(features, "features", "names or indices"):
+    for feature in as_list(features, "features", "names or indices"):
         j = index_of.get(feature, -1) if isinstance(feature, str) else feature
         is_number = isinstance(j, numbers.Integral) and not isinstance(j, (bool, np.bool_))
         if not is_number or not 0 <= j < len(names):

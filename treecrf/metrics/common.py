@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from treecrf.inputs.labels import label_array, label_kind
-from treecrf.inputs.values import listed
+from treecrf.inputs.values import as_list
 
 LabelSequences = Iterable[ArrayLike | str]
 
@@ -28,7 +28,7 @@ def label_arrays(sequences: LabelSequences, name: str) -> list[np.ndarray]:
             f"np.split({name}, np.cumsum(lengths)[:-1]), or [{name}] if sequence boundaries do "
             "not matter"
         )
-    items = listed(sequences, name)
+    items = as_list(sequences, name)
     return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.values import listed
+from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model
 from treecrf.plotting.common import (
     OTHERS,
@@ -112,7 +112,7 @@ def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     if symbols is None:
         items = list(x) if model._schema.form == "symbols" else []
         return ["" if _is_missing(item) else str(item) for item in items]
-    items = list(symbols) if isinstance(symbols, str) else listed(symbols, "symbols", "texts")
+    items = list(symbols) if isinstance(symbols, str) else as_list(symbols, "symbols", "texts")
     if len(items) != n:
         raise ValueError(
             f"symbols has {len(items)} items; expected {n}, the number of positions of x"

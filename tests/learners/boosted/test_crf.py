@@ -106,10 +106,10 @@ def test_validation_labels_and_sequences_come_together(letters):
     ("X_val", "y_val", "error", "message"),
     [
         (["ab", ""], ["xy", ""], ValueError, "sequence 1 is empty"),
-        ([np.zeros((2, 1))], ["xy"], TypeError, "the model was trained on symbols, X holds table"),
-        ([[1, 2]], ["xy"], TypeError, "the model was trained on strings, the symbols of X are int"),
+        ([np.zeros((2, 1))], ["xy"], TypeError, "X holds tables, but the model was trained on"),
+        ([[1, 2]], ["xy"], TypeError, "the symbols of X are integers, but the model"),
         (["ab"], ["xyz"], ValueError, "sequence 0: 3 labels for 2 positions"),
-        (["ab"], [[0, 1]], ValueError, "labels are of type int64, the model's are <U1"),
+        (["ab"], [[0, 1]], ValueError, "y holds integers, but the labels of the model"),
         (["ab", "ab"], ["xy", "x?"], ValueError, "sequence 1, position 1: label '?' was not seen"),
     ],
 )
@@ -415,7 +415,7 @@ def test_a_warm_start_refuses_other_settings(changed, message, letters):
 
 def test_a_warm_start_refuses_other_data(letters, tables):
     crf = small(warm_start=True).fit(*letters).set_params(max_iter=9)
-    with pytest.raises(TypeError, match="the model was trained on symbols, X holds table"):
+    with pytest.raises(TypeError, match="X holds tables, but the model was trained on"):
         crf.fit(*tables)
     with pytest.raises(ValueError, match="sequence 0, position 1: label '!' was not seen in train"):
         crf.fit(["ab"], ["x!"])

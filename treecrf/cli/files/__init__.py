@@ -1,4 +1,4 @@
-"""Files of sequences and labels, as the command line reads them."""
+"""Reading files of sequences and labels for the command line."""
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.reading import FORMATS, TABLES, format_of, read_file

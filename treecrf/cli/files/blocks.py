@@ -9,22 +9,22 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-# Parsed text takes several times its size. A block of text must hold more than the longest row.
+# Parsed text takes several times its size. A block of text must be longer than the longest row.
 BLOCK_BYTES = 1 << 18
 LINES_IN_BLOCK = 32
 BLOCK_ROWS = 1 << 14
 PARQUET_BUFFER = 1 << 16
-# Of an error of the parser, which quotes whole rows.
-MAX_CHARACTERS = 200
+# Maximum length of an error message of the parser, which quotes whole rows.
+MAX_MESSAGE = 200
 
 
 def import_pyarrow() -> ModuleType:
-    """The library that parses tables.
+    """Import the library that parses tables.
 
     Raises
     ------
     ImportError
-        If it is not installed; the message says how to.
+        If it is not installed; the message contains the command to install it.
     """
     try:
         import pyarrow
@@ -32,7 +32,7 @@ def import_pyarrow() -> ModuleType:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError('tables are read with pyarrow: pip install "treecrf[cli]"') from error
+        raise ImportError('tables require pyarrow: pip install "treecrf[cli]"') from error
     return pyarrow
 
 
@@ -48,9 +48,9 @@ class TableFile(ABC):
     names : list of str
         Names of the columns.
     is_text : bool
-        Whether all values are text, whatever they mean.
+        Whether all values are stored as text, including numbers.
     first_row : int
-        What messages call the first row of values.
+        Number of the first row of values in error messages.
     """
 
     is_text: bool
@@ -59,24 +59,24 @@ class TableFile(ABC):
     def __init__(self, path: str):
         self.path = path
         self.pa = import_pyarrow()
-        # pyarrow's own errors of files that are missing or forbidden are long.
+        # Missing and unreadable files raise a short error here, a long one in pyarrow.
         open(path, "rb").close()
         with self.problems():
             self.names = self._read_names()
         name, n = Counter(self.names).most_common(1)[0]
         if n > 1:
-            raise ValueError(f"{path}: more than one column is called {name!r}")
+            raise ValueError(f"{path}: more than one column is named {name!r}")
 
     @abstractmethod
     def _read_names(self) -> list[str]:
-        """Names of the columns as they stand in the file."""
+        """Names of the columns in the order of the file."""
 
     @abstractmethod
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Record batches of some columns."""
 
     def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Some columns of a few rows at a time, pyarrow arrays by name."""
+        """Yield some columns, a few rows at a time, as pyarrow arrays by name."""
         with self.problems():
             for batch in self._batches(names):
                 if batch.num_rows:
@@ -84,26 +84,26 @@ class TableFile(ABC):
 
     @contextlib.contextmanager
     def problems(self) -> Iterator[None]:
-        """Name the file in errors."""
+        """Add the name of the file to errors."""
         try:
             yield
         except self.pa.ArrowException as error:
-            raise ValueError(f"{self.path}: {_in_short(error)}") from None
+            raise ValueError(f"{self.path}: {_shortened(error)}") from None
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
         except OSError as error:
-            raise OSError(f"{self.path}: {_in_short(error)}") from None
+            raise OSError(f"{self.path}: {_shortened(error)}") from None
 
 
-def _in_short(error: Exception) -> str:
+def _shortened(error: Exception) -> str:
     if "straddling" in str(error):
-        return "a row is too long; is a quotation mark missing?"
+        return "a row is too long; a closing quotation mark may be missing"
     text = " ".join(str(error).split()).removeprefix("CSV parse error: ")
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} ..."
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
 
 
 class CsvFile(TableFile):
-    """A CSV file, whose values are all text."""
+    """A CSV file, in which all values are text."""
 
     is_text = True
     first_row = 2
@@ -138,7 +138,7 @@ class CsvFile(TableFile):
         converting = csv.ConvertOptions(
             strings_can_be_null=False, include_columns=names, column_types=types
         )
-        # The default allocator keeps many blocks.
+        # The default allocator does not return the memory of blocks that are no longer used.
         pool = self.pa.system_memory_pool()
         return csv.open_csv(self.path, reading, parsing, converting, memory_pool=pool)
 
@@ -148,13 +148,13 @@ class CsvFile(TableFile):
 
 
 class ParquetFile(TableFile):
-    """A Parquet file, whose columns have types."""
+    """A Parquet file, in which columns have types."""
 
     is_text = False
     first_row = 1
 
     def _open(self) -> Any:
-        # By default whole groups of rows, which are often whole files, are read ahead.
+        # By default, pyarrow reads whole row groups ahead, which are often whole files.
         return self.pa.parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False)
 
     def _read_names(self) -> list[str]:

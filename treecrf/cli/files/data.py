@@ -1,4 +1,4 @@
-"""What a file of labeled sequences holds, and how it is to be read."""
+"""Contents of a file of labeled sequences, and the options for reading it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file.
+    """Options for reading a file.
 
     Attributes
     ----------
     format : str, optional
-        One of `treecrf.cli.files.FORMATS`; the name of the file tells if not given.
+        One of `treecrf.cli.files.FORMATS`. By default, the file extension determines it.
     label, group : str, optional
-        Columns of a table: the labels, and what tells the sequences apart. The rows of a group
-        follow each other; without groups all rows are one sequence.
+        Columns of a table that hold the labels and the groups, which define the sequences. The rows
+        of a group are contiguous. Without groups, all rows are one sequence.
     drop : tuple of str
-        Columns of a table that are left out.
+        Columns of a table to exclude.
     category : tuple of str
-        Columns of a table whose whole numbers are names, not quantities.
+        Columns of a table whose whole numbers are categories.
     missing : tuple of str
-        What stands for a missing value in a CSV file, beside the usual.
+        Additional texts that mark a missing value in a CSV file.
     separator : str, optional
-        What stands between the columns of a line.
+        Separator between the columns of a line.
     encoding : str
-        Of text.
+        Encoding of text files.
     """
 
     format: str | None = None
@@ -42,33 +42,17 @@ class Reading:
     encoding: str = "utf-8"
 
 
-def array_of_words(words: list[str]) -> np.ndarray:
-    """Strings as an array.
-
-    Raises
-    ------
-    ValueError
-        If one ends with NUL, which arrays cut off.
-    """
-    for word in words:
-        if word.endswith("\0"):
-            raise ValueError(
-                f"{word!r} ends with a NUL character, which arrays of strings cannot hold"
-            )
-    return np.array(words, dtype=np.str_)
-
-
 @dataclass(frozen=True)
 class ModelInput:
-    """What a trained model expects of a file.
+    """Requirements of a trained model on a file.
 
     Attributes
     ----------
-    trained : InputSchema
+    schema : InputSchema
     classes : array (n_classes,)
     """
 
-    trained: InputSchema
+    schema: InputSchema
     classes: np.ndarray
 
 
@@ -80,9 +64,9 @@ class FileData:
     ----------
     sequences : Sequences
     labels : list of arrays (n_positions,), optional
-        Of each sequence.
+        The labels of each sequence.
     groups : list of str, optional
-        What a table calls each sequence.
+        The group of each sequence in a table.
     is_table : bool
         Whether the file is a table with named columns.
     """
@@ -93,17 +77,17 @@ class FileData:
     is_table: bool = False
 
     def as_symbols(self) -> FileData:
-        """The same with the values of the only column as symbols.
+        """The same data with the values of its only column as symbols.
 
         Raises
         ------
         ValueError
-            If there are more columns, or it is not one of categories.
+            If there are more columns, or the column is not a category.
         """
         sequences = self.sequences
         if sequences.n_features != 1 or sequences.column_kinds[0] != CATEGORY:
             raise ValueError(
-                f"the file has {sequences.n_features} features; symbols are one column of words, "
-                "or of whole numbers that --category names"
+                f"the file has {sequences.n_features} features; expected symbols: a single column "
+                "of words, or of whole numbers if --category names it"
             )
         return replace(self, sequences=replace(sequences, names=None, of_symbols=True))

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, found over the whole file."""
+"""Kinds of the columns of a table, determined over the whole file."""
 
 from __future__ import annotations
 
@@ -6,62 +6,72 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from treecrf.cli.files.arrow import ArrowConverter
 from treecrf.cli.files.blocks import TableFile
-from treecrf.cli.files.cells import Cells
 
+# Whole numbers and text are categories, of integers and of strings.
 BOOLEAN, NUMBER, WHOLE, TEXT = "boolean", "number", "whole", "text"
-# The narrowest kind that fits all values is taken.
-OF_FEATURES = (BOOLEAN, NUMBER, TEXT)
-OF_CATEGORIES = (WHOLE, TEXT)
+# A column gets the first kind that fits all of its values.
+FEATURE_KINDS = (BOOLEAN, NUMBER, TEXT)
+CATEGORY_KINDS = (WHOLE, TEXT)
 
 
 def find_kinds(
-    file: TableFile, cells: Cells, features: Iterable[str], categories: Sequence[str]
+    file: TableFile,
+    converter: ArrowConverter,
+    features: Iterable[str],
+    categories: Sequence[str],
 ) -> dict[str, str]:
-    """The kinds of some columns.
+    """Determine the kinds of some columns.
 
     Parameters
     ----------
     file : TableFile
-    cells : Cells
+    converter : ArrowConverter
     features : iterable of str
-        Columns that are booleans, numbers or text.
+        Columns of booleans, numbers or text.
     categories : sequence of str
-        Columns of values that are only told apart: whole numbers or text.
+        Columns of categories, which are whole numbers or text.
 
     Raises
     ------
     OSError, ValueError
         If the file cannot be read.
     TypeError
-        If a column has a type that is none of these.
+        If a column has an unsupported type.
     """
-    possible = dict.fromkeys(features, OF_FEATURES)
-    possible |= dict.fromkeys(categories, OF_CATEGORIES)
+    possible = dict.fromkeys(features, FEATURE_KINDS)
+    possible |= dict.fromkeys(categories, CATEGORY_KINDS)
     all_blocks = file.blocks(list(possible))
-    # All blocks of a typed column are alike.
+    # In a typed column, the first block determines the kind.
     for block in all_blocks if file.is_text else islice(all_blocks, 1):
         for name, array in block.items():
-            while not _fits(possible[name][0], array, cells, file.is_text):
+            while not _fits(possible[name][0], array, converter, file.is_text):
                 possible[name] = possible[name][1:]
                 if not possible[name]:
-                    numbers = "whole numbers" if name in categories else "numbers"
-                    raise TypeError(
-                        f"{file.path}: column {name!r} is of type {array.type}; expected "
-                        f"{numbers}, booleans or strings"
-                    )
+                    raise _unsupported(file, name, array, name in categories)
     return {name: kinds[0] for name, kinds in possible.items()}
 
 
-def _fits(kind: str, array: Any, cells: Cells, may_be_any: bool) -> bool:
+def _unsupported(file: TableFile, name: str, array: Any, is_category: bool) -> TypeError:
+    numbers, hint = "numbers", f"; --drop {name} excludes it"
+    if is_category:
+        numbers, hint = "whole numbers", ""
+    return TypeError(
+        f"{file.path}: column {name!r} is of type {array.type}; expected {numbers}, booleans or "
+        f"strings{hint}"
+    )
+
+
+def _fits(kind: str, array: Any, converter: ArrowConverter, is_text: bool) -> bool:
     if kind == WHOLE:
-        return cells.are_whole(array)
+        return converter.are_whole(array)
     if kind == TEXT:
-        return cells.is_text(cells.plain(array).type)
-    if cells.is_text(array.type) and not may_be_any:
+        return converter.is_text(converter.plain(array).type)
+    if converter.is_text(array.type) and not is_text:
         return False
     try:
-        (cells.booleans if kind == BOOLEAN else cells.numbers)(array)
+        (converter.booleans if kind == BOOLEAN else converter.numbers)(array)
     except ValueError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""The formats of files, and which one a file has."""
+"""File formats, and detection of the format of a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from treecrf.cli.files.blocks import CsvFile, ParquetFile
 from treecrf.cli.files.data import FileData, ModelInput, Reading
-from treecrf.cli.files.lines import read_attributes, read_columns, read_windows
+from treecrf.cli.files.lines import read_conll_file, read_crfsuite_file, read_sparse_file
 from treecrf.cli.files.tables import read_table
 
 Reader = Callable[[str, Reading, ModelInput | None], FileData]
@@ -27,9 +27,9 @@ READERS: dict[str, Reader] = {
     "csv": partial(_read_csv, separator=","),
     "tsv": partial(_read_csv, separator="\t"),
     "parquet": _read_parquet,
-    "conll": read_columns,
-    "crfsuite": read_attributes,
-    "sparse": read_windows,
+    "conll": read_conll_file,
+    "crfsuite": read_crfsuite_file,
+    "sparse": read_sparse_file,
 }
 FORMATS = tuple(READERS)
 TABLES = ("csv", "tsv", "parquet")
@@ -37,14 +37,14 @@ ENDINGS = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tab": "t
 
 
 def read_file(path: str, reading: Reading, model: ModelInput | None = None) -> FileData:
-    """Read sequences, and labels if there are any.
+    """Read sequences, and labels if the file has them.
 
     Parameters
     ----------
     path : str
     reading : Reading
     model : ModelInput, optional
-        What a trained model expects.
+        Requirements of a trained model.
 
     Returns
     -------
@@ -57,29 +57,29 @@ def read_file(path: str, reading: Reading, model: ModelInput | None = None) -> F
     ImportError
         If pyarrow is needed and not installed.
     ValueError, TypeError
-        If the format cannot be told, or the file is not as it should be; the message says where.
+        If the format cannot be determined, or the file is invalid; the message states where.
     """
     name = reading.format or format_of(path)
     if name not in TABLES:
         _refuse_table_options(name, reading)
     data = READERS[name](path, reading, model)
-    of_symbols = model is not None and model.trained.form == "symbols"
+    of_symbols = model is not None and model.schema.form == "symbols"
     return data.as_symbols() if of_symbols else data
 
 
 def format_of(path: str) -> str:
-    """The format that the ending of a file name stands for.
+    """The format that a file extension stands for.
 
     Raises
     ------
     ValueError
-        If it is not known.
+        If the extension is unknown.
     """
     endings = [ending for ending in Path(path).suffixes if ending != ".gz"]
     ending = endings[-1].lower() if endings else ""
     if ending not in ENDINGS:
         raise ValueError(
-            f"{path}: the name does not tell the format; say which with --format: "
+            f"{path}: unknown file extension; specify the format with --format: "
             f"{', '.join(FORMATS)}"
         )
     return ENDINGS[ending]
@@ -89,5 +89,5 @@ def _refuse_table_options(name: str, reading: Reading) -> None:
     for option in ("label", "group", "drop", "category", "missing"):
         if getattr(reading, option):
             raise ValueError(
-                f"--{option} is for tables with named columns; the format {name} has none"
+                f"--{option} requires a table with named columns; the format {name} has no names"
             )

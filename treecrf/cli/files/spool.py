@@ -1,4 +1,4 @@
-"""A table on disk, in a temporary file: written row after row, read from any row."""
+"""A table in a temporary file: rows are appended, and can be read in any order."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 
 class Spool:
-    """Rows of columns of several types, which take memory only while they are read.
+    """Rows of columns of several types, which take memory only while being read.
 
     Parameters
     ----------
     types : sequence of dtype
-        Of each column.
+        Type of each column.
 
     Attributes
     ----------
     ranks : dict
-        For columns whose values are codes, what stands for each code.
+        For columns of codes, an array of the value of each code.
     """
 
     def __init__(self, types: Sequence[np.dtype]):
@@ -31,7 +31,7 @@ class Spool:
         weakref.finalize(self, self._file.close)
 
     def append(self, columns: Sequence[np.ndarray]) -> None:
-        """Write rows at the end."""
+        """Append rows."""
         records = np.empty(len(columns[0]), dtype=self.dtype)
         for name, column in zip(self.dtype.names, columns, strict=True):
             records[name] = column
@@ -40,8 +40,8 @@ class Spool:
         self.n_rows += len(records)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Some rows as floats, shape (n_rows, n_columns)."""
-        records = self._slice(rows) if isinstance(rows, slice) else self._chosen(rows)
+        """Selected rows as floats, an array (n_rows, n_columns)."""
+        records = self._slice(rows) if isinstance(rows, slice) else self._selected(rows)
         table = np.empty((len(records), len(self.dtype)), order="F")
         for j, name in enumerate(self.dtype.names):
             values = records[name]
@@ -55,9 +55,9 @@ class Spool:
         self._file.readinto(records.view(np.uint8))
         return records
 
-    def _chosen(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in any order, read in runs of neighbors."""
-        wanted, places = np.unique(rows, return_inverse=True)
+    def _selected(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in any order, read in contiguous runs."""
+        wanted, indices = np.unique(rows, return_inverse=True)
         ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
         runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]
-        return np.concatenate(runs)[places]
+        return np.concatenate(runs)[indices]

@@ -6,41 +6,41 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from treecrf.cli.files.arrow import ArrowConverter
 from treecrf.cli.files.blocks import TableFile
-from treecrf.cli.files.cells import Cells
 from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, NumberColumn
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.cli.files.spool import Spool
-from treecrf.inputs.sequences import KINDS, LongSequences
+from treecrf.inputs.sequences import KINDS, LongSequences, split
+from treecrf.inputs.values import short_list
 
 MAX_NAMES = 30
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
-    """Read a table in two passes: one for the kinds of its columns, one for their values.
+    """Read a table in two passes: the first determines the kinds of its columns.
 
-    The values go to a temporary file, from which they are read in pieces.
+    The second writes the values to a temporary file, from which they are read in pieces.
 
     Parameters
     ----------
     file : TableFile
     reading : Reading
     model : ModelInput, optional
-        Of a trained model; its columns are found by name, and others left out.
+        Requirements of a trained model. Columns are matched by name; others are ignored.
 
     Raises
     ------
     OSError, ValueError, TypeError
-        If the file cannot be read, or does not have the columns that it should; the message says
-        which.
+        If the file cannot be read, or a column is missing or invalid; the message states which.
     """
-    cells = Cells(reading.missing)
+    converter = ArrowConverter(reading.missing)
     features = _features(file, reading, model)
-    kinds = _kinds(file, cells, features, reading, model)
-    columns = [_column(cells, kinds[name], name) for name in features]
-    label = reading.label and LabelColumn(cells, kinds[reading.label], reading.label)
-    group = reading.group and GroupColumn(cells, reading.group)
+    kinds = _kinds(file, converter, features, reading, model)
+    columns = [_column(converter, kinds[name], name) for name in features]
+    label = reading.label and LabelColumn(converter, kinds[reading.label], reading.label)
+    group = reading.group and GroupColumn(converter, reading.group)
     spool = Spool([column.dtype for column in columns])
     needed = dict.fromkeys([*features, *filter(None, (reading.label, reading.group))])
     for block in file.blocks(list(needed)):
@@ -52,12 +52,12 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
                 group.add(block[reading.group], row)
             spool.append([column.read(block[column.name], row) for column in columns])
     if not spool.n_rows:
-        raise ValueError(f"{file.path}: there are no rows below the names of the columns")
+        raise ValueError(f"{file.path}: the table has no rows")
     offsets = group.offsets(spool.n_rows) if group else np.array([0, spool.n_rows])
     with file.problems():
         return FileData(
             _sequences(spool, columns, offsets),
-            np.split(label.labels(), offsets[1:-1]) if label else None,
+            split(label.labels(), offsets) if label else None,
             list(group.starts) if group else None,
             is_table=True,
         )
@@ -65,22 +65,22 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
 
 def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
     """Names of the columns that are features."""
-    given = [reading.label, reading.group, *reading.drop, *reading.category]
-    _check_names(file, [name for name in given if name is not None])
+    named = [reading.label, reading.group, *reading.drop, *reading.category]
+    _check_names(file, [name for name in named if name is not None])
     if reading.label is not None and reading.label == reading.group:
-        raise ValueError(f"{reading.label!r} cannot be both the label and the group")
+        raise ValueError(f"--label and --group both name {reading.label!r}; expected two columns")
     others = {reading.label, reading.group, *reading.drop}
-    if model is not None and model.trained.names is not None:
-        _check_names(file, model.trained.names)
-        return list(model.trained.names)
+    if model is not None and model.schema.names is not None:
+        _check_names(file, model.schema.names)
+        return list(model.schema.names)
     features = [name for name in file.names if name not in others]
-    if model is not None and len(features) != model.trained.n_features:
+    if model is not None and len(features) != model.schema.n_features:
         raise ValueError(
-            f"{file.path}: {len(features)} columns are features, the model was trained with "
-            f"{model.trained.n_features} without names"
+            f"{file.path}: {len(features)} columns are features; the model was trained with "
+            f"{model.schema.n_features} features without names"
         )
     if not features:
-        raise ValueError(f"{file.path}: no columns are left as features; {_there_are(file)}")
+        raise ValueError(f"{file.path}: no columns are left as features; {_columns(file)}")
     return features
 
 
@@ -88,35 +88,38 @@ def _check_names(file: TableFile, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
-            raise ValueError(f"{file.path}: there is no column {name!r}; {_there_are(file)}")
+            raise ValueError(f"{file.path}: there is no column {name!r}; {_columns(file)}")
 
 
-def _there_are(file: TableFile) -> str:
-    shown = ", ".join(file.names[:MAX_NAMES])
-    return f"there are: {shown}" + (", ..." if len(file.names) > MAX_NAMES else "")
+def _columns(file: TableFile) -> str:
+    return f"the columns are: {short_list(file.names, MAX_NAMES)}"
 
 
 def _kinds(
-    file: TableFile, cells: Cells, features: list[str], reading: Reading, model: ModelInput | None
+    file: TableFile,
+    converter: ArrowConverter,
+    features: list[str],
+    reading: Reading,
+    model: ModelInput | None,
 ) -> dict[str, str]:
-    """What the features and the label are read as."""
+    """Kinds of the features and the label."""
     if model is None:
         categories = [*reading.category, *filter(None, [reading.label])]
-        return find_kinds(file, cells, features, categories)
+        return find_kinds(file, converter, features, categories)
     kinds = {}
     for j, name in enumerate(features):
-        kind = KINDS[model.trained.kinds[j]]
+        kind = KINDS[model.schema.kinds[j]]
         if kind == "category":
-            kind = WHOLE if model.trained.categories[j].dtype.kind == "i" else TEXT
+            kind = WHOLE if model.schema.categories[j].dtype.kind == "i" else TEXT
         kinds[name] = kind
     if reading.label is not None:
         kinds[reading.label] = TEXT if model.classes.dtype.kind == "U" else WHOLE
     return kinds
 
 
-def _column(cells: Cells, kind: str, name: str) -> NumberColumn | CategoryColumn:
+def _column(converter: ArrowConverter, kind: str, name: str) -> NumberColumn | CategoryColumn:
     numeric = kind in (BOOLEAN, NUMBER)
-    return (NumberColumn if numeric else CategoryColumn)(cells, kind, name)
+    return (NumberColumn if numeric else CategoryColumn)(converter, kind, name)
 
 
 def _sequences(
@@ -125,7 +128,8 @@ def _sequences(
     categories = {}
     for j, column in enumerate(columns):
         if isinstance(column, CategoryColumn):
-            categories[j], spool.ranks[j] = column.sorted_values()
+            categories[j], ranks = column.sorted_values()
+            spool.ranks[j] = np.where(ranks == 0, np.nan, ranks)
     return LongSequences.of(
         spool,
         offsets,

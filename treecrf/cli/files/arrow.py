@@ -1,4 +1,4 @@
-"""Values of table columns, text or typed, as numbers, booleans and categories."""
+"""Conversion of pyarrow arrays to numbers, booleans and categories."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from treecrf.cli.files.blocks import import_pyarrow
 
-# What stands for a missing value among numbers and booleans. Among words only nothing does: "NA"
-# and "None" are words.
+# Texts that stand for a missing number or boolean. Among categories, only the empty text does: "NA"
+# and "None" may be values.
 MISSING = ("", "?", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 
 
-class Cells:
-    """Reads arrays of pyarrow.
+class ArrowConverter:
+    """Converts pyarrow arrays, typed or text, to NumPy arrays.
 
     Parameters
     ----------
     missing : sequence of str
-        What stands for a missing value in any column of text, beside nothing.
+        Texts that stand for a missing value in every column, in addition to the empty text.
     """
 
     def __init__(self, missing: tuple[str, ...] = ()):
@@ -30,12 +30,12 @@ class Cells:
         self.missing_number = self.pa.array([*MISSING, *missing])
 
     def numbers(self, array: Any) -> np.ndarray:
-        """Floats; NaN where they are missing.
+        """Convert to floats, NaN if missing.
 
         Raises
         ------
         ValueError
-            If a text is no number.
+            If a text is not a number, or the type is not numeric.
         """
         if self.is_text(array.type):
             array = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
@@ -44,12 +44,12 @@ class Cells:
         return self.pc.cast(array, self.pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
     def booleans(self, array: Any) -> np.ndarray:
-        """Floats 0 and 1; NaN where they are missing.
+        """Convert to floats 0 and 1, NaN if missing.
 
         Raises
         ------
         ValueError
-            If a text is neither true nor false.
+            If a text is neither true nor false, or the type is not boolean.
         """
         if self.is_text(array.type):
             text = self._present(self.pc.utf8_trim_whitespace(array), self.missing_number)
@@ -62,13 +62,13 @@ class Cells:
         return self.pc.cast(array, self.pa.float64()).to_numpy(zero_copy_only=False)
 
     def categories(self, array: Any) -> tuple[list, np.ndarray]:
-        """The different values of a block, and for each row the place of its own, or -1."""
+        """The distinct values of a block, and for each row the index of its value, or -1."""
         encoded = self.pc.dictionary_encode(self.plain(array))
-        places = self.pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        return encoded.dictionary.to_pylist(), places
+        indices = self.pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        return encoded.dictionary.to_pylist(), indices
 
     def are_whole(self, array: Any) -> bool:
-        """Whether all values are integers, or written as integers, or missing."""
+        """Whether all values are integers, texts of integers, or missing."""
         array = self.plain(array)
         if not self.is_text(array.type):
             return self.pa.types.is_integer(array.type)
@@ -76,7 +76,7 @@ class Cells:
         return self.pc.all(fits).as_py() is not False
 
     def plain(self, array: Any) -> Any:
-        """Values of a category: text without what stands for missing ones, or integers."""
+        """Values of a category: text, null if missing, or integers."""
         types = self.pa.types
         if types.is_dictionary(array.type):
             array = array.dictionary_decode()
@@ -85,16 +85,16 @@ class Cells:
         return self._present(array, self.missing) if self.is_text(array.type) else array
 
     def text(self, array: Any) -> Any:
-        """Values of any type as text."""
+        """Convert values of any type to text."""
         array = self.plain(array)
         return array if self.is_text(array.type) else self.pc.cast(array, self.pa.string())
 
     def is_text(self, array_type: Any) -> bool:
-        """Whether a type is one of strings."""
+        """Whether a type is a string type."""
         return self.pa.types.is_string(array_type) or self.pa.types.is_large_string(array_type)
 
     def is_number(self, array_type: Any) -> bool:
-        """Whether a type is one of numbers, or all values are missing."""
+        """Whether a type is numeric, or the null type of a column without values."""
         types = self.pa.types
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
         return any(is_numeric(array_type) for is_numeric in numeric)
