@@ -483,7 +483,7 @@ BAD = {
     "dates": (
         [polars.DataFrame({"a": [None, datetime.date(2004, 1, 1)]})],
         TypeError,
-        "sequence 0, position 1, column 'a': datetime.date(2004, 1, 1) is of type date; add the parts",
+        "sequence 0, position 1, column 'a': datetime.date(2004, 1, 1) is of type date; add the",
     ),
     "durations": (
         [pandas.DataFrame({"a": pandas.to_timedelta([3], unit="s")})],

@@ -234,7 +234,7 @@ def test_columns_of_categories_and_dates_are_groups():
         assert np.diff(sequences.offsets).tolist() == LENGTHS
     frame["id"] = frame["id"].where(frame["n"] > -9)
     gap = int(np.argmax(np.isnan(TABLE[:, 0])))
-    with pytest.raises(ValueError, match=f"position {gap} belongs to no group"):
+    with pytest.raises(ValueError, match=f"groups is missing .* at position {gap}"):
         as_sequences(frame, segmentation=Segmentation(groups="id"))
 
 
