@@ -70,7 +70,7 @@ cdef class TreeGrower:
 
     Parameters
     ----------
-    encoded : treecrf.encoding.encoder.EncodedSequences
+    encoded : treecrf.encoding.encoded.EncodedSequences
         The positions.
     tests : treecrf.trees.growing.window_tests.TestTable
         The window tests, in the order of the histogram's bins.

@@ -20,7 +20,7 @@ cdef class TreeScores(ContextScores):
 
     Parameters
     ----------
-    encoded : treecrf.encoding.encoder.EncodedSequences
+    encoded : treecrf.encoding.encoded.EncodedSequences
         Stored as the nodes say.
     n_labels, order : int
     """

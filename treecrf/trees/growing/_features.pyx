@@ -1,6 +1,6 @@
 """Encoded positions as trees read them: histograms of windows, and window tests.
 
-Between the sequences, encoded rows (see `treecrf.encoding.encoder`) include boundary rows, as many
+Between the sequences, encoded rows (see `treecrf.encoding.layout`) include boundary rows, as many
 as the window reaches beyond the ends. A window is therefore a run of adjacent rows and needs no
 check.
 """
@@ -39,7 +39,7 @@ cdef class Features:
 
     Parameters
     ----------
-    encoded : treecrf.encoding.encoder.EncodedSequences
+    encoded : treecrf.encoding.encoded.EncodedSequences
     tests : treecrf.trees.growing.window_tests.TestTable
     """
 

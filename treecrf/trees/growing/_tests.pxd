@@ -1,7 +1,7 @@
 # Numbers that the kernels of trees share.
 
 # How a node is evaluated at a row. The window tests are numbered as in
-# `treecrf.encoding.encoder`, the other nodes as in `treecrf.trees.context_scores`.
+# `treecrf.encoding.plan`, the other nodes as in `treecrf.trees.context_scores`.
 cdef enum NodeKind:
     CODE_EQUAL = 0
     CODE_ABOVE = 1

@@ -25,7 +25,7 @@ cdef class Positions:
 
     Parameters
     ----------
-    encoded : treecrf.encoding.encoder.EncodedSequences
+    encoded : treecrf.encoding.encoded.EncodedSequences
     """
 
     def __init__(self, encoded):
@@ -156,7 +156,7 @@ def mark_missing(asked, encoded, uint8_t[::1] gapped):
     Parameters
     ----------
     asked : treecrf.trees.scoring.distinct_tests.DistinctTests
-    encoded : treecrf.encoding.encoder.EncodedSequences
+    encoded : treecrf.encoding.encoded.EncodedSequences
     gapped : array (n_positions,)
         Where they are marked.
     """

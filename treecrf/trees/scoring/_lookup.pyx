@@ -99,7 +99,7 @@ cdef class LookupEvaluator:
 
         Parameters
         ----------
-        encoded : treecrf.encoding.encoder.EncodedSequences
+        encoded : treecrf.encoding.encoded.EncodedSequences
             Positions with the same number of labels before them.
         groups : treecrf.trees.scoring.context_groups.Groups
             Groups of the contexts of these positions, by class.
