@@ -47,7 +47,10 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     >>> from treecrf.datasets import make_future_bags
     >>> from treecrf.plotting import plot_future_features
     >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    >>> memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, y)
+    >>> memm = FutureFeatureMEMM(
+    ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+    ... )
+    >>> memm = memm.fit(X, y)
     >>> plot_future_features(memm, X[0]).get_xlabel()
     'position'
     """

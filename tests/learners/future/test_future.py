@@ -1,4 +1,4 @@
-"""Models that discover features: what they find, what they say of it, how they are judged."""
+"""Models that discover features: discovery, early stopping, descriptions, saved models."""
 
 from __future__ import annotations
 
@@ -43,29 +43,31 @@ def positive(X):
 @pytest.fixture(scope="module")
 def bags():
     """Sequences to train on and others, and a model of the hardest kind of labels."""
-    X, y = make_future_bags("xor", n_sequences=500, random_state=1)
-    return X, y, small().fit(X[:300], y[:300], X[300:400], y[300:400])
+    X, y = make_future_bags("xor", n_sequences=300, random_state=1)
+    return X, y, small().fit(X[:180], y[:180], X[180:240], y[180:240])
 
 
 def test_the_pattern_is_found(bags):
     X, y, model = bags
-    assert model.score(X[400:], y[400:]) > 0.999
+    assert model.score(X[240:], y[240:]) > 0.999
     assert TreeMEMM(order=0, max_iter=20).fit(X, y).score(X, y) < 0.7
     (feature,) = model._encoder.features
-    encoded = model._encoder.base.encode(model._read(X[400:])[0])
+    encoded = model._encoder.base.encode(model._read(X[240:])[0])
     score = feature.scores(model._encoder.base, encoded)
-    np.testing.assert_array_equal(score > 0, positive(X[400:]))
-    in_bag = Bags(encoded.offsets, 6).sum_members(positive(X[400:]).astype(float)) > 0
+    np.testing.assert_array_equal(score > 0, positive(X[240:]))
+    in_bag = Bags(encoded.offsets, 6).sum_members(positive(X[240:]).astype(float)) > 0
     np.testing.assert_allclose(feature.values(model._encoder.base, encoded), in_bag, atol=0.01)
 
 
-@pytest.mark.parametrize("multiclass", ["all", "best", "shared"])
+@pytest.mark.parametrize(
+    "multiclass", ["all", pytest.param("best", marks=pytest.mark.exhaustive), "shared"]
+)
 def test_many_labels(multiclass):
-    X, y = make_future_bags("xor", n_sequences=300, random_state=0)
+    X, y = make_future_bags("xor", n_sequences=180, random_state=0)
     y = five_labels(X, y)
-    model = small(multiclass=multiclass, max_future_features=1, max_iter=150)
-    model.fit(X[:200], y[:200], X[200:250], y[200:250])
-    assert model.score(X[250:], y[250:]) > 0.98
+    model = small(multiclass=multiclass, max_future_features=1, max_iter=60)
+    model.fit(X[:120], y[:120], X[120:150], y[120:150])
+    assert model.score(X[150:], y[150:]) > 0.95
     features = model.future_features_
     assert len(features) == (5 if multiclass == "all" else 1)
     n_affected = 5 if multiclass == "shared" else 1
@@ -73,21 +75,31 @@ def test_many_labels(multiclass):
 
 
 def test_the_size_of_the_bags_is_found():
-    X, y = make_future_bags("or", n_sequences=300, bag_size=3, random_state=0)
+    X, y = make_future_bags("or", n_sequences=120, bag_size=3, random_state=0)
     model = small(bag_size="auto", max_iter=30, max_future_features=1).fit(X, y)
     assert [feature.bag_size for feature in model.future_features_] == [3]
 
 
-@pytest.mark.parametrize("direction", ["future", "past", "both"])
-@pytest.mark.parametrize("size", [4, "to_end"])
-def test_bags_of_every_direction(direction, size):
+@pytest.mark.parametrize(
+    ("size", "direction"),
+    [
+        (4, "both"),
+        ("to_end", "past"),
+        pytest.param(4, "future", marks=pytest.mark.exhaustive),
+        pytest.param(4, "past", marks=pytest.mark.exhaustive),
+        pytest.param("to_end", "future", marks=pytest.mark.exhaustive),
+        pytest.param("to_end", "both", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_bags_of_every_direction(size, direction):
     rng = np.random.default_rng(0)
     X = [rng.random((rng.integers(3, 20), 4)) < 0.15 for _ in range(200)]
     offsets = offsets_of(np.array([len(x) for x in X]))
     bag = Bags(offsets, None if size == "to_end" else size, direction)
     shows = bag.sum_members(np.concatenate(X)[:, 2].astype(float)) > 0
     y = np.split(shows.astype(int), offsets[1:-1])
-    model = small(bag_size=size, bag_direction=direction, max_iter=30).fit(X[:160], y[:160])
+    parameters = {"bag_size": size, "bag_direction": direction, "max_future_features": 1}
+    model = small(max_iter=30, **parameters).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.99
     assert {(f.bag_size, f.bag_direction) for f in model.future_features_} == {(size, direction)}
 
@@ -114,10 +126,19 @@ def test_noise_has_no_features():
 # Scores, stages, saved models
 
 
-@pytest.mark.parametrize("kind", ["letters", "words", "floats", "sparse booleans"])
-@pytest.mark.parametrize("order", [0, 2])
-def test_training_and_prediction_see_the_same(kind, order):
-    """The likelihoods that training has followed are those of the model."""
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        pytest.param(kind, order, marks=[] if fast else pytest.mark.exhaustive)
+        for kind, order, fast in (
+            ("letters", 0, False), ("letters", 2, True), ("words", 0, False), ("words", 2, False),
+            ("floats", 0, True), ("floats", 2, False),
+            ("sparse booleans", 0, False), ("sparse booleans", 2, True),
+        )
+    ],
+)  # fmt: skip
+def test_scores_of_training_are_those_of_prediction(kind, order):
+    """The likelihoods recorded in training are those of the model."""
     rng = np.random.default_rng(order)
     lengths = [9, 1, 14, 3, 20, 11, 17]
     X = random_sequences(kind, rng, lengths)
@@ -181,7 +202,7 @@ def test_the_columns_of_the_instances_are_important(bags):
     assert importances[:6].min() > 0.05 > 0.01 > importances[6:].max()
 
 
-# Words
+# Descriptions
 
 
 def test_rules_add_up_to_the_score(bags):
@@ -195,7 +216,7 @@ def test_rules_add_up_to_the_score(bags):
         assert feature.initial_score + sum(held) == pytest.approx(expected)
 
 
-def test_what_is_told(bags):
+def test_the_description_of_a_feature(bags):
     (feature,) = bags[2].future_features_
     lines = feature.describe(3).splitlines()
     assert lines[0] == "any of the next 6 positions, with log-odds of -5.0 plus"
@@ -209,7 +230,7 @@ def test_what_is_told(bags):
     assert 0 < len(feature.thresholds) < 20
 
 
-# Made columns
+# Derived columns
 
 
 def test_a_tree_of_bins_has_a_leaf_for_each():
@@ -235,15 +256,15 @@ def test_bins_are_even():
     assert (bins_of(values, 2) == (values > thresholds_of(2)[0])).all()
 
 
-def test_made_columns_have_tests_at_the_position_alone():
+def test_derived_columns_have_tests_at_the_position_alone():
     X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    model = FutureFeatureMEMM(order=0, window=(2, 1), bag_size=6, max_iter=15, random_state=0)
+    model = small(window=(2, 1), max_iter=15, max_future_features=1)
     model.fit(X, y)
     table = number_tests(model._encoder)
-    made = table.columns == 8
-    assert made.sum() == 19
-    assert (table.offsets[made] == 0).all()
-    assert table.values[made].tolist() == list(range(19))
+    derived = table.columns == 8
+    assert derived.sum() == 19
+    assert (table.offsets[derived] == 0).all()
+    assert table.values[derived].tolist() == list(range(19))
     packed = model._forest.pack()
     assert (packed["offset"][packed["column"] == 8] == 0).all()
     assert (packed["column"] == 8).any()
@@ -272,27 +293,35 @@ def test_odd_parameters_are_refused(parameters, message, letters):
 
 def test_the_result_does_not_depend_on_the_threads(letters):
     X, y = letters
-    model = small(window=1, bag_size=2, max_iter=5, n_jobs=1).fit(X, y)
+    model = small(window=1, bag_size=2, max_iter=5, max_future_features=1, n_jobs=1).fit(X, y)
     other = clone(model).set_params(n_jobs=2).fit(X, y)
     for p, q in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
         np.testing.assert_array_equal(p, q)
 
 
-# All data in the end
+# Refitting on all sequences
 
 
-@pytest.mark.parametrize("form", ["booleans", "strings", "gaps", "sparse"])
-def test_the_held_out_sequences_are_learned_from_in_the_end(form):
+@pytest.mark.parametrize(
+    "form",
+    [
+        "strings",
+        "missing values",
+        pytest.param("booleans", marks=pytest.mark.exhaustive),
+        pytest.param("sparse", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_refit_trains_on_the_held_out_sequences(form):
     X, y = make_future_bags("or", n_sequences=80, random_state=0)
     if form == "strings":
         X = [["".join("01"[int(value)] for value in row[:6]) for row in x] for x in X]
-    elif form == "gaps":
+    elif form == "missing values":
         X = [x.astype(float) for x in X]
         X[70][3, 2] = np.nan
     elif form == "sparse":
         X = [sparse.csr_array(x.astype(float)) for x in X]
     data = X[:60], y[:60], X[60:], y[60:]
-    model = small(max_iter=20, max_future_features=2).fit(*data)
+    model = small(max_iter=20, max_future_features=1).fit(*data)
     again = clone(model).set_params(refit=True).fit(*data)
     assert again.n_iter_ == model.n_iter_
     assert len(again.future_features_) == len(model.future_features_)
@@ -301,16 +330,24 @@ def test_the_held_out_sequences_are_learned_from_in_the_end(form):
     assert log_p == pytest.approx(again.train_score_[-1])
 
 
-def test_the_size_that_was_found_stays(bags):
+def test_refit_keeps_the_size_of_bags(bags):
     X, y, _ = bags
-    allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:100]]
+    allowed = [np.ones((len(labels), 2), dtype=bool) for labels in y[:60]]
     model = small(refit=True, bag_size="auto", max_iter=3, max_future_features=1)
-    model.fit(X[:100], y[:100], allowed=allowed)
+    model.fit(X[:60], y[:60], allowed=allowed)
     assert len(model.future_features_) == 1
-    assert len(model.fit(X[:60], y[:60], X[60:90], y[60:90], allowed=allowed[:60]).classes_) == 2
+    assert len(model.fit(X[:40], y[:40], X[60:80], y[60:80], allowed=allowed[:40]).classes_) == 2
 
 
-@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "weighting",
+        "indicator",
+        pytest.param("surrogate", marks=pytest.mark.exhaustive),
+        pytest.param("impute", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_missing_values(missing):
     X, y = make_future_bags("or", n_sequences=150, random_state=0)
     rng = np.random.default_rng(0)
@@ -321,9 +358,9 @@ def test_missing_values(missing):
     assert "x0" in model.future_features_[0].describe(99)
 
 
-def test_weights_and_chance(letters):
+def test_random_choices_are_reproducible(letters):
     X, y = letters
     chance = {"class_weight": "balanced", "subsample": 0.7, "max_features": 0.6}
-    model = FutureFeatureMEMM(window=1, bag_size=2, max_iter=3, random_state=0, **chance)
+    model = small(order=1, window=1, bag_size=2, max_iter=3, max_future_features=2, **chance)
     for p, q in zip(*(clone(model).fit(X, y).predict_proba(X) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(p, q)

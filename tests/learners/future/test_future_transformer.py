@@ -1,4 +1,4 @@
-"""Discovered features handed to other models."""
+"""Discovered features as input of other models."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from treecrf.datasets import make_future_bags
 
 
 def discovery(**parameters) -> FutureFeatures:
-    return FutureFeatures(
-        FutureFeatureMEMM(order=0, bag_size=6, max_iter=30, random_state=0), **parameters
+    model = FutureFeatureMEMM(
+        order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
     )
+    return FutureFeatures(model, **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,8 @@ def test_the_features_are_those_of_the_model(bags, fitted):
 @pytest.mark.parametrize(
     "model",
     [
-        TreeCRF(max_iter=30),
-        TreeMEMM(order=0, max_iter=30),
+        pytest.param(TreeCRF(max_iter=30), marks=pytest.mark.exhaustive),
+        pytest.param(TreeMEMM(order=0, max_iter=30), marks=pytest.mark.exhaustive),
         RecurrentSlidingWindowClassifier(max_iter=30, decoding="beam", beam_width=3),
     ],
 )
@@ -81,8 +82,12 @@ def forms(table):
 @pytest.mark.parametrize("form", ["array", "booleans", "matrix", "pandas", "polars", "dicts"])
 def test_features_are_appended_to_every_form(form, bags):
     X, y = bags
-    given = [forms(x)[form] for x in X[:60]]
-    model = discovery(append=True).fit(given, y[:60])
+    given = [forms(x)[form] for x in X[:15]]
+    memm = FutureFeatureMEMM(
+        order=0, bag_size=2, max_iter=3, max_future_features=1, early_stopping=False,
+        instance_max_iter=2, l2_regularization=1.0, instance_l2_regularization=1.0,
+    )  # fmt: skip
+    model = FutureFeatures(memm, append=True).fit(given, y[:15])
     (whole, *_), (alone, *_) = (
         model.transform(given),
         model.set_params(append=False).transform(given),
@@ -101,15 +106,18 @@ def test_features_are_appended_to_every_form(form, bags):
         whole = whole.toarray()
     expected = np.hstack([X[0].astype(float), alone])
     np.testing.assert_array_equal(np.asarray(whole, dtype=float), expected)
-    TreeMEMM(max_iter=2).fit(model.transform(given), y[:60])
+    TreeMEMM(max_iter=2).fit(model.transform(given), y[:15])
 
 
-@pytest.mark.parametrize("kind", [str, list, np.array])
+@pytest.mark.parametrize("kind", [str, np.array])
 def test_symbols_become_a_column(kind):
     words, labels = ["abab", "ba"] * 5, ["xyxy", "yx"] * 5
     given = [kind(word if kind is str else list(word)) for word in words]
     model = FutureFeatures(
-        FutureFeatureMEMM(order=0, bag_size=1, max_iter=2, early_stopping=False), append=True
+        FutureFeatureMEMM(
+            order=0, bag_size=1, max_iter=2, max_future_features=1, early_stopping=False
+        ),
+        append=True,
     ).fit(given, labels)
     tables = model.transform(given)
     assert [row[0] for row in tables[0]] == list("abab")

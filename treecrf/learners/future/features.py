@@ -64,7 +64,10 @@ class FutureFeature:
         >>> from treecrf import FutureFeatureMEMM
         >>> from treecrf.datasets import make_future_bags
         >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-        >>> memm = FutureFeatureMEMM(order=0, bag_size=6, max_iter=20, random_state=0).fit(X, y)
+        >>> memm = FutureFeatureMEMM(
+        ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+        ... )
+        >>> memm = memm.fit(X, y)
         >>> memm.future_features_[0].describe().splitlines()[0]
         'any of the next 6 positions, with log-odds of -5.0 plus'
         """

@@ -199,7 +199,10 @@ class FutureFeatureMEMM(LocalClassifier):
     >>> from treecrf import FutureFeatureMEMM
     >>> from treecrf.datasets import make_future_bags
     >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    >>> memm = FutureFeatureMEMM(order=0, bag_size=6, random_state=0).fit(X[:50], y[:50])
+    >>> memm = FutureFeatureMEMM(
+    ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+    ... )
+    >>> memm = memm.fit(X[:50], y[:50])
     >>> memm.score(X[50:], y[50:]) > 0.95
     True
     >>> len(memm.future_features_)
@@ -373,7 +376,8 @@ class FutureFeatureMEMM(LocalClassifier):
         Examples
         --------
         >>> from treecrf import FutureFeatureMEMM
-        >>> memm = FutureFeatureMEMM(order=0).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> memm = FutureFeatureMEMM(order=0, bag_size=2, max_iter=5, max_future_features=1)
+        >>> memm = memm.fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """

@@ -48,7 +48,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     >>> from treecrf import FutureFeatureMEMM, FutureFeatures, TreeCRF
     >>> from treecrf.datasets import make_future_bags
     >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-    >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+    >>> model = FutureFeatureMEMM(
+    ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+    ... )
     >>> discovery = FutureFeatures(model, append=True)
     >>> ahead = discovery.fit_transform(X, y)
     >>> ahead[0].shape
@@ -82,8 +84,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
         Examples
         --------
-        >>> from treecrf import FutureFeatures
-        >>> discovery = FutureFeatures().fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> from treecrf import FutureFeatureMEMM, FutureFeatures
+        >>> model = FutureFeatureMEMM(order=0, bag_size=2, max_iter=5, max_future_features=1)
+        >>> discovery = FutureFeatures(model).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
         >>> discovery.n_features_in_
         1
         """
@@ -126,8 +129,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
         Examples
         --------
-        >>> from treecrf import FutureFeatures
-        >>> discovery = FutureFeatures().fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
+        >>> from treecrf import FutureFeatureMEMM, FutureFeatures
+        >>> model = FutureFeatureMEMM(order=0, bag_size=2, max_iter=5, max_future_features=1)
+        >>> discovery = FutureFeatures(model).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
         >>> [len(table) for table in discovery.transform(["aab", "b"])]
         [3, 1]
         """
@@ -165,7 +169,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         >>> from treecrf import FutureFeatureMEMM, FutureFeatures
         >>> from treecrf.datasets import make_future_bags
         >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
-        >>> model = FutureFeatureMEMM(order=0, bag_size=6, random_state=0)
+        >>> model = FutureFeatureMEMM(
+        ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+        ... )
         >>> discovery = FutureFeatures(model).fit(X, y)
         >>> discovery.get_feature_names_out().tolist()
         ['future0']
