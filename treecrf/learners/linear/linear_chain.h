@@ -1,20 +1,21 @@
-/* Forward-backward along chains whose transitions are the same everywhere.
+/* Forward-backward along chains whose transitions are the same at all positions.
  *
  * The score of label v at t after label u is rows[t][v] + transitions[u][v]. The exponentials of the
- * transitions are taken once for all positions, so that a position costs K exponentials and not
- * K * K. Every position's scores are taken relative to their highest, and the transitions relative
- * to theirs; while both spread by no more than MAX_SPREAD, no weight gets so small that it is lost.
+ * transitions are computed once for all positions, so that a position costs K exponentials instead of
+ * K * K. The scores of each position are relative to their maximum, and so are the transitions. If
+ * neither spreads by more than MAX_SPREAD, no weight underflows; otherwise the recursions run in log
+ * space.
  */
 #ifndef TREECRF_LINEAR_CHAIN_H
 #define TREECRF_LINEAR_CHAIN_H
 
 #include "utils/vector_math.h"
 
-/* With SMALLEST_SUM, a position's weights are above exp(-2 * 100) * 1e-30, about 1e-117. */
+/* With SMALLEST_SUM, the weights of a position are above exp(-2 * 100) * 1e-30, about 1e-117. */
 #define MAX_SPREAD 100.0
 #define SMALLEST_SUM 1e-30
 
-/* Make the highest score of each position 0. Returns whether no score is too far below. */
+/* Shift the scores of each position to a maximum of 0. Returns whether all are within MAX_SPREAD. */
 TREECRF_TEMPLATE int level_rows_n(double *rows, ptrdiff_t length, ptrdiff_t n)
 {
     double lowest = 0.0;
@@ -35,7 +36,7 @@ TREECRF_WIDEST static int level_rows(double *rows, ptrdiff_t length, ptrdiff_t n
     TREECRF_BY_SIZE(n_labels, return, level_rows_n, rows, length)
 }
 
-/* after = factors * (now, multiplied by the matrix of transitions) */
+/* after = factors * (now times the matrix of transitions) */
 TREECRF_TEMPLATE void step_forward_n(const double *restrict now, const double *restrict transitions,
                                      const double *restrict factors, double *restrict after,
                                      ptrdiff_t n)
@@ -75,8 +76,9 @@ TREECRF_TEMPLATE double forward_chain_n(const double *factors, ptrdiff_t length,
     return log_z + log_of(total);
 }
 
-/* log Z of a sequence. `factors` are the exponentials of its scores, `transitions` those of the
- * transitions; `forward` gets the weights of each position, `scale` what they were multiplied by. */
+/* Returns log Z of a sequence. `factors` are the exponentials of its scores, and `transitions` those
+ * of the transitions. `forward` receives the weights of each position, and `scale` the factors that
+ * the weights were multiplied by. */
 TREECRF_WIDEST static double forward_chain(const double *factors, ptrdiff_t length,
                                            const double *transitions, ptrdiff_t n_labels,
                                            double *forward, double *scale)
@@ -120,8 +122,8 @@ TREECRF_TEMPLATE void backward_chain_n(double *rows, ptrdiff_t length, const dou
     }
 }
 
-/* Turn the factors in `rows` into -weight * P(label). Adds to `pairs` what is weight * P(previous
- * label, label), summed over the positions, once it has been multiplied by `transitions`. */
+/* Replace the factors in `rows` by -weight * P(label). Adds to `pairs` the sum over the positions of
+ * weight * P(previous label, label), divided by `transitions`. */
 TREECRF_WIDEST static void backward_chain(double *rows, ptrdiff_t length, const double *transitions,
                                           ptrdiff_t n_labels, const double *forward,
                                           const double *scale, double weight, double *pairs,

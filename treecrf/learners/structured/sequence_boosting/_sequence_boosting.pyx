@@ -314,32 +314,32 @@ cdef class EntryBounds:
                 for v in range(self.residuals.shape[1]):
                     terms.residuals = &self.residuals[0, v]
                     terms.lows, terms.highs = &self.lows[0, v], &self.highs[0, v]
-                    steps[c, v] = best_step(&terms, max_step, &out[c, v])
+                    steps[c, v] = self.best_step(&terms, max_step, &out[c, v])
 
-
-cdef double best_step(const Terms *terms, double max_step, double *bound) noexcept nogil:
-    """The step between -max_step and max_step with the smallest bound, by Newton's method."""
-    cdef double lowest = -max_step, highest = max_step, step = 0.0, ahead
-    cdef bint low_is_tried = False, high_is_tried = False
-    cdef Curve curve
-    for _ in range(MAX_STEPS):
-        curve = curve_at(terms, step)
-        if curve.slope > 0.0:
-            highest, high_is_tried = step, True
-        else:
-            lowest, low_is_tried = step, True
-        if curve.slope == 0.0 or not curve.curvature > 0.0:
-            break
-        ahead = step - curve.slope / curve.curvature
-        if not ahead < highest:
-            ahead = 0.5 * (lowest + highest) if high_is_tried else highest
-        elif not ahead > lowest:
-            ahead = 0.5 * (lowest + highest) if low_is_tried else lowest
-        if fabs(ahead - step) <= 1e-9 * max_step:
-            break
-        step = ahead
-    bound[0] = 1.0 + curve.value
-    return step
+    # A method, because the loop above gets slower when gcc inlines this function.
+    cdef double best_step(self, const Terms *terms, double max_step, double *bound) noexcept nogil:
+        """The step between -max_step and max_step with the smallest bound, by Newton's method."""
+        cdef double lowest = -max_step, highest = max_step, step = 0.0, ahead
+        cdef bint low_is_tried = False, high_is_tried = False
+        cdef Curve curve
+        for _ in range(MAX_STEPS):
+            curve = curve_at(terms, step)
+            if curve.slope > 0.0:
+                highest, high_is_tried = step, True
+            else:
+                lowest, low_is_tried = step, True
+            if curve.slope == 0.0 or not curve.curvature > 0.0:
+                break
+            ahead = step - curve.slope / curve.curvature
+            if not ahead < highest:
+                ahead = 0.5 * (lowest + highest) if high_is_tried else highest
+            elif not ahead > lowest:
+                ahead = 0.5 * (lowest + highest) if low_is_tried else lowest
+            if fabs(ahead - step) <= 1e-9 * max_step:
+                break
+            step = ahead
+        bound[0] = 1.0 + curve.value
+        return step
 
 
 cdef Curve curve_at(const Terms *terms, double step) noexcept nogil:
