@@ -1,4 +1,4 @@
-"""What several test files need: small synthetic sequences, a trained model, the data folder."""
+"""Fixtures shared by all tests: small synthetic sequences, fitted models, the data folder."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from support.family import FAMILY, FLAT
 import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
 
-# The same examples in every run, and no clock: a slow machine must not fail a test.
+# The same examples in every run and no deadlines, so that tests do not fail on slow machines.
 settings.register_profile("exhaustive", deadline=None, derandomize=True)
 settings.register_profile("fast", settings.get_profile("exhaustive"), max_examples=20)
 
 
 def pytest_configure(config):
-    """Draw few examples if the exhaustive tests are left out."""
+    """Draw fewer examples if exhaustive tests are deselected."""
     fast = config.option.markexpr == "not exhaustive"
     settings.load_profile("fast" if fast else "exhaustive")
 
 
 @pytest.fixture
 def few_codes(monkeypatch):
-    """Store categories of more than four values in lists, as those of hundreds of words are."""
+    """Store categories with more than four values in lists, like those with hundreds of words."""
     monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 4)
 
 
 @pytest.fixture(scope="session")
 def letters():
-    """Strings and labels: what a letter is called depends on it and on the label before."""
+    """Strings and labels; a label depends on the letter and on the previous label."""
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("abcd"), rng.integers(4, 13))) for _ in range(24)]
     return X, [_label_letters(word, rng) for word in X]
@@ -50,7 +50,7 @@ def _label_letters(word: str, rng: np.random.Generator) -> str:
 
 @pytest.fixture(scope="session")
 def tables():
-    """Tables of three features, of which the second tells most of the label, and labels 0, 1, 2."""
+    """Tables of three features with labels 0, 1, 2; the second feature is the informative one."""
     rng = np.random.default_rng(1)
     y = [np.sort(rng.integers(0, 3, rng.integers(4, 13))) for _ in range(24)]
     X = [rng.normal(size=(len(labels), 3)) for labels in y]
@@ -61,13 +61,13 @@ def tables():
 
 @pytest.fixture(scope="session")
 def trained(letters):
-    """A model of the letters. Shared: tests must not change it."""
+    """A model fitted to the letters. It is shared, so tests must not change it."""
     return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0).fit(*letters)
 
 
 @pytest.fixture(scope="session")
 def fitted(letters):
-    """Models of all learners by name, trained when asked for. Tests must not change them."""
+    """Models of all learners by name, fitted on first use. Tests must not change them."""
     models = {}
 
     def get(name):
@@ -82,8 +82,8 @@ def fitted(letters):
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Folder of the published data sets."""
+    """Folder of the published datasets."""
     path = os.environ.get("TREECRF_DATA")
     if not path:
-        pytest.skip("TREECRF_DATA, the folder of the published data sets, is not set")
+        pytest.skip("TREECRF_DATA, the folder of the published datasets, is not set")
     return Path(path)

@@ -1,4 +1,4 @@
-"""Costs of wrong labels: matrices, dicts, and what is refused."""
+"""Costs of errors: matrices, dicts, and invalid values."""
 
 from __future__ import annotations
 

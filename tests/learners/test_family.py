@@ -1,4 +1,4 @@
-"""What all learners promise, in all their variants."""
+"""Predictions of all learners agree with each other and respect constraints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from support.family import (
     EXACT,
     FAMILY,
     FAST,
-    FLAT_WALKING,
+    FLAT_SEARCHING,
     PREDICTING,
-    WALKING,
+    SEARCHING,
     Enumeration,
     assert_equal_arrays,
     every,
@@ -23,7 +23,7 @@ from support.family import (
     variant,
 )
 
-ASKED = ["abca", "d", "ba?", "cd"]
+QUERIES = ["abca", "d", "ba?", "cd"]
 LABELS = np.array(list("xyz"))
 
 
@@ -31,7 +31,7 @@ LABELS = np.array(list("xyz"))
 
 
 def assert_agrees(model, X, masks, **given) -> None:
-    """Check everything that a model says of short sequences against their enumeration."""
+    """Compare all predictions for short sequences with an enumeration of the label sequences."""
     truths = [Enumeration(model, x, mask) for x, mask in zip(X, masks, strict=True)]
     for found, truth in zip(model.predict_proba(X, **given), truths, strict=True):
         np.testing.assert_allclose(found, truth.marginals, atol=1e-10)
@@ -51,11 +51,11 @@ def assert_agrees(model, X, masks, **given) -> None:
 
 
 @every(PREDICTING)
-def test_predictions_are_those_of_one_distribution(name, fitted):
+def test_all_predictions_agree_with_one_distribution(name, fitted):
     model = fitted(name)
-    for x in ASKED:
+    for x in QUERIES:
         assert Enumeration(model, x).total == pytest.approx(1)
-    assert_agrees(model, ASKED, [None] * len(ASKED))
+    assert_agrees(model, QUERIES, [None] * len(QUERIES))
 
 
 KNOWN = [[None, "y", None, "z"], ["z"], None, ["x", None]]
@@ -78,12 +78,12 @@ def test_known_labels_and_masks_are_conditions(name, fitted):
     model = fitted(name)
     of_known = [mask_of(known) for known in KNOWN]
     of_allowed = [None if mask is None else np.array(mask, dtype=bool) for mask in ALLOWED]
-    assert_agrees(model, ASKED, of_known, known=KNOWN)
-    assert_agrees(model, ASKED, of_allowed, allowed=ALLOWED)
+    assert_agrees(model, QUERIES, of_known, known=KNOWN)
+    assert_agrees(model, QUERIES, of_allowed, allowed=ALLOWED)
     known = [None, ["y"], [None, "x", None], None]
     both = [b if a is None else a if b is None else a & b
             for a, b in zip(of_allowed, map(mask_of, known), strict=True)]  # fmt: skip
-    assert_agrees(model, ASKED, both, allowed=ALLOWED, known=known)
+    assert_agrees(model, QUERIES, both, allowed=ALLOWED, known=known)
 
 
 def decoders(model) -> list[str]:
@@ -101,18 +101,18 @@ def decoders(model) -> list[str]:
 )
 def test_known_labels_are_kept_by_every_decoder(name, decoding, fitted):
     model = variant(fitted(name), decoding=decoding)
-    for labels, known in zip(model.predict(ASKED, known=KNOWN), KNOWN, strict=True):
+    for labels, known in zip(model.predict(QUERIES, known=KNOWN), KNOWN, strict=True):
         if known is not None:
             assert all(k in (None, label) for k, label in zip(known, labels, strict=True))
-    everything = [list(labels) for labels in model.predict(ASKED)]
-    assert_equal_arrays(model.predict(ASKED, known=everything), everything)
+    everything = [list(labels) for labels in model.predict(QUERIES)]
+    assert_equal_arrays(model.predict(QUERIES, known=everything), everything)
 
 
 @every(PREDICTING)
 def test_predict_follows_the_probabilities(name, fitted, letters):
     model = fitted(name)
-    proba = model.predict_proba(ASKED)
-    marginal = variant(model, decoding="marginal").predict(ASKED)
+    proba = model.predict_proba(QUERIES)
+    marginal = variant(model, decoding="marginal").predict(QUERIES)
     assert_equal_arrays(marginal, [LABELS[p.argmax(axis=1)] for p in proba])
     costs = np.array([[0, 1, 4], [2, 0, 1], [0.5, 3, 0]])
     expected = [
@@ -122,19 +122,19 @@ def test_predict_follows_the_probabilities(name, fitted, letters):
     named = {(u, v): costs[i, j] for i, u in enumerate("xyz") for j, v in enumerate("xyz")}
     for cost_matrix in (costs, costs.tolist(), named):
         risk = variant(model, decoding="minimum_risk", cost_matrix=cost_matrix)
-        assert_equal_arrays(risk.predict(ASKED), [LABELS[codes] for codes in expected])
-    plain = variant(model, decoding="minimum_risk").predict(ASKED)
+        assert_equal_arrays(risk.predict(QUERIES), [LABELS[codes] for codes in expected])
+    plain = variant(model, decoding="minimum_risk").predict(QUERIES)
     assert_equal_arrays(plain, marginal)
     if hasattr(model, "order"):
-        viterbi = variant(model, decoding="viterbi").predict(ASKED)
-        assert_equal_arrays(viterbi, model.decode(ASKED)[0])
+        viterbi = variant(model, decoding="viterbi").predict(QUERIES)
+        assert_equal_arrays(viterbi, model.decode(QUERIES)[0])
     X, y = letters
     right = np.concatenate(model.predict(X)) == np.array(list("".join(y)))
     assert model.score(X, y) == right.mean() > 0.5
 
 
 @every(PREDICTING)
-def test_sequences_do_not_touch_each_other(name, fitted, letters):
+def test_sequences_do_not_affect_each_other(name, fitted, letters):
     X, y = letters[0][:6], letters[1][:6]
     model = fitted(name)
     together = model.predict_proba(X)
@@ -146,15 +146,15 @@ def test_sequences_do_not_touch_each_other(name, fitted, letters):
         assert value == pytest.approx(log_p[i], rel=0, abs=0 if name in EXACT else 1e-5)
 
 
-@every(WALKING | FLAT_WALKING)
-def test_a_walk_finds_what_its_width_lets_it(name, fitted):
+@every(SEARCHING | FLAT_SEARCHING)
+def test_search_finds_the_best_sequence_if_the_beam_is_wide_enough(name, fitted):
     model = fitted(name)
-    exact = model.decode(ASKED)[1]
+    exact = model.decode(QUERIES)[1]
     for decoding, width in (("greedy", 1), ("beam", 1), ("beam", 2), ("beam", 100)):
-        walker = variant(model, decoding=decoding, beam_width=width)
-        labels, log_p = walker.decode(ASKED)
-        assert_equal_arrays(walker.predict(ASKED), labels)
-        np.testing.assert_allclose(log_p, model.predict_log_likelihood(ASKED, labels))
+        searching = variant(model, decoding=decoding, beam_width=width)
+        labels, log_p = searching.decode(QUERIES)
+        assert_equal_arrays(searching.predict(QUERIES), labels)
+        np.testing.assert_allclose(log_p, model.predict_log_likelihood(QUERIES, labels))
         assert (log_p <= exact + 1e-9).all()
         if width == 100:
             np.testing.assert_allclose(log_p, exact)
@@ -163,7 +163,7 @@ def test_a_walk_finds_what_its_width_lets_it(name, fitted):
 # Transitions
 
 
-# y may not follow x, z is only followed by z, x does not come first.
+# y must not follow x, only z may follow z, and x must not come first.
 FOLLOWS = np.array([[1, 0, 1], [1, 1, 1], [0, 0, 1], [0, 1, 1]], dtype=bool)
 
 
@@ -173,8 +173,8 @@ def breaks(labels, follows=FOLLOWS) -> bool:
 
 
 @pytest.fixture(scope="module")
-def obedient():
-    """Letters whose labels keep to FOLLOWS."""
+def constrained():
+    """Letters with labels that respect FOLLOWS."""
     rng = np.random.default_rng(3)
     y = []
     for n in rng.integers(1, 9, 30):
@@ -189,8 +189,8 @@ def obedient():
 
 
 @every(CHAINS)
-def test_transitions_hold(name, obedient):
-    X, y = obedient
+def test_transitions_hold(name, constrained):
+    X, y = constrained
     model = clone(FAMILY[name]).set_params(transitions=FOLLOWS).fit(X, y)
     assert_agrees(model, ["cab", "dd", "a"], [None] * 3)
     for x in ("cab", "dd", "a"):
@@ -209,22 +209,22 @@ def test_transitions_hold(name, obedient):
         assert single or model.train_score_[0] > free.train_score_[0]
 
 
-@every(WALKING)
-def test_a_walk_keeps_to_transitions_and_masks(name, obedient):
-    X, y = obedient
+@every(SEARCHING)
+def test_search_respects_transitions_and_masks(name, constrained):
+    X, y = constrained
     model = clone(FAMILY[name]).set_params(transitions=FOLLOWS, decoding="greedy").fit(X, y)
-    for walker in (model, variant(model, decoding="beam", beam_width=2)):
-        assert not any(map(breaks, walker.predict(X)))
-        # Before an x there must not be a z, however much the letters look like one.
-        labels = walker.predict(["cccca", "acc"], known=[[None] * 4 + ["x"], ["y", "x", None]])
+    for searching in (model, variant(model, decoding="beam", beam_width=2)):
+        assert not any(map(breaks, searching.predict(X)))
+        # A z cannot precede an x, even if the letters indicate one.
+        labels = searching.predict(["cccca", "acc"], known=[[None] * 4 + ["x"], ["y", "x", None]])
         assert not any(map(breaks, labels))
         assert labels[0][-1] == "x"
         assert labels[1][:2].tolist() == ["y", "x"]
 
 
 @every(CHAINS)
-def test_what_transitions_forbid_is_named(name, obedient):
-    X, y = obedient
+def test_labels_that_transitions_forbid_are_named(name, constrained):
+    X, y = constrained
     model = clone(FAMILY[name]).set_params(transitions=FOLLOWS)
     with pytest.raises(ValueError, match=r"^sequence 1, position 2: 'y' after 'x' is forbidden by"):
         model.fit(["ab", "abcd", *X], ["yz", "yxyz", *y])
@@ -244,7 +244,7 @@ CHUNKS = {
 
 
 def are_chunks(name, tags) -> bool:
-    """Whether tags can be cut into chunks, by trying at each place the chunks that may be there."""
+    """Whether tags can be split into chunks, by trying all chunks at each position."""
     if not tags:
         return True
     if tags[0] == "O":
@@ -273,12 +273,12 @@ def test_rules_for_chunks_hold(name, rules):
     assert truth.total == pytest.approx(1)
     for tags, log_p in truth.by_labels.items():
         assert (log_p > -np.inf) == are_chunks(rules, list(tags))
-    asked = [rng.choice(list("abc"), n) for n in (1, 5, 30)]
-    assert all(are_chunks(rules, tags.tolist()) for tags in model.decode(asked)[0])
-    if name in WALKING:
+    queries = [rng.choice(list("abc"), n) for n in (1, 5, 30)]
+    assert all(are_chunks(rules, tags.tolist()) for tags in model.decode(queries)[0])
+    if name in SEARCHING:
         known = [["O"], [None, "I-q", None, None, None], None]
         for decoding in ("greedy", "beam"):
-            walker = variant(model, decoding=decoding, beam_width=2)
-            found = walker.predict(asked, known=known)
+            searching = variant(model, decoding=decoding, beam_width=2)
+            found = searching.predict(queries, known=known)
             assert all(are_chunks(rules, tags.tolist()) for tags in found)
             assert found[1][1] == "I-q"

@@ -1,4 +1,4 @@
-"""How all learners are trained, stored and refused, in all their variants."""
+"""Training, saved models and errors of all learners."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_forms_of_labels(name, labels):
 
 ABC = ["ab", "abc"]
 T = np.zeros((2, 2))
-# A few of the cases of the tests of input: all estimators read it by the same functions.
+# A few of the cases in the tests of the inputs, which all estimators read in the same way.
 BAD_X = [
     [],
     [T, np.zeros((0, 2))],
@@ -146,7 +146,7 @@ def refusal(function, *arguments) -> tuple[type, str]:
 
 
 @every(TABULAR, fast=CORE)
-def test_bad_input_is_refused_as_by_the_others(name, tables):
+def test_bad_input_gives_the_same_error_for_all_learners(name, tables):
     model = clone(FAMILY[name]).fit(*tables)
     for X in BAD_X:
         expected = refusal(TreeCRF().fit, X, [[0, 1], [1, 0]])
@@ -159,7 +159,7 @@ def test_bad_input_is_refused_as_by_the_others(name, tables):
 
 
 @every(FAMILY, fast=CORE)
-def test_bad_labels_are_refused_as_by_the_others(name, fitted):
+def test_bad_labels_give_the_same_error_for_all_learners(name, fitted):
     model = copy.copy(fitted(name))
     for y in BAD_Y:
         assert refusal(model.fit, ABC, y) == refusal(TreeCRF().fit, ABC, y)
@@ -174,7 +174,7 @@ def test_bad_labels_are_refused_as_by_the_others(name, fitted):
 
 
 @every(FAMILY, fast=CORE)
-def test_an_unfitted_model_says_so(name, letters, tmp_path):
+def test_an_unfitted_model_is_reported(name, letters, tmp_path):
     model = clone(FAMILY[name])
     message = f"This {type(model).__name__} instance is not fitted yet"
     for method in METHODS:
@@ -236,7 +236,7 @@ def test_bad_conditions_are_named(name, fitted):
 
 
 @every(FAMILY, fast=CORE)
-def test_bad_parameters_are_refused_before_training(name, letters):
+def test_bad_parameters_are_rejected_before_training(name, letters):
     bad = {
         "decoding": ["best", None],
         "cost_matrix": [3, [[1]], [["a"] * 3] * 3, {("x", "?"): 1}, {"x": 1}],
@@ -272,11 +272,11 @@ def test_garbage_conditions_work_or_are_explained(fitted, name, allowed, known):
     check_call(lambda: model.predict_proba(ABC, known=[known, None], allowed=[allowed, None]))
 
 
-# As scikit-learn expects it
+# Tools of scikit-learn
 
 
 @every(FAMILY, fast=CORE)
-def test_it_is_an_estimator_like_others(name, fitted, letters):
+def test_it_works_with_tools_of_scikit_learn(name, fitted, letters):
     X, y = letters
     model = fitted(name)
     twin = clone(model)
@@ -364,12 +364,12 @@ def test_a_model_around_an_estimator_is_not_saved(name, fitted, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# They are shown and lead nowhere.
+# These arrays are not used in prediction.
 UNCHECKED = {"feature_importances"}
 
 
 @every(SAVED | FLAT, fast=STORED)
-def test_forged_files_are_refused(name, fitted, tmp_path):
+def test_forged_files_are_rejected(name, fitted, tmp_path):
     path = tmp_path / "model"
     fitted(name).save(path)
     values, arrays = read(path)
@@ -399,7 +399,7 @@ def test_forged_files_are_refused(name, fitted, tmp_path):
 
 
 @every(SAVED | FLAT, fast=STORED)
-def test_a_file_of_another_class_is_refused_or_works(name, fitted, letters, tmp_path):
+def test_a_file_of_another_class_is_rejected_or_works(name, fitted, letters, tmp_path):
     path = tmp_path / "model"
     fitted(name).save(path)
     values, arrays = read(path)
@@ -416,7 +416,7 @@ def test_a_file_of_another_class_is_refused_or_works(name, fitted, letters, tmp_
 
 
 @every(BOOSTED)
-def test_a_warm_start_is_one_long_training(name, letters):
+def test_warm_starts_equal_one_long_training(name, letters):
     X, y = letters
     chance = {"subsample": 0.6, "max_features": 0.7}
     whole = clone(FAMILY[name]).set_params(max_iter=5, **chance).fit(X, y, X[:5], y[:5])
@@ -449,14 +449,14 @@ def test_early_stopping_keeps_the_best_iteration(name):
     assert model.validation_score_.argmax() == model.n_iter_
     assert len(list(model.staged_predict_proba(X[:2]))) == model.n_iter_
     if name == "CRF in a beam of all contexts":
-        # Validation goes by single labels in a beam, where likelihoods come out too high.
+        # Validation in a beam uses single labels, since likelihoods are too high there.
         proba = np.concatenate(model.predict_proba(X[20:]))
         log_p = np.log(proba[np.arange(100), np.concatenate(y[20:])]).mean()
         assert model.validation_score_[-1] == pytest.approx(log_p)
         return
     assert model.validation_score_[-1] == pytest.approx(value_of(model, X[20:], y[20:]))
     if "exponential" in getattr(model, "objective", ""):
-        return  # a logarithm of a mean is no mean of logarithms
+        return  # a logarithm of a mean is not a mean of logarithms
     held = clone(model).set_params(validation_fraction=0.2).fit(X, y)
     both = 0.8 * held.train_score_[-1] + 0.2 * held.validation_score_[-1]
     assert value_of(held, X, y) == pytest.approx(both)
@@ -476,7 +476,7 @@ def test_staged_probabilities_end_at_the_model(name, fitted, letters):
 
 
 @every(ESTIMATED)
-def test_an_estimator_has_no_iterations(name, fitted, letters):
+def test_a_wrapped_estimator_has_no_iterations(name, fitted, letters):
     with pytest.raises(AttributeError, match="has no boosting iterations"):
         list(fitted(name).staged_predict_proba(letters[0]))
     X, y = letters
@@ -510,7 +510,7 @@ def test_allowed_labels_hold_in_training(name, letters):
 
 
 @every()
-def test_a_failed_fit_leaves_the_model(name, fitted, letters):
+def test_a_failed_fit_leaves_the_model_unchanged(name, fitted, letters):
     X, y = letters
     model = copy.copy(fitted(name))
     before = dict(vars(model))
@@ -534,7 +534,7 @@ def test_a_failed_fit_leaves_the_model(name, fitted, letters):
 
 
 @pytest.mark.parametrize("direction", ["left-to-right", "right-to-left"])
-def test_a_fit_leaves_nothing_of_the_one_before(direction, letters):
+def test_a_fit_removes_the_results_of_the_previous_fit(direction, letters):
     X, y = letters
     trees = RecurrentSlidingWindowClassifier(max_iter=2, decoding="marginal", direction=direction)
     estimated = clone(trees).set_params(estimator=DecisionTreeClassifier(random_state=0))
@@ -546,7 +546,7 @@ def test_a_fit_leaves_nothing_of_the_one_before(direction, letters):
 
 
 @every()
-def test_settings_changed_after_the_fit_do_not_touch_the_model(name, fitted, letters):
+def test_settings_changed_after_the_fit_do_not_affect_the_model(name, fitted, letters):
     model = fitted(name)
     other = {"order": 1, "window": 3, "max_iter": 1, "estimator": None, "laplace": 9.0,
              "direction": "left-to-right", "max_bins": 3}  # fmt: skip

@@ -1,4 +1,4 @@
-"""All learners read all forms of input, and get the same model from each."""
+"""All forms of input give the same model, for all learners."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def cut(items) -> list:
 
 
 def gapped(values, seed: int) -> list:
-    """The values without those of every fifth position or so."""
+    """The values, with about one in five missing."""
     gone = np.random.default_rng(seed).random(N) < 0.2
     return [None if no else v for v, no in zip(values.tolist(), gone, strict=True)]
 
 
 def forms(columns: dict) -> dict:
-    """Lists of sequences of the same cells."""
+    """The same cells as lists of sequences in several forms."""
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     made = {
         "lists": cut([list(row.values()) for row in rows]),
@@ -65,7 +65,7 @@ def assert_close(name, ours, theirs) -> None:
 
 
 @every(TABULAR, fast=CORE)
-def test_forms_of_the_same_cells_make_the_same_model(name):
+def test_forms_of_the_same_cells_give_the_same_model(name):
     pytest.importorskip("narwhals")
     columns = {"heat": HEAT.tolist(), "open": OPEN.tolist(), "room": ROOM.tolist()}
     made, y = forms(columns), cut(Y)
@@ -81,10 +81,14 @@ def test_forms_of_the_same_cells_make_the_same_model(name):
 
 
 @every(TABULAR, fast=CORE)
-def test_dicts_make_the_same_model_as_frames(name):
+def test_dicts_give_the_same_model_as_frames(name):
     polars = pytest.importorskip("polars")
     pytest.importorskip("narwhals")
-    cells = {"heat": HEAT + 1, "open": OPEN, "room": ROOM}  # what is always there has no zeros
+    cells = {
+        "heat": HEAT + 1,
+        "open": OPEN,
+        "room": ROOM,
+    }  # no zeros
     frames = cut(polars.DataFrame(cells))
     dicts = [frame.to_dicts() for frame in frames]
     model, other = (clone(FAMILY[name]).fit(X, cut(Y)) for X in (frames, dicts))
@@ -94,7 +98,7 @@ def test_dicts_make_the_same_model_as_frames(name):
 
 
 @every(GROWN | LINEAR, fast=CORE)
-def test_gaps_of_all_forms_make_the_same_model(name):
+def test_missing_values_of_all_forms_give_the_same_model(name):
     pytest.importorskip("narwhals")
     columns = {n: gapped(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
     made, y = forms(columns), cut(Y)
@@ -106,14 +110,14 @@ def test_gaps_of_all_forms_make_the_same_model(name):
 
 
 @every(ESTIMATED)
-def test_estimators_read_categories_with_gaps(name):
+def test_wrapped_estimators_read_missing_categories(name):
     rooms = cut([[room] for room in gapped(ROOM, 2)])
     model = clone(FAMILY[name]).fit(rooms, cut(Y))
     unseen = [[["mansard" if room is None else room] for (room,) in part] for part in rooms]
     assert_equal_arrays(model.predict_proba(unseen), model.predict_proba(rooms))
 
 
-# Those of symbols begin with an s.
+# The names of the forms of symbols start with an s.
 LONG = {
     "string": "".join(room[0] for room in ROOM),
     "symbols with gaps": gapped(ROOM, 0),
@@ -135,7 +139,7 @@ FAST_FORMS = ("symbols with gaps", "arrays")
         if n not in COUNTED or f.startswith("s")
     ],
 )
-def test_a_long_table_is_a_list_of_its_parts(name, form):
+def test_a_long_table_equals_a_list_of_its_parts(name, form):
     table, X, y = LONG[form], cut(LONG[form]), cut(Y)
     listed = clone(FAMILY[name]).fit(X, y)
     for given in ({"lengths": LENGTHS}, {"groups": GROUPS}):

@@ -1,4 +1,4 @@
-"""Hidden Markov models are counted right, and label as their probabilities say."""
+"""Hidden Markov models: counts, probabilities and predictions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_missing_symbols_are_not_counted(order):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_missing_symbol_may_be_any():
+def test_a_missing_symbol_is_marginalized():
     hmm = HMMClassifier().fit(["abcab", "cabb"], ["xyxxy", "yxxy"])
     y = "xyx"
     every = [f"a{symbol}b" for symbol in "abc?"]  # ? is unseen, and not missing
@@ -181,7 +181,7 @@ def test_first_order_agrees_with_hmmlearn(n_labels):
     np.testing.assert_allclose(marginals, other.predict_proba(codes, lengths), rtol=1e-9)
     log_p = log_probability(hmm, X_new).sum()
     assert log_p == pytest.approx(other.score(codes, lengths), rel=1e-12)
-    # Equally probable paths are common, so that only their probability can agree.
+    # Ties between paths are common, so only their probabilities are compared.
     best = hmm.decode(X_new)[1].sum() + log_p
     assert best == pytest.approx(other.decode(codes, lengths)[0], rel=1e-12)
 
@@ -214,14 +214,14 @@ def test_symbols_and_labels_of_every_type():
         ({"decoding": "best"}, ["ab"], ["xy"], "'decoding' parameter"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(parameters, X, y, message):
+def test_bad_training_data_are_rejected(parameters, X, y, message):
     hmm = HMMClassifier(**parameters)
     with pytest.raises((TypeError, ValueError), match=message):
         hmm.fit(X, y)
     assert vars(hmm) == vars(HMMClassifier(**parameters))
 
 
-def test_other_symbols_than_in_training_are_refused():
+def test_symbols_of_another_type_are_rejected():
     hmm = HMMClassifier().fit(["ab"], ["xy"])
     for X, message in [
         ([[1, 2]], "symbols of X are integers, but the model was"),
@@ -266,7 +266,7 @@ def uniform(table: np.ndarray) -> np.ndarray:
         ("transitions.1", lambda a: a - 1.0),
     ],
 )
-def test_parts_that_do_not_fit_together_are_refused(name, change, tmp_path):
+def test_inconsistent_parts_are_rejected(name, change, tmp_path):
     path = tmp_path / "model"
     HMMClassifier().fit(*draw(3, 3)).save(path)
     values, arrays = model_file.read(path)
@@ -277,7 +277,7 @@ def test_parts_that_do_not_fit_together_are_refused(name, change, tmp_path):
 
 
 @pytest.mark.parametrize("order", [-1, 2, 1.0, "1", None])
-def test_an_order_without_its_tables_is_refused(order, tmp_path):
+def test_an_order_without_its_tables_is_rejected(order, tmp_path):
     path = tmp_path / "model"
     HMMClassifier().fit(*draw(3, 3)).save(path)
     values, arrays = model_file.read(path)

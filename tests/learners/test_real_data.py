@@ -1,4 +1,4 @@
-"""Short trainings on the published data sets reach the accuracy that they should."""
+"""Short training runs on published datasets reach the expected accuracy."""
 
 from __future__ import annotations
 

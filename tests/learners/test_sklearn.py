@@ -1,4 +1,4 @@
-"""`TreeCRF` is an estimator like others: cloned, searched, piped, copied, stored."""
+"""`TreeCRF` with the tools of scikit-learn: clone, search, pipelines, copies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_parameters_are_kept_as_given():
     assert set(CHANGED) == set(inspect.signature(TreeCRF).parameters)
 
 
-def test_parameters_have_names_only():
+def test_parameters_are_keyword_only():
     with pytest.raises(TypeError, match="positional"):
         TreeCRF(1)
     with pytest.raises(ValueError, match="Invalid parameter 'depth' for estimator TreeCRF"):
@@ -63,7 +63,7 @@ def test_repr_shows_what_was_changed():
     assert "TreeCRF" in TreeCRF()._repr_html_()
 
 
-def test_clone_has_the_parameters_and_nothing_else(letters):
+def test_clone_copies_the_parameters_alone(letters):
     for crf in (TreeCRF(**CHANGED), TreeCRF(**CHANGED).fit(*letters)):
         twin = clone(crf)
         assert twin.get_params() == CHANGED
@@ -168,7 +168,7 @@ def test_copies_predict_the_same(store, letters, tmp_path):
     assert_predicts_the_same(crf, again, X)
 
 
-def test_a_copy_is_trained_on_its_own(letters):
+def test_a_copy_is_trained_independently(letters):
     X, y = letters
     crf = small(warm_start=True).fit(X, y)
     before = [p.copy() for p in crf.predict_proba(X)]
@@ -190,6 +190,6 @@ def test_models_train_in_parallel(letters):
     )
 
 
-def test_it_is_an_estimator():
+def test_it_is_a_scikit_learn_estimator():
     assert isinstance(TreeCRF(), BaseEstimator)
     assert TreeCRF().__sklearn_tags__() is not None

@@ -1,4 +1,4 @@
-"""Every learner of the package in its variants, small and quick, for the tests they share."""
+"""Small, quick variants of all learners, for the tests that they share."""
 
 from __future__ import annotations
 
@@ -89,21 +89,21 @@ LINEAR = {
 }
 GROWN = BOOSTED | DISCOVERING
 FAMILY = GROWN | LINEAR | ESTIMATED | COUNTED
-# The flat forms of trained models, by the model that is trained. They are not trained themselves.
+# Flat forms of fitted models, by name, with the model to fit. They have no training of their own.
 FLAT = {f"flat {name}": model for name, model in GROWN.items()}
 PREDICTING = FAMILY | FLAT
-# The others ask an estimator, whose arithmetic may depend on the number of rows.
+# The others wrap an estimator, whose rounding may depend on the number of rows.
 EXACT = GROWN | LINEAR | COUNTED | FLAT
-# Those whose labels depend on others; and those that can walk along their own labels.
+# Models with an order above 0; and those with greedy and beam search.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
-WALKING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")
+SEARCHING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")
            and not isinstance(model, TreeCRF)}  # fmt: skip
-FLAT_WALKING = {
-    name: model for name, model in FLAT.items() if name.removeprefix("flat ") in WALKING
+FLAT_SEARCHING = {
+    name: model for name, model in FLAT.items() if name.removeprefix("flat ") in SEARCHING
 }
 
 
-# One variant for each path through the code: the others only run in the exhaustive tests.
+# One variant for each path through the code; the others only run in the exhaustive tests.
 FAST = {
     "CRF of order 2", "CRF of an exponential objective", "CRF in a beam of all contexts",
     "MEMM of order 2", "recurrent window, backward", "sliding window",
@@ -120,7 +120,7 @@ CORE = {
 
 
 def marked(names, fast=FAST) -> list:
-    """Parameters of a test, of which those that are not ``fast`` are exhaustive."""
+    """Parameters of a test; those not in ``fast`` are marked exhaustive."""
     return [
         pytest.param(name, marks=[] if name in fast else pytest.mark.exhaustive, id=name)
         for name in names
@@ -128,12 +128,12 @@ def marked(names, fast=FAST) -> list:
 
 
 def every(models=FAMILY, fast=FAST):
-    """A test of each of the models, by name."""
+    """Parametrize a test by the names of models; those not in ``fast`` are exhaustive."""
     return pytest.mark.parametrize("name", marked(sorted(models), fast))
 
 
 def assert_equal_arrays(ours, theirs) -> None:
-    """Check that arrays agree to the last bit, in their types too."""
+    """Check that arrays are identical to the last bit, with the same kinds of types."""
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one, other)
         assert np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
@@ -154,12 +154,12 @@ def assert_predicts_the_same(a, b, X) -> None:
 
 
 def variant(model, **parameters):
-    """A copy, trained if the model is, with other parameters."""
+    """A copy with other parameters, which stays fitted."""
     return copy.copy(model).set_params(**parameters)
 
 
 def value_of(model, X, y) -> float:
-    """The objective of a model that has been trained, for a position, from what it predicts."""
+    """Objective of a fitted model per position, computed from its predictions."""
     log_p = model.predict_log_likelihood(X, y)
     codes = [np.searchsorted(model.classes_, list(labels)) for labels in y]
     q = [p[np.arange(len(p)), c] for p, c in zip(model.predict_proba(X), codes, strict=True)]
@@ -167,7 +167,7 @@ def value_of(model, X, y) -> float:
 
 
 def objective_of(model, log_p: np.ndarray, log_q: np.ndarray) -> float:
-    """What a model maximizes, by the log-probabilities of sequences and of labels."""
+    """Objective of a model, from the log-probabilities of sequences and of labels."""
     return {
         "log": log_p.sum() / len(log_q),
         "exponential": -np.log(np.exp(-log_p).mean()) * len(log_p) / len(log_q),
@@ -177,14 +177,14 @@ def objective_of(model, log_p: np.ndarray, log_q: np.ndarray) -> float:
 
 
 class Enumeration:
-    """All label sequences of one input and their probabilities, as the model says.
+    """All label sequences of one input, with their probabilities under the model.
 
     Parameters
     ----------
     model : estimator
     x : sequence
     allowed : bool array (n_positions, n_classes), optional
-        What the labels are known to be among.
+        Labels that are possible at each position.
     """
 
     def __init__(self, model, x, allowed=None):

@@ -43,15 +43,15 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def _named_costs(pairs: dict, classes: np.ndarray) -> np.ndarray:
-    places = {label: i for i, label in enumerate(classes.tolist())}
+    indices = {label: i for i, label in enumerate(classes.tolist())}
     costs = 1.0 - np.eye(len(classes))
     for pair, cost in pairs.items():
-        if not isinstance(pair, tuple) or len(pair) != 2 or not places.keys() >= set(pair):
+        if not isinstance(pair, tuple) or len(pair) != 2 or not indices.keys() >= set(pair):
             raise ValueError(
                 f"cost_matrix has the key {pair!r}; expected a pair (true label, predicted label) "
                 f"of labels in {classes.tolist()}"
             )
         if not isinstance(cost, Real):
             raise ValueError(f"cost_matrix: {pair!r} has cost {cost!r}; expected a number")
-        costs[places[pair[0]], places[pair[1]]] = cost
+        costs[indices[pair[0]], indices[pair[1]]] = cost
     return costs

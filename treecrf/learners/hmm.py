@@ -291,6 +291,6 @@ def _symbol_codes(vocabulary: Vocabulary, sequences: Sequences) -> np.ndarray:
     pieces = [piece for _, _, piece in sequences.pieces()]
     if not sequences.of_symbols:
         return np.concatenate([vocabulary.codes(piece) for piece in pieces])
-    places = np.append(vocabulary.codes(sequences.symbols()), len(vocabulary.symbols) + 1)
+    indices = np.append(vocabulary.codes(sequences.symbols()), len(vocabulary.symbols) + 1)
     codes = np.concatenate(pieces)[:, 0]
-    return places[np.where(np.isnan(codes), len(places), codes).astype(np.intp) - 1]
+    return indices[np.where(np.isnan(codes), len(indices), codes).astype(np.intp) - 1]

@@ -1,4 +1,4 @@
-"""How `TreeCRF` learns: likelihoods, stopping, going on, threads, chance, weights, parameters."""
+"""Training of `TreeCRF`: likelihoods, early stopping, warm start, threads, seeds, parameters."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_scores_are_mean_log_likelihoods(parameters, letters):
         assert len(shorter.validation_score_) == 0
 
 
-def test_validation_data_does_not_change_the_model(letters):
+def test_validation_data_do_not_change_the_model(letters):
     X, y = letters
     watched, alone = small().fit(X, y, X[:5], y[:5]), small().fit(X, y)
     for p, q in zip(watched.predict_proba(X), alone.predict_proba(X), strict=True):
         np.testing.assert_array_equal(p, q)
 
 
-def test_validation_labels_and_sequences_come_together(letters):
+def test_validation_needs_sequences_and_labels(letters):
     X, y = letters
     with pytest.raises(ValueError, match="X_val is given without y_val"):
         small().fit(X, y, X_val=X)
@@ -144,7 +144,7 @@ parameters = st.fixed_dictionaries(
 
 
 @given(parameters, st.sampled_from(sorted(STORAGES)), st.integers(2, 4), st.integers(0, 2**32 - 1))
-def test_promises_hold_for_all_parameters(parameters, kind, n_labels, seed):
+def test_properties_hold_for_all_parameters(parameters, kind, n_labels, seed):
     rng = np.random.default_rng(seed)
     lengths = [1, 2, *rng.integers(1, 40, 5)]
     X = random_sequences(kind, rng, lengths)
@@ -152,13 +152,13 @@ def test_promises_hold_for_all_parameters(parameters, kind, n_labels, seed):
     y[0], y[1] = [0], [1, 0]
     crf = TreeCRF(max_iter=4, random_state=seed, **parameters).fit(X, y)
     assert_same_model(crf, clone(crf).set_params(n_jobs=3).fit(X, y), X)
-    asked = [*X, *random_sequences(kind, rng, [7, 1, 30], new=True)]
-    probabilities = crf.predict_proba(asked)
+    queries = [*X, *random_sequences(kind, rng, [7, 1, 30], new=True)]
+    probabilities = crf.predict_proba(queries)
     np.testing.assert_allclose(np.concatenate(probabilities).sum(axis=1), 1, atol=1e-12)
-    labels, best = crf.decode(asked)
-    np.testing.assert_allclose(crf.predict_log_likelihood(asked, labels), best, atol=1e-9)
-    assert (best >= crf.predict_log_likelihood(asked, crf.predict(asked)) - 1e-9).all()
-    for *_, last in [crf.staged_predict_proba(asked)] if crf.n_iter_ else []:
+    labels, best = crf.decode(queries)
+    np.testing.assert_allclose(crf.predict_log_likelihood(queries, labels), best, atol=1e-9)
+    assert (best >= crf.predict_log_likelihood(queries, crf.predict(queries)) - 1e-9).all()
+    for *_, last in [crf.staged_predict_proba(queries)] if crf.n_iter_ else []:
         for p, q in zip(last, probabilities, strict=True):
             np.testing.assert_allclose(p, q, atol=1e-12)
 
@@ -190,7 +190,7 @@ def test_likelihoods_of_all_label_sequences_sum_to_1(trained):
     assert best[0] == pytest.approx(likelihoods.max())
 
 
-def test_order_0_labels_positions_by_themselves(letters):
+def test_order_0_labels_positions_independently(letters):
     X, y = letters
     crf = small(order=0).fit(X, y)
     expected = [
@@ -204,7 +204,7 @@ def test_order_0_labels_positions_by_themselves(letters):
         np.testing.assert_array_equal(crf.predict_proba([letter])[0][0], p)
 
 
-def test_order_2_learns_what_order_1_cannot():
+def test_order_2_learns_a_pattern_that_order_1_cannot():
     rng = np.random.default_rng(0)
     y = []
     for _ in range(60):
@@ -224,7 +224,7 @@ def test_order_2_learns_what_order_1_cannot():
     assert second > -0.35
 
 
-def test_sequences_do_not_touch_each_other(trained, letters):
+def test_sequences_do_not_affect_each_other(trained, letters):
     X, y = letters
     together = trained.predict_proba(X)
     for word, labels, p in zip(X[:5], y[:5], together[:5], strict=True):
@@ -244,7 +244,7 @@ def test_staged_probabilities_end_at_the_model(letters):
             np.testing.assert_allclose(p, q, rtol=1e-12)
 
 
-def test_score_is_the_share_of_right_labels(letters):
+def test_score_is_the_fraction_of_correct_labels(letters):
     X, y = letters
     crf = small().fit(X[:12], y[:12])
     right = sum(
@@ -256,13 +256,13 @@ def test_score_is_the_share_of_right_labels(letters):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decode", "staged_predict_proba"])
-def test_an_unfitted_model_says_so(method, letters):
+def test_an_unfitted_model_is_reported(method, letters):
     with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
         list(getattr(TreeCRF(), method)(letters[0]))
 
 
 @pytest.mark.parametrize("method", ["predict_log_likelihood", "score"])
-def test_an_unfitted_model_says_so_before_it_reads_labels(method, letters):
+def test_an_unfitted_model_is_reported_before_labels_are_read(method, letters):
     with pytest.raises(ValueError, match="This TreeCRF instance is not fitted yet"):
         getattr(TreeCRF(), method)(*letters)
 
@@ -271,7 +271,7 @@ def test_an_unfitted_model_says_so_before_it_reads_labels(method, letters):
 
 
 def noisy(n: int, seed: int) -> tuple[list, list]:
-    """Labels that one feature tells now and then, so that long training overfits."""
+    """Labels that one feature determines in part, so that long training overfits."""
     rng = np.random.default_rng(seed)
     y = [rng.integers(0, 2, 10) for _ in range(n)]
     return [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y], y
@@ -339,19 +339,19 @@ def test_patience_and_tolerance_of_early_stopping():
         assert crf.fit(rising, y, rising, y).n_iter_ == n_iter
 
 
-def test_early_stopping_knows_labels_that_only_held_out_sequences_have():
+def test_labels_that_occur_only_in_held_out_sequences_are_classes():
     X, y = ["ab"] * 9 + ["ac"], ["xy"] * 9 + ["xz"]
     for seed in range(12):
         crf = small(early_stopping=True, random_state=seed, max_iter=2).fit(X, y)
         assert crf.classes_.tolist() == ["x", "y", "z"]
 
 
-def test_early_stopping_needs_sequences_to_train_on():
+def test_early_stopping_needs_training_sequences():
     with pytest.raises(ValueError, match="early stopping holds out 1 of 1 sequences"):
         small(early_stopping=True).fit(["ab"], ["xy"])
 
 
-# Going on
+# Warm start
 
 
 @pytest.mark.parametrize("parameters", [
@@ -359,7 +359,7 @@ def test_early_stopping_needs_sequences_to_train_on():
     {"order": 2, "subsample": 0.7, "max_features": 0.5}, {"init": "pseudo_likelihood"},
     {"class_weight": "balanced"},
 ])  # fmt: skip
-def test_a_warm_start_is_one_long_training(parameters, tables):
+def test_warm_starts_equal_one_long_training(parameters, tables):
     X, y = tables
     whole = small(max_iter=7, random_state=3, **parameters).fit(X[:20], y[:20], X[20:], y[20:])
     parts = small(max_iter=2, random_state=3, warm_start=True, **parameters)
@@ -378,7 +378,7 @@ def test_a_warm_start_without_a_seed_stays_reproducible(tables):
     assert_same_model(parts, twin, X)
 
 
-def test_a_warm_start_after_early_stopping_goes_on_from_the_best():
+def test_a_warm_start_after_early_stopping_continues_from_the_best():
     X, y = noisy(30, 0)
     crf = small(max_iter=60, early_stopping=True, n_iter_no_change=3, warm_start=True).fit(X, y)
     before = crf.n_iter_
@@ -389,7 +389,7 @@ def test_a_warm_start_after_early_stopping_goes_on_from_the_best():
 
 
 def test_validation_scores_belong_to_iterations(letters):
-    """A warm start with other validation data than before has scores for all or none."""
+    """After a warm start with other validation data, all iterations have a score or none has."""
     X, y = letters
     val = (X[:5], y[:5])
     for first, then in (((), val), (val, ())):
@@ -407,13 +407,13 @@ def test_validation_scores_belong_to_iterations(letters):
         ({"max_iter": 7}, "warm start: max_iter=7 is less than the 8 iterations of the model"),
     ],
 )
-def test_a_warm_start_refuses_other_settings(changed, message, letters):
+def test_a_warm_start_rejects_other_settings(changed, message, letters):
     crf = small(warm_start=True).fit(*letters)
     with pytest.raises(ValueError, match=re.escape(message)):
         crf.set_params(**changed).fit(*letters)
 
 
-def test_a_warm_start_refuses_other_data(letters, tables):
+def test_a_warm_start_rejects_other_data(letters, tables):
     crf = small(warm_start=True).fit(*letters).set_params(max_iter=9)
     with pytest.raises(TypeError, match="X holds tables, but the model was trained on"):
         crf.fit(*tables)
@@ -421,7 +421,7 @@ def test_a_warm_start_refuses_other_data(letters, tables):
         crf.fit(["ab"], ["x!"])
 
 
-# The same result, whatever the threads and with the same seed
+# Threads and seeds do not change the result
 
 
 @pytest.mark.parametrize("parameters", [
@@ -453,7 +453,7 @@ def test_the_seed_decides(chance, tables):
     assert (first.train_score_ != second.train_score_).any()
 
 
-def test_without_chance_the_seed_is_no_matter(tables):
+def test_without_random_choices_the_seed_has_no_effect(tables):
     X, y = tables
     assert_same_model(*(small(random_state=s).fit(X, y) for s in (1, None)), X)
 
@@ -488,7 +488,7 @@ def test_feature_importances_find_the_feature(tables):
         assert crf.n_features_in_ == 3
 
 
-def test_features_that_tell_nothing_have_no_importance():
+def test_uninformative_features_have_no_importance():
     X = [np.zeros((4, 2))] * 3
     crf = small(window=0).fit(X, ["xyxy"] * 3)
     np.testing.assert_array_equal(crf.feature_importances_, 0)
@@ -552,17 +552,17 @@ def test_balanced_weights_where_only_held_out_sequences_have_a_label():
         ({"x": 1.0, "y": 1.0, "?": 1.0, 3: 1}, "class_weight has ['?', 3], but y holds only ['x',"),
     ],
 )
-def test_bad_class_weights_are_refused(weights, message, letters):
+def test_bad_class_weights_are_rejected(weights, message, letters):
     with pytest.raises(ValueError, match=re.escape(message)):
         small(class_weight=weights).fit(*letters)
 
 
-def test_pseudo_likelihood_is_another_beginning(letters):
+def test_pseudo_likelihood_changes_the_first_iterations(letters):
     X, y = letters
     inits = ("zero", "pseudo_likelihood")
     zero, pseudo = (small(init=init, max_iter=5).fit(X, y) for init in inits)
     assert (zero.train_score_[1:] != pseudo.train_score_[1:]).all()
-    # Without neighbors the pseudo-likelihood is the likelihood.
+    # Without neighbors, the pseudo-likelihood equals the likelihood.
     words, labels = ["a", "b", "c", "d"] * 5, ["x", "y", "z", "x"] * 5
     assert_same_model(*(small(init=init).fit(words, labels) for init in inits), words)
 
@@ -574,7 +574,7 @@ def test_leaves_and_gain_limit_the_trees(tables):
         for name, limit in (("max_leaf_nodes", 4), ("min_gain", 1e9), ("min_samples_leaf", 10**9))
     }
     assert sizes == {4: 7, 1e9: 1}
-    # As many leaves as one likes is a common wish.
+    # A huge maximum, to leave the number of leaves unlimited, is common.
     assert small(max_leaf_nodes=10**12, max_iter=1).fit(X, y).n_iter_ == 1
 
 
@@ -589,7 +589,7 @@ def test_bins_limit_the_thresholds(tables):
     assert thresholds <= {(0, 0), (1, 0), (2, 0)}
 
 
-def test_a_window_of_two_sides():
+def test_an_asymmetric_window():
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("ab"), 15)) for _ in range(30)]
     y = ["x" + word[:-1].translate(str.maketrans("ab", "xy")) for word in X]
@@ -600,7 +600,7 @@ def test_a_window_of_two_sides():
     assert right < 0.8
 
 
-def test_a_list_is_a_window_too(letters):
+def test_a_window_can_be_a_list(letters):
     X, y = letters
     assert_same_model(small(window=[1, 1]).fit(X, y), small(window=1).fit(X, y), X)
 
@@ -642,22 +642,22 @@ BAD_PARAMETERS = {
 @pytest.mark.parametrize(
     ("name", "value"), [(n, v) for n, values in BAD_PARAMETERS.items() for v in values]
 )
-def test_bad_parameters_are_refused(name, value, letters):
+def test_bad_parameters_are_rejected(name, value, letters):
     with pytest.raises(ValueError, match=name):
         TreeCRF(**{name: value}).fit(*letters)
 
 
-def test_bad_parameters_has_all_parameters():
+def test_every_parameter_has_a_bad_value():
     assert set(BAD_PARAMETERS) == set(TreeCRF().get_params())
 
 
 @pytest.mark.parametrize("order", [30, 10**5, 10**30])
-def test_an_order_that_no_memory_holds_is_refused(order, letters):
+def test_an_order_too_large_for_memory_is_rejected(order, letters):
     with pytest.raises(ValueError, match=f"order={order} with 3 labels"):
         small(order=order).fit(*letters)
 
 
-def test_scores_that_no_memory_holds_are_refused():
+def test_scores_too_large_for_memory_are_rejected():
     n = 200_000
     message = r"order=1 with 4096 labels and 200000 positions needs 53687 GB: lower the order"
     with pytest.raises(MemoryError, match=message):
@@ -665,7 +665,7 @@ def test_scores_that_no_memory_holds_are_refused():
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "decode", "staged_predict_proba"])
-def test_prediction_asks_for_memory_first(method, trained, letters, monkeypatch):
+def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
     def refuse(n_labels, order, n_positions):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
@@ -674,16 +674,16 @@ def test_prediction_asks_for_memory_first(method, trained, letters, monkeypatch)
         list(getattr(trained, method)(["abc", "ab"]))
 
 
-def test_one_position_is_enough_to_be_labeled():
+def test_sequences_of_one_position_are_labeled():
     crf = small().fit(["a", "b"], ["x", "y"])
     assert [labels.tolist() for labels in crf.predict(["a", "b", "ab"])][:2] == [["x"], ["y"]]
 
 
-# A fit that ends badly
+# Failures during fit
 
 
 class Interrupting:
-    """Stands in for a method and raises at a later call."""
+    """Replaces a method, and raises an exception at a later call."""
 
     def __init__(self, method, error: BaseException, calls: int = 3):
         self.method, self.error, self.calls = method, error, calls
@@ -717,7 +717,7 @@ def assert_unchanged(crf: TreeCRF, before: tuple, X) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("place", ["report", "inference"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("broken")])
-def test_an_interrupted_fit_leaves_the_model(
+def test_an_interrupted_fit_leaves_the_model_unchanged(
     warm_start, n_jobs, place, error, letters, monkeypatch
 ):
     X, y = letters
@@ -738,7 +738,7 @@ def test_an_interrupted_fit_leaves_the_model(
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_a_refused_fit_leaves_the_model(warm_start, letters):
+def test_a_rejected_fit_leaves_the_model_unchanged(warm_start, letters):
     X, y = letters
     crf = small(warm_start=warm_start).fit(X, y)
     before = state_of(crf, X)

@@ -1,4 +1,4 @@
-"""Local models: their gradient and trees, and what follows from being normalized at each label."""
+"""Local models: gradients, trees, and the effects of normalization at each position."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_trees_are_those_of_a_table_of_previous_labels(kind, order):
 
 
 @pytest.mark.parametrize("second_order", [False, True])
-def test_order_0_is_that_of_the_others(second_order, letters):
+def test_order_0_equals_the_other_models(second_order, letters):
     X, y = letters
     memm, crf, sliding = (
         kind(window=1, max_iter=6, second_order=second_order, random_state=0, **order).fit(X, y)
@@ -145,8 +145,8 @@ def test_newton_steps_never_lower_the_likelihood(order, letters):
 # Local normalization
 
 
-def test_later_input_says_nothing_of_a_label(letters):
-    """Without a window to the right; in a conditional random field it says much."""
+def test_later_input_does_not_change_a_label(letters):
+    """If the window ends at the position; in a conditional random field, later input matters."""
     X, y = letters
     memm, crf = (
         kind(window=(1, 0), max_iter=6, l2_regularization=1.0).fit(X, y)
@@ -161,7 +161,7 @@ def test_later_input_says_nothing_of_a_label(letters):
 
 
 def test_label_bias():
-    """Where the second letter alone tells the first label, only a field can use it."""
+    """If only the second letter determines the first label, only a random field can use it."""
     X, y = ["rib"] * 6 + ["rob"] * 4, ["123"] * 6 + ["453"] * 4
     memm, crf = (kind(max_iter=30, l2_regularization=1.0).fit(X, y) for kind in (TreeMEMM, TreeCRF))
     first = [p[0] for p in memm.predict_proba(["rib", "rob"])]
@@ -170,11 +170,11 @@ def test_label_bias():
     assert memm.score(X, y) < 1 == crf.score(X, y)
 
 
-# Walks along the model's own labels
+# Greedy and beam search
 
 
 @pytest.mark.parametrize("order", [1, 3])
-def test_greedy_takes_the_best_label_each_time(order, letters):
+def test_greedy_takes_the_best_label_at_each_position(order, letters):
     X, y = letters
     memm = small(order=order, window=(1, 0), decoding="greedy").fit(X, y)
     for word, found in zip(X[:6], memm.predict(X[:6]), strict=True):
@@ -201,14 +201,14 @@ def test_a_beam_of_all_contexts_is_viterbi(order, letters):
 
 @pytest.fixture(scope="module")
 def periodic():
-    """Labels that repeat themselves after seven positions, and input that says nothing."""
+    """Labels with a period of seven positions, and uninformative input."""
     rng = np.random.default_rng(0)
     y = [np.tile(rng.integers(0, 5, 7), 4)[: rng.integers(14, 28)] for _ in range(40)]
     return ["o" * len(labels) for labels in y], y
 
 
 @pytest.mark.parametrize("decoding", ["greedy", "beam"])
-def test_a_high_order_remembers(decoding, periodic):
+def test_a_high_order_learns_long_periods(decoding, periodic):
     X, y = periodic
     memm = TreeMEMM(order=20, max_iter=12, l2_regularization=1.0, decoding=decoding, beam_width=3)
     memm.fit(X[:30], y[:30])
@@ -221,7 +221,7 @@ def test_a_high_order_remembers(decoding, periodic):
     memm.predict_log_likelihood(X[30:], y[30:])
 
 
-def test_a_high_order_has_too_many_contexts_for_the_rest(periodic):
+def test_a_high_order_has_too_many_contexts_for_exact_inference(periodic):
     X, y = periodic
     memm = TreeMEMM(order=20, max_iter=1).fit(X, y)
     message = (
@@ -238,7 +238,7 @@ def test_a_high_order_has_too_many_contexts_for_the_rest(periodic):
 
 
 @pytest.mark.parametrize("order", [256, 10**6, 10**30])
-def test_more_previous_labels_than_can_be_counted_are_refused(order, letters):
+def test_too_many_previous_labels_are_rejected(order, letters):
     with pytest.raises(ValueError, match=f"^order={order}; expected at most 255"):
         small(order=order, decoding="greedy").fit(*letters)
 
@@ -248,7 +248,7 @@ def test_the_highest_order_works(letters):
     assert small(order=255, max_iter=2, decoding="greedy").fit(X, y).score(X, y) > 0.5
 
 
-def test_more_labels_than_a_byte_can_tell_are_refused():
+def test_more_labels_than_a_byte_can_hold_are_rejected():
     X, y = ["a" * 256], [np.arange(256)]
     with pytest.raises(ValueError, match=r"^y has 256 labels; TreeMEMM supports at most 255"):
         small().fit(X, y)

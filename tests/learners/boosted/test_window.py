@@ -25,7 +25,7 @@ from treecrf.learners.boosted.window_rows import WindowTable
 
 
 def naive_rows(sequences, window, labels, n_labels, order, alphabet=None) -> np.ndarray:
-    """Walk through the positions and write down what is in their windows."""
+    """Collect the values of each window in a loop over the positions."""
     rows = []
     for sequence, before in zip(sequences, labels, strict=True):
         for t in range(len(sequence)):
@@ -80,7 +80,7 @@ def test_rows_are_those_of_a_naive_loop(kind, window, order, monkeypatch):
     np.testing.assert_array_equal(large.toarray(), expected)
 
 
-def test_symbols_that_training_has_not_seen_are_none():
+def test_unseen_symbols_have_no_indicator():
     encoder = Encoder((0, 0)).fit(as_sequences(["abc"]), np.random.default_rng(0))
     windows = WindowTable(encoder, 2).windows(as_sequences(["a?c!"]))
     assert windows.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
@@ -92,7 +92,7 @@ OPEN = [True, False, True, None, False, True]
 
 
 @pytest.mark.parametrize("form", ["lists", "dicts", "frames"])
-def test_categories_become_indicators_and_gaps_stay(form):
+def test_categories_become_indicators_and_missing_values_stay(form):
     cells = [list(row) for row in zip(HEAT, OPEN, ROOMS, strict=True)]
     if form != "lists":
         cells = [dict(zip(("heat", "open", "room"), row, strict=True)) for row in cells]
@@ -117,7 +117,7 @@ def test_categories_become_indicators_and_gaps_stay(form):
 
 
 @pytest.mark.parametrize("missing", ["impute", "indicator"])
-def test_gaps_may_be_filled_for_estimators(missing):
+def test_missing_values_can_be_imputed_for_estimators(missing):
     X = [[list(row) for row in zip(HEAT, OPEN, ROOMS, strict=True)]]
     model = SlidingWindowClassifier(LogisticRegression(), window=1, missing=missing)
     assert np.isfinite(model.fit(X, ["xyxxyx"]).predict_proba(X)[0]).all()
@@ -133,7 +133,7 @@ def test_estimators_that_support_missing_values_receive_them():
 
 
 class Sure(ClassifierMixin, BaseEstimator):
-    """Predicts one label, whatever it is shown."""
+    """Always predicts the same label."""
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -158,7 +158,7 @@ ESTIMATORS = {
 
 @pytest.fixture
 def one_thread():
-    """Many small predictions are no work for the threads of an estimator."""
+    """Disable the threads of estimators, which slow down many small predictions."""
     with threadpool_limits(1):
         yield
 
@@ -205,7 +205,7 @@ def test_the_estimator_sees_windows_and_true_labels():
     np.testing.assert_array_equal(rows, naive_rows(turned[0], (0, 1), turned[1], 2, 1, "abc"))
 
 
-def test_greedy_walks_along_its_own_labels(letters):
+def test_greedy_follows_its_own_labels(letters):
     X, y = letters
     tree = DecisionTreeClassifier(max_depth=5, random_state=0)
     model = RecurrentSlidingWindowClassifier(tree, window=1, order=2).fit(X, y)
@@ -241,19 +241,19 @@ def test_a_model_around_an_estimator_is_not_saved(letters, tmp_path):
 
 
 @pytest.mark.parametrize("estimator", ["tree", 3, DecisionTreeClassifier, object()])
-def test_what_is_no_estimator_is_refused(estimator, letters):
+def test_objects_that_are_not_estimators_are_rejected(estimator, letters):
     with pytest.raises((ValueError, TypeError), match="estimator"):
         SlidingWindowClassifier(estimator).fit(*letters)
 
 
-def test_a_sliding_window_has_no_walks_and_no_transitions():
+def test_a_sliding_window_has_no_search_and_no_transitions():
     parameters = SlidingWindowClassifier().get_params()
     assert not {"order", "transitions", "beam_width", "direction"} & parameters.keys()
     with pytest.raises(ValueError, match="'decoding' parameter"):
         SlidingWindowClassifier(decoding="viterbi").fit(["ab"], ["xy"])
 
 
-def test_contexts_that_no_memory_holds_are_refused(letters):
+def test_contexts_too_large_for_memory_are_rejected(letters):
     X, y = letters
     model = RecurrentSlidingWindowClassifier(
         DecisionTreeClassifier(max_depth=3), order=30, decoding="viterbi"

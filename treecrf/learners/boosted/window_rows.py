@@ -43,13 +43,13 @@ class WindowTable:
         )
         nothing = sparse.csr_array((1, values.shape[1]), dtype=values.dtype)
         values = sparse.vstack([values, nothing], format="csr")
-        places, lengths = positions_in_sequences(sequences.offsets), np.diff(sequences.offsets)
+        within, lengths = positions_in_sequences(sequences.offsets), np.diff(sequences.offsets)
         ends = np.repeat(lengths, lengths)
         positions = np.arange(sequences.n_positions)
         left, right = self.encoder.window
         blocks = []
         for offset in range(-left, right + 1):
-            inside = (places + offset >= 0) & (places + offset < ends)
+            inside = (within + offset >= 0) & (within + offset < ends)
             blocks.append(values[np.where(inside, positions + offset, len(positions))])
             if offset:
                 blocks.append(sparse.csr_array((~inside)[:, None].astype(np.float32)))

@@ -80,13 +80,13 @@ class WindowClassifier(LocalClassifier):
         n_labels, order = len(self.classes_), self._order
         scorer = self._scorer(sequences, threads)
         every = np.arange(sequences.n_positions)
-        places = positions_in_sequences(sequences.offsets)
+        positions = positions_in_sequences(sequences.offsets)
         lags = np.arange(order)[:, None]
         scores = np.zeros((n_labels, sequences.n_positions, n_labels**order))
         for context in range(n_labels**order):
             labels = context // n_labels**lags % n_labels
-            given = np.where(lags < places, labels, n_labels).astype(np.uint8)
-            scores[:, :, context] = scorer(every, given)[:, :, 0]
+            previous = np.where(lags < positions, labels, n_labels).astype(np.uint8)
+            scores[:, :, context] = scorer(every, previous)[:, :, 0]
         return scores
 
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
@@ -95,8 +95,8 @@ class WindowClassifier(LocalClassifier):
         table = WindowTable(self._encoder, len(self.classes_))
         windows = table.windows(sequences)
 
-        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
-            rows = table.rows(windows[positions], given)
+        def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+            rows = table.rows(windows[positions], previous)
             p = self._probabilities(rows).astype(np.float64)
             log_p = np.log(np.maximum(p, MIN_PROBABILITY))
             return np.ascontiguousarray(log_p.T)[:, :, None]
