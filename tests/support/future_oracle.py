@@ -40,9 +40,9 @@ class NaiveDiscovery:
     Parameters
     ----------
     tests : bool array (n_tests, n_positions)
-        All that trees may ask of an instance.
+        Outcomes of all tests of an instance.
     scores, codes, label, bags
-        As the package has them, bags as lists.
+        As in the package, with bags as lists of positions.
     """
 
     def __init__(self, tests, scores, codes, label, bags):
@@ -70,7 +70,7 @@ class NaiveDiscovery:
         return out
 
     def tree(self, gradient: np.ndarray, max_leaf_nodes: int, l2: float):
-        """The tree of a gradient, and its values with the largest leaf of size 1."""
+        """The tree of a gradient, and its values, scaled to a largest leaf of size 1."""
         unit = 2.0 ** -math.frexp(np.abs(gradient).max())[1]
         targets = np.rint(gradient * unit * 2.0**32) / 2.0**32
         tree = grow_naive_tree(
