@@ -1,4 +1,4 @@
-"""Features of label sequences by their definition, all label sequences enumerated."""
+"""Features of label sequences by their definition, for all label sequences of short words."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 
 class Enumerated:
-    """All label sequences of some words, with their features as rows of numbers.
+    """All label sequences of some words, each with a row of features.
 
-    Columns are named: ``(offset, symbol or "outside", label)``, with pairs ``(offset, symbol,
-    previous, label)``, and ``(previous or None, label)``.
+    Names of columns are ``(offset, symbol or "outside", label)``, with pairs also ``(offset,
+    symbol, previous, label)``, and ``(previous or None, label)`` for transitions.
 
     Parameters
     ----------
     X, y : list of str
     window : (int, int)
     pairs : bool
-        Whether symbols go with pairs of labels too.
+        Whether symbols also form features with pairs of labels.
     may : callable, optional
-        ``may(word, labels)`` says whether a label sequence is possible.
+        ``may(word, labels)`` returns whether a label sequence is possible.
     """
 
     def __init__(self, X, y, window=(0, 0), pairs=False, may=None):
@@ -55,7 +55,7 @@ class Enumerated:
         ]
 
     def scores(self, weights):
-        """Scores of all label sequences of each word; weights by name, 0 where there is none."""
+        """Scores of all label sequences of each word; weights by name, missing ones are 0."""
         vector = np.array([weights.get(name, 0.0) for name in self.names])
         return [table @ vector for table in self.features]
 

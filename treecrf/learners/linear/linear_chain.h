@@ -147,8 +147,8 @@ static inline double log_sum_of(const double *values, const double *others, ptrd
     return high + log_of(total);
 }
 
-/* The same as `forward_chain` of scores that spread too wide, with logarithms throughout. `rows` and
- * `transitions` are scores; `forward` gets logarithms, whose highest is 0 at each position. */
+/* Like `forward_chain`, but in log space. `rows` and `transitions` are scores, and `forward` receives
+ * logarithms with a maximum of 0 at each position. */
 static inline double log_forward_chain(const double *rows, ptrdiff_t length,
                                        const double *transitions, ptrdiff_t n, double *forward)
 {
@@ -169,7 +169,7 @@ static inline double log_forward_chain(const double *rows, ptrdiff_t length,
     return log_z + log_sum_of(forward + (length - 1) * n, &ends, 0, n);
 }
 
-/* The same as `backward_chain`, with logarithms; `expected` gets probabilities at once. */
+/* Like `backward_chain`, but in log space. Adds weight * P(previous label, label) to `expected`. */
 static inline void log_backward_chain(double *rows, ptrdiff_t length, const double *transitions,
                                       ptrdiff_t n, const double *forward, double weight,
                                       double *expected, double *work)

@@ -48,7 +48,7 @@ class TrainingMonitor:
     ----------
     loss : Loss
     held_out : Likelihood or None
-        That of the validation sequences.
+        Likelihood of the validation sequences.
     tol : float
     stopping : Stopping or None
     progress : Progress
