@@ -382,9 +382,9 @@ def holds_naively(name: str, x: str, t: int) -> bool:
     """Read the words: ``not symbol[-2] is 'a' and outside[+1]``."""
     for test in name.replace("anything", "symbol[0] in x").split(" and "):
         what, _, letter = test.removeprefix("not ").partition("]")
-        place = t + int(what.partition("[")[2])
-        inside = 0 <= place < len(x)
-        truth = inside and (" in " in test or x[place] == letter.removeprefix(" is ").strip("'"))
+        position = t + int(what.partition("[")[2])
+        inside = 0 <= position < len(x)
+        truth = inside and (" in " in test or x[position] == letter.removeprefix(" is ").strip("'"))
         if what.startswith("outside"):
             truth = not inside
         if truth == test.startswith("not "):
@@ -459,12 +459,16 @@ def scores_from_json(contents: dict, X: list) -> np.ndarray:
 
 
 def passes(test: dict, x, t: int) -> bool:
-    place = t + test.get("outside", test.get("offset"))
-    inside = 0 <= place < len(x)
+    position = t + test.get("outside", test.get("offset"))
+    inside = 0 <= position < len(x)
     if "outside" in test:
         return (not inside) == test["holds"]
     value = (
-        x[place] if isinstance(x, str) and inside else x[place][test["feature"]] if inside else 0
+        x[position]
+        if isinstance(x, str) and inside
+        else x[position][test["feature"]]
+        if inside
+        else 0
     )
     if "is" in test:
         return (inside and value == test["is"]) == test["holds"]

@@ -302,7 +302,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Content of a saved model: values for JSON, and arrays."""
-        encoder_values, encoder_arrays = self._encoder_state()
+        encoder_values, encoder_arrays = self._encoder.state()
         values = {
             "encoder": encoder_values,
             "n_iter": self.n_iter_,
@@ -316,9 +316,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         }
         forest = model_file.as_section(self._forest.pack(), "forest")
         return values, arrays | encoder_arrays | forest
-
-    def _encoder_state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        return self._encoder.state()
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
         """The encoder of a saved model; raises ValueError if its parts do not fit together."""

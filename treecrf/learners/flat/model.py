@@ -27,7 +27,7 @@ from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
 # Parameters of prediction, which can be set after training.
-CHOICES = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
+PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
 
 class FlatModel(
@@ -159,7 +159,9 @@ class FlatModel(
     def _of(cls, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
         """The flat form of a model, with the leaf values of ``forest``."""
         parameters = model.get_params(deep=False)
-        flat = cls(**{name: parameters[name] for name in CHOICES if name in parameters})
+        flat = cls(
+            **{name: parameters[name] for name in PREDICTION_PARAMETERS if name in parameters}
+        )
         return flat._adopt(model, forest, pruned)
 
     def _adopt(self, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
@@ -187,7 +189,7 @@ class FlatModel(
         A shallow copy, because clones of a flat model share the wrapped model.
         """
         predictor = copy.copy(self._model)
-        names = vars(predictor).keys() & CHOICES
+        names = vars(predictor).keys() & PREDICTION_PARAMETERS
         return predictor.set_params(**{name: getattr(self, name) for name in names})
 
     @property

@@ -125,7 +125,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         NotFittedError
             Before `fit`.
         ValueError, TypeError
-            If X is not like the training data; the message says which sequence and why.
+            If X does not match the training data; the message names the sequence and the problem.
 
         Examples
         --------
