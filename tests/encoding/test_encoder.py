@@ -10,7 +10,7 @@ from scipy import sparse
 from support.cases import STORAGES, random_sequences
 from support.oracles import meaning_of_tests
 
-import treecrf.encoding.columns
+import treecrf.encoding.thresholds
 import treecrf.inputs.sequences
 from treecrf import TreeCRF
 from treecrf.encoding.bundling import bundle
@@ -105,7 +105,7 @@ def test_neighbors_of_single_precision():
 
 
 def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 500)
+    monkeypatch.setattr(treecrf.encoding.thresholds, "MAX_SAMPLES", 500)
     table = np.random.default_rng(0).uniform(size=(5000, 2))
     pieces = np.split(table, 10)
     for sequences in (pieces, [sparse.csr_array(piece) for piece in pieces]):
