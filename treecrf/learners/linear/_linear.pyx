@@ -21,14 +21,18 @@ cdef extern from "learners/linear/linear.h" nogil:
                      Py_ssize_t first, Py_ssize_t last, double *gradient)
 
 
-def score_rows(const int64_t[::1] starts, const int32_t[::1] attributes, const double[::1] values,
-               Py_ssize_t left, Py_ssize_t right, const double[:, :, ::1] weights,
-               Py_ssize_t first, Py_ssize_t last, double[:, ::1] out):
+def score_rows(by_row, window, const double[:, :, ::1] weights, Py_ssize_t first, Py_ssize_t last,
+               double[:, ::1] out):
     """Write the scores of rows ``first`` to ``last - 1`` to ``out``, which has only these rows.
 
-    ``weights[a, j]`` is the block that attribute a at row s contributes to row ``s - right + j``.
-    The scores of boundary rows have no meaning.
+    ``by_row`` holds the start of each row's entries, and their attributes and values. With
+    ``window = (left, right)``, ``weights[a, j]`` is the block that attribute a at row s contributes
+    to row ``s - right + j``. The scores of boundary rows have no meaning.
     """
+    cdef const int64_t[::1] starts = by_row[0]
+    cdef const int32_t[::1] attributes = by_row[1]
+    cdef const double[::1] values = by_row[2]
+    cdef Py_ssize_t left = window[0], right = window[1]
     if first == last:
         return
     out[:, :] = 0.0
@@ -39,15 +43,18 @@ def score_rows(const int64_t[::1] starts, const int32_t[::1] attributes, const d
                  left, right, weights.shape[2], &weights[0, 0, 0], first, last, &out[0, 0])
 
 
-def sum_rows(const int64_t[::1] starts, const int32_t[::1] rows, const double[::1] values,
-             const double[:, ::1] deltas, Py_ssize_t first, Py_ssize_t last,
+def sum_rows(by_attribute, const double[:, ::1] deltas, Py_ssize_t first, Py_ssize_t last,
              double[:, :, ::1] out):
     """Write the gradient of attributes ``first`` to ``last - 1`` to ``out``.
 
-    ``starts`` and ``rows`` hold the rows of each attribute. ``deltas`` holds the derivatives with
-    respect to the scores of all rows, 0 for boundary rows, with ``right`` rows of zeros in front
-    and ``left`` rows of zeros at the end, where ``(left, right)`` is the window.
+    ``by_attribute`` holds the start of each attribute's entries, and their rows and values.
+    ``deltas`` holds the derivatives with respect to the scores of all rows, 0 for boundary rows,
+    with ``right`` rows of zeros in front and ``left`` rows of zeros at the end, where
+    ``(left, right)`` is the window.
     """
+    cdef const int64_t[::1] starts = by_attribute[0]
+    cdef const int32_t[::1] rows = by_attribute[1]
+    cdef const double[::1] values = by_attribute[2]
     if first == last:
         return
     with nogil:
@@ -56,13 +63,15 @@ def sum_rows(const int64_t[::1] starts, const int32_t[::1] rows, const double[::
 
 
 def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
-                 const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
-                 const int64_t[::1] first_rows, Py_ssize_t origin, double[:, :, ::1] out):
+                 const int64_t[::1] offsets, const int64_t[::1] first_rows, part,
+                 double[:, :, ::1] out):
     """Write the scores that inference reads, ``out[v, t, u]`` for label v at t after label u.
 
-    ``rows`` holds scores from row ``origin`` on. ``transitions`` has a row for each previous label
-    and a last row for first positions. At the first position of a sequence the only context is 0.
+    ``part`` is a range of sequences, and ``rows`` starts with the first row of the range.
+    ``transitions`` has a row for each previous label and a last row for first positions. At the
+    first position of a sequence the only context is 0.
     """
+    cdef Py_ssize_t first = part[0], last = part[1], origin = first_rows[first]
     cdef Py_ssize_t i, t, u, v, n_labels = out.shape[0], width = rows.shape[1]
     cdef const double *row
     with nogil:
@@ -83,13 +92,14 @@ def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
 
 
 def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offsets,
-                    Py_ssize_t first, Py_ssize_t last, const int64_t[::1] first_rows,
-                    double[:, ::1] rows, double[:, ::1] transitions):
+                    const int64_t[::1] first_rows, part, double[:, ::1] rows,
+                    double[:, ::1] transitions):
     """The transpose of `chain_scores`: derivatives with respect to rows and transitions.
 
     ``rows`` is an array like ``deltas`` of `sum_rows`. Only the rows of positions are written;
     ``first_rows`` are indices into this array. ``transitions`` receives sums over the sequences.
     """
+    cdef Py_ssize_t first = part[0], last = part[1]
     cdef Py_ssize_t i, t, u, v, n_labels = residuals.shape[0], width = rows.shape[1]
     cdef double total
     cdef double *row

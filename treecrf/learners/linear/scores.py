@@ -50,7 +50,7 @@ class LinearScores:
 
         def collect(k: int) -> None:
             _linear.chain_residuals(
-                residuals, self.table.offsets, *self.table.parts[k], first_rows, rows,
+                residuals, self.table.offsets, first_rows, self.table.parts[k], rows,
                 transitions[k],
             )  # fmt: skip
 
@@ -89,21 +89,19 @@ class LinearScores:
         """
         out = self.layout.weights(np.empty(self.layout.size))
         out.transitions[:] = transitions.sum(axis=0)
-        attributes, lists = out.attributes, self.table.by_attribute
+        attributes, by_attribute = out.attributes, self.table.by_attribute
         self.threads.map(
-            lambda part: _linear.sum_rows(*lists, rows, *part, attributes),
+            lambda part: _linear.sum_rows(by_attribute, rows, *part, attributes),
             self.table.attribute_parts,
         )
         return out
 
     def _fill_scores(self, weights: Weights, first: int, last: int, out: np.ndarray) -> None:
-        table = self.table
-        start, _ = table.rows_of(first, last)
-        rows = self.part_rows(weights, first, last)
+        table, rows = self.table, self.part_rows(weights, first, last)
         _linear.chain_scores(
-            rows, weights.transitions, table.offsets, first, last, table.first_rows, start, out
+            rows, weights.transitions, table.offsets, table.first_rows, (first, last), out
         )
 
     def _score(self, weights: Weights, start: int, stop: int, out: np.ndarray) -> None:
         table = self.table
-        _linear.score_rows(*table.by_row, *table.window, weights.attributes, start, stop, out)
+        _linear.score_rows(table.by_row, table.window, weights.attributes, start, stop, out)

@@ -315,9 +315,8 @@ class StructuredSVM(LinearSequenceClassifier):
         inputs = Inputs.of(Table.of(self._attributes, sequences))
         rows = self._support.scores(inputs, threads)[inputs.indices]
         out = np.empty((n_labels, len(rows), n_labels))
-        _linear.chain_scores(
-            rows, self._weights.transitions, offsets, 0, len(offsets) - 1, offsets[:-1], 0, out
-        )
+        part = 0, len(offsets) - 1
+        _linear.chain_scores(rows, self._weights.transitions, offsets, offsets[:-1], part, out)
         return out
 
     def _lattice_of(
