@@ -1,4 +1,4 @@
-"""The command line: each command on each format, and what it says of what it cannot do."""
+"""The command line: each command on each format, and its error messages."""
 
 import contextlib
 import csv
@@ -152,7 +152,7 @@ def right_share(text, letters, table, numbers):
     return round(float(accuracy), 4)
 
 
-# These have no L2 penalty of that name.
+# These learners have no parameter l2_regularization.
 UNPENALIZED = ("perceptron", "svm", "boosting")
 
 
@@ -252,7 +252,7 @@ def test_progress_goes_to_standard_error(table, run, tmp_path):
     assert "TreeCRF" in errors
 
 
-def test_columns_of_words_that_do_not_come_again_are_remarked_on(table, run, tmp_path):
+def test_columns_of_distinct_words_cause_a_warning(table, run, tmp_path):
     rows = "".join(f"2020-01-{t:03},{'AB'[t % 2]}\n" for t in range(150))
     table.write_text("date,y\n" + rows)
     words = ["train", table, "--label", "y", "--model", tmp_path / "model.treecrf"]
@@ -410,7 +410,7 @@ ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_end_in_a_model_or_one_line(name, letters, tmp_path, data):
     """Bytes are cut out, put in and repeated, at random places."""
@@ -446,7 +446,7 @@ def test_damaged_files_end_in_a_model_or_one_line(name, letters, tmp_path, data)
         ["predict", "data.csv", "--model", "m", "--format", "json"],
     ],
 )
-def test_words_that_make_no_command(words, capsys):
+def test_invalid_usage(words, capsys):
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
@@ -471,7 +471,7 @@ def test_interruption(model, run, monkeypatch):
     assert run("info", model) == (130, "", "treecrf: interrupted\n")
 
 
-# As a process of its own
+# In a separate process
 
 
 def process(*words, **options):
@@ -479,6 +479,7 @@ def process(*words, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+@pytest.mark.exhaustive
 def test_the_module_is_a_command(model):
     with process("info", model) as running:
         text, errors = running.communicate()
@@ -491,7 +492,7 @@ def test_the_module_is_a_command(model):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_a_reader_that_goes_away_is_no_error(table, model):
+def test_output_that_is_no_longer_read_is_not_an_error(table, model):
     table.write_text("color,number\n" + "red,3\n" * 40_000)
     with process("predict", table, "--model", model) as running:
         assert running.stdout.readline() == b"prediction\n"

@@ -1,5 +1,6 @@
-"""The demonstration: labels and features of lines, the pictures, the command from end to end."""
+"""The demonstration: labels and features of lines, the output files, and the whole command."""
 
+import sysconfig
 import textwrap
 
 import numpy as np
@@ -13,7 +14,7 @@ LETTERS = {"code": "c", "comment": "#", "docstring": "d", "blank": "."}
 
 
 def labels_of(source: str) -> str:
-    """Label a source; one letter a line, to be held against the letters written beside it."""
+    """Label a source with one letter per line, for comparison with the expected letters."""
     return "".join(LETTERS[label] for label in label_lines(source))
 
 
@@ -147,7 +148,7 @@ def test_labels_of_odd_sources(source, letters):
     assert len(split_lines(source)) == len(letters)
 
 
-def test_labels_refuse_what_is_no_python():
+def test_invalid_python_is_refused():
     with pytest.raises(SyntaxError):
         label_lines("print 'two'\n")
 
@@ -178,7 +179,7 @@ def test_every_line_has_one_first_and_one_last_category():
         np.testing.assert_array_equal(table[:, columns].sum(axis=1), 1)
 
 
-def test_features_do_not_know_the_neighbors():
+def test_features_do_not_depend_on_neighbors():
     lines = ['"""Open', "", "x = 1", '"""', "# y"]
     shuffled = [3, 0, 4, 2, 1]
     np.testing.assert_array_equal(
@@ -188,8 +189,10 @@ def test_features_do_not_know_the_neighbors():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A small library: two good files, and one of each kind that is passed over."""
-    body = "".join(f"def f{i}():\n    '''Do {i}.'''\n    return {i}\n\n" for i in range(15))
+    """A small library: two valid files, and one of each kind that is skipped."""
+    body = "# Functions.\n\n" + "".join(
+        f"def f{i}():\n    '''Do {i}.'''\n    return {i}\n\n" for i in range(15)
+    )
     contents = {
         "a.py": body.encode(),
         "b/c.py": b"# -*- coding: latin-1 -*-\r\n" + body.replace("Do", "Dö").encode("latin-1"),
@@ -207,7 +210,7 @@ def folder(tmp_path):
     return tmp_path / "library"
 
 
-def test_load_files_passes_over_what_it_cannot_use(folder):
+def test_load_files_skips_unusable_files(folder):
     files = demo.load_files(10, folder=folder)
     assert sorted(file.name for file in files) == ["a.py", "b/c.py"]
     for file in files:
@@ -216,14 +219,18 @@ def test_load_files_passes_over_what_it_cannot_use(folder):
     assert "Dö" in "".join(line for file in files for line in file.lines)
 
 
-def test_load_files_says_what_is_missing(folder):
+def test_load_files_needs_two_files(folder):
     (folder / "a.py").unlink()
     with pytest.raises(FileNotFoundError, match="1 Python files of 40 to 1200 lines, expected 2"):
         demo.load_files(10, folder=folder)
 
 
-def test_the_seed_chooses_the_files():
-    names = [[file.name for file in demo.load_files(4, seed=seed)] for seed in (0, 0, 1)]
+def test_the_seed_selects_the_files(folder):
+    for i in range(12):
+        (folder / f"copy{i}.py").write_bytes((folder / "a.py").read_bytes())
+    names = [
+        [file.name for file in demo.load_files(4, seed=seed, folder=folder)] for seed in (0, 0, 1)
+    ]
     assert names[0] == names[1] != names[2]
     assert len(names[0]) == len(set(names[0])) == 4
 
@@ -233,7 +240,7 @@ def make_file(source: str) -> SourceFile:
     return SourceFile("a<b>.py", lines, np.array(label_lines(source)), feature_table(lines))
 
 
-def test_show_case_is_chosen_by_true_labels():
+def test_show_case_depends_on_true_labels_only():
     plain = make_file("x = 1\n")
     full = make_file("'''d'''\n# c\n\nx = 1\n")
     fuller = make_file("'''d\nd'''\n# c\n\nx = 1\n")
@@ -242,7 +249,7 @@ def test_show_case_is_chosen_by_true_labels():
     assert demo.show_case([plain], max_lines=0) is plain
 
 
-def test_page_escapes_the_source_and_marks_what_is_wrong():
+def test_page_escapes_the_source_and_marks_errors():
     file = make_file("if a < b & c:\n    print('<script>\"')\n")
     page = demo.render_page(
         file, {"<one>": file.labels, "two": ["code", "comment"]}, [("a < b", ["<i>", "&"])]
@@ -256,13 +263,13 @@ def test_page_escapes_the_source_and_marks_what_is_wrong():
     assert "0 of 2 lines wrong" in page and "1 of 2 lines wrong" in page
 
 
-def test_page_asks_for_nothing_from_elsewhere():
+def test_page_loads_no_other_files():
     page = demo.render_page(make_file("x = 1\n"), {"one": ["code"]})
     for word in ("http", "src=", "href=", "@import", "url("):
         assert word not in page
 
 
-def test_minimaps_mark_what_is_wrong():
+def test_minimaps_mark_errors():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     file = make_file("x = '$1 $2'\n# y\n\n")
     demo.draw_minimaps(figure, file, {"model": ["code", "code", "code"]})
@@ -270,19 +277,19 @@ def test_minimaps_mark_what_is_wrong():
     assert [len(ax.lines) for ax in figure.axes] == [0, 2]
 
 
-def test_models_differ_in_order_alone():
+def test_models_differ_in_order_only():
     first, second = demo.make_models(window=3, iterations=7, n_jobs=2, seed=5).values()
     assert (first.order, second.order) == (0, 1)
     assert first.set_params(order=1).get_params() == second.get_params()
 
 
 def test_both_models_learn():
-    files = demo.load_files(12, seed=3)
-    for name, model in demo.make_models(window=1, iterations=10).items():
-        result = demo.evaluate(name, model, files[4:], files[:4])
+    files = demo.load_files(9, seed=3)
+    for name, model in demo.make_models(window=1, iterations=8).items():
+        result = demo.evaluate(name, model, files[3:], files[:3])
         assert result.accuracy > 0.9
         assert -0.5 < result.log_likelihood < 0
-        assert [len(labels) for labels in result.predictions] == [len(f.lines) for f in files[:4]]
+        assert [len(labels) for labels in result.predictions] == [len(f.lines) for f in files[:3]]
 
 
 def test_table_has_a_column_for_each_model():
@@ -300,9 +307,10 @@ def test_table_has_a_column_for_each_model():
     assert lines[-1].split()[-1] == "12,346"
 
 
-def test_main_from_end_to_end(tmp_path, capsys):
+def test_the_whole_command(tmp_path, capsys, folder, monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: folder)
     output = tmp_path / "new" / "picture.html"
-    options = ["--files=4", "--iterations=2", "--jobs=1", "--quiet", f"--output={output}"]
+    options = ["--files=1", "--iterations=2", "--jobs=1", "--quiet", f"--output={output}"]
     assert demo.main(options) == 0
     printed = capsys.readouterr().out
     assert printed.split()[:3] == ["window", "only", "TREECRF"]

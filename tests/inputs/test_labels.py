@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.fuzz import check_call, garbage
 
 from treecrf import TreeCRF
@@ -215,9 +215,8 @@ def test_score_counts_unseen_labels_as_wrong(trained):
     assert trained.score([word], [labels[:3] + "?"]) == 0.75
 
 
-@settings(max_examples=150)
 @given(garbage)
-def test_garbage_works_or_is_explained(trained, y):
+def test_garbage_works_or_raises(trained, y):
     check_call(lambda: small(max_iter=1).fit(["ab", "b"], y).predict_proba(["ab"]))
     check_call(lambda: small(max_iter=1).fit(["ab", "b"], [y, [1]]).predict_proba(["ab"]))
     check_call(lambda: trained.predict_log_likelihood(["ab", "b"], y))

@@ -82,13 +82,28 @@ def test_pieces_are_those_of_a_list(name):
             np.testing.assert_array_equal(*values)
 
 
-@every_form
-@pytest.mark.parametrize("given", [
-    {"lengths": LENGTHS}, {"lengths": np.array(LENGTHS, np.uint8)}, {"lengths": tuple(LENGTHS)},
-    {"groups": GROUPS}, {"groups": GROUPS.tolist()}, {"groups": np.repeat([2, 0, 7, -1], LENGTHS)},
+SEGMENTATIONS = [
+    {"lengths": LENGTHS}, {"groups": GROUPS}, {"lengths": np.array(LENGTHS, np.uint8)},
+    {"lengths": tuple(LENGTHS)}, {"groups": GROUPS.tolist()},
+    {"groups": np.repeat([2, 0, 7, -1], LENGTHS)},
     {"groups": np.repeat([0.5, 1.5, 2.5, 3.5], LENGTHS)},
     {"groups": np.repeat(np.arange(4).astype("M8[D]"), LENGTHS)},
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", SEGMENTATIONS)
+def test_lengths_and_groups_give_the_same_offsets(given):
+    assert Segmentation(**given).offsets(N).tolist() == [0, 3, 4, 8, 10]
+
+
+@every_form
+@pytest.mark.parametrize(
+    "given",
+    [
+        *SEGMENTATIONS[:2],
+        *(pytest.param(given, marks=pytest.mark.exhaustive) for given in SEGMENTATIONS[2:]),
+    ],
+)
 def test_a_long_table_is_a_list_of_its_parts(name, given):
     X, y = parts_of(name), cut(Y)
     listed = small(early_stopping=True, random_state=0).fit(X, y)
@@ -102,7 +117,7 @@ def test_a_long_table_is_a_list_of_its_parts(name, given):
 
 
 def assert_answers_alike(long, table, labels, listed, X, y, given) -> None:
-    """Check that all methods say the same of a long table as of its parts."""
+    """Check that all methods return the same results for a long table and its parts."""
     for name in ("predict", "predict_proba"):
         result = getattr(long, name)(table, **given)
         assert isinstance(result, np.ndarray)
@@ -356,7 +371,7 @@ cuts = st.one_of(
 
 
 @given(st.sampled_from(sorted(LONG)), cuts, st.none() | cuts)
-def test_any_lengths_and_groups_work_or_are_explained(name, one, other):
+def test_any_lengths_and_groups_work_or_raise(name, one, other):
     crf = small(max_iter=1)
     check_call(lambda: [crf.fit(LONG[name], Y, lengths=one, groups=other).train_score_])
     check_call(lambda: [crf.fit(LONG[name], Y, lengths=other, groups=one).train_score_])
