@@ -1,4 +1,4 @@
-"""Beam search against the enumeration of all label sequences, and against greedy by hand."""
+"""Beam search against the enumeration of all label sequences, and a loop that decodes greedily."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from treecrf.chains.beam_search import beam_search
 
 
 class Local:
-    """Random distributions of a label for each position and each context, made when asked."""
+    """Random distributions of the label at each position in each context, created on demand."""
 
     def __init__(self, rng, n_labels, order, lengths):
         self.rng, self.n_labels, self.order = rng, n_labels, order

@@ -1,4 +1,4 @@
-"""Labels that cannot be: rules, masks, known labels, and what they leave of scores."""
+"""Constraints: rules for transitions, masks, known labels, and their effect on scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.inputs.sequences import offsets_of
 
 XYZ = np.array(["x", "y", "z"])
-# z ends a sequence, x begins none, y may not follow itself.
+# z is always last, x never first, and y may not follow itself.
 FOLLOWS = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 0], [0, 1, 1]], dtype=bool)
 
 
@@ -59,7 +59,7 @@ def bio_follows(before, tag) -> bool:
 
 
 def bioes_follows(before, tag) -> bool:
-    """After B-X and I-X come I-X and E-X alone, and these only there."""
+    """I-X and E-X are allowed exactly after B-X and I-X."""
     if before[0] in "BI":
         return tag in ("I" + before[1:], "E" + before[1:])
     return tag[0] not in "IE"
@@ -101,7 +101,7 @@ def test_rules_for_some_of_the_tags():
         ("bio", [0, 1], 1, "the label 0 is neither O nor"),
     ],
 )
-def test_bad_rules_are_named(transitions, classes, order, message):
+def test_invalid_rules_raise(transitions, classes, order, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         as_transitions(transitions, np.array(classes), order)
 
@@ -115,7 +115,7 @@ def test_bad_rules_are_named(transitions, classes, order, message):
         (["y", "yx", "yy"], "sequence 2, position 1: 'y' after 'y' is forbidden by transitions"),
     ],
 )
-def test_labels_that_break_rules_are_named(labels, message):
+def test_labels_that_break_rules_raise(labels, message):
     codes = np.array([["x", "y", "z"].index(v) for v in "".join(labels)])
     offsets = offsets_of([len(one) for one in labels])
     transitions = as_transitions(FOLLOWS, XYZ, 1)
@@ -126,7 +126,7 @@ def test_labels_that_break_rules_are_named(labels, message):
         transitions.check(codes, offsets, XYZ)
 
 
-def test_chunks_that_do_not_end_are_named():
+def test_chunks_that_do_not_end_raise():
     classes = np.array(["B", "E", "I", "O"])
     rules = as_transitions("bioes", classes, 1)
     with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'I' at the end is forbidden"):
@@ -148,7 +148,7 @@ def test_reversed_rules_are_those_of_reversed_sequences(seed):
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_forbidden_is_minus_infinity_and_nothing_else(order, masked, seed):
+def test_scores_of_forbidden_labels_alone_become_minus_infinity(order, masked, seed):
     rng = np.random.default_rng(seed)
     offsets = offsets_of([1, 3, 4])
     transitions = random_transitions(rng, 3)
@@ -182,7 +182,7 @@ def test_what_is_forbidden_is_minus_infinity_and_nothing_else(order, masked, see
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_every_walk_from_the_start_reaches_the_end(masked, seed):
+def test_every_allowed_beginning_can_be_completed(masked, seed):
     rng = np.random.default_rng(seed)
     transitions = random_transitions(rng, 3)
     n = int(rng.integers(1, 6))
@@ -215,7 +215,7 @@ def test_rules_without_dead_ends_need_no_masks():
     assert z_is_last.allowed[:, 2].tolist() == [False, False, True, True]
 
 
-def test_labels_that_take_turns_reach_the_end_of_long_sequences():
+def test_alternating_labels_reach_the_end_of_long_sequences():
     turns = Transitions(np.array([[0, 1], [1, 0], [1, 1]], dtype=bool), np.array([True, False]))
     allowed = Constraints.of(turns, np.arange(2), np.array([0, 9, 10, 20])).allowed
     np.testing.assert_array_equal(allowed[9], [True, False])
@@ -223,7 +223,7 @@ def test_labels_that_take_turns_reach_the_end_of_long_sequences():
     np.testing.assert_array_equal(allowed[10:, 0], np.arange(10) % 2 == 1)
 
 
-def test_sequences_without_a_way_are_named():
+def test_sequences_without_an_allowed_label_sequence_raise():
     transitions = as_transitions(FOLLOWS, XYZ, 1)
     allowed = np.ones((5, 3), dtype=bool)
     allowed[3:] = [0, 1, 0]
@@ -231,7 +231,7 @@ def test_sequences_without_a_way_are_named():
         Constraints.of(transitions, XYZ, np.array([0, 3, 5]), allowed)
 
 
-def test_a_long_sequence_is_no_obstacle():
+def test_a_long_sequence():
     n = 20_000
     crf = TreeCRF(transitions=FOLLOWS[:3], max_iter=1).fit(["abc"], ["xyz"])
     known = [None] * n
@@ -244,7 +244,7 @@ def test_a_long_sequence_is_no_obstacle():
 # Masks and known labels
 
 
-def test_masks_and_known_labels_are_put_together():
+def test_masks_and_known_labels_are_combined():
     offsets = np.array([0, 2, 3, 5])
     assert as_allowed(None, None, XYZ, offsets) is None
     mask = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool)
@@ -271,7 +271,7 @@ def test_forms_of_known_labels(classes, known):
     np.testing.assert_array_equal(found, np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]], dtype=bool))
 
 
-def test_labels_that_masks_forbid_are_named():
+def test_labels_that_masks_forbid_raise():
     allowed = np.ones((4, 3), dtype=bool)
     check_allowed(allowed, np.array([0, 1, 2, 0]), XYZ, np.array([0, 2, 4]))
     allowed[[1, 3], [1, 0]] = False

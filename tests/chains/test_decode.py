@@ -51,7 +51,7 @@ def test_n_best_agree_with_enumeration(kind, rng, shape, n):
         np.testing.assert_allclose(best[i, :found], [score for score, _ in expected], rtol=1e-12)
         assert (best[i, found:] == -np.inf).all()
         assert (labels[found:, where] == -1).all()
-        if kind != "large":  # the oracle's sums, in another order, may tie differently there
+        if kind != "large":  # the oracle sums in another order and may break ties differently
             assert labels[:found, where].tolist() == [list(path) for _, path in expected]
 
 
@@ -76,7 +76,7 @@ def test_n_best_of_some_sequences_only(order):
 
 
 def test_many_best_of_a_long_sequence():
-    """They differ, their scores fall, and they are the sums along the labels."""
+    """They are distinct and sorted, and their scores are sums along the labels."""
     case = Chains("moderate", np.random.default_rng(0), 12, 1, [2000])
     labels, best = case.n_best(200)
     assert len({path.tobytes() for path in labels}) == 200

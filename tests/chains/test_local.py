@@ -41,11 +41,11 @@ def test_normalized_scores_are_log_probabilities(kind, rng, shape):
     expected = case.scores - np.apply_along_axis(log_sum_exp, 0, case.scores)
     _local.normalize(case.scores, case.offsets, 0, len(case.offsets) - 1)
     np.testing.assert_allclose(case.scores, expected, rtol=1e-13, atol=1e-13)
-    # Of a local model Z is 1.
+    # Z of a local model is 1.
     np.testing.assert_allclose(case.marginals()[1], 0.0, atol=1e-9)
 
 
-def test_normalize_leaves_alone_what_is_forbidden_and_other_sequences():
+def test_normalize_does_not_change_forbidden_scores_and_other_sequences():
     scores = np.zeros((3, 1000, 3))
     scores[:, 700, 1] = -np.inf
     scores[1, 701] = -np.inf

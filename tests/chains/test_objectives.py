@@ -469,9 +469,9 @@ def test_early_stopping_follows_the_objective(name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_objectives_have_no_curvature_and_no_beam(name, letters):
-    with pytest.raises(ValueError, match=f"second_order=True needs .*; {name!r} has no curvature"):
+    with pytest.raises(ValueError, match=f"second_order=True requires .*; {name!r} has no curvature"):
         small(objective=name, second_order=True).fit(*letters)
-    with pytest.raises(ValueError, match=f"objective={name!r} follows all contexts; a beam needs"):
+    with pytest.raises(ValueError, match=f"objective={name!r} needs all contexts; a beam requires"):
         small(objective=name, beam_width=2).fit(*letters)
 
 
@@ -503,7 +503,7 @@ def test_a_file_of_an_unknown_objective(letters, tmp_path):
     small(objective="exponential", max_iter=1).fit(*letters).save(path)
     values, arrays = treecrf.utils.model_file.read(path)
     path.write_bytes(sealed(values | {"objective": "hinge"}, arrays))
-    with pytest.raises(ModelFileError, match="its objective is 'hinge'"):
+    with pytest.raises(ModelFileError, match="unknown objective 'hinge'"):
         treecrf.load(path)
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.cases import STORAGES, random_sequences
-from support.oracles import meaning_of_tests
+from support.tree_oracle import meaning_of_tests
 
 import treecrf.encoding.thresholds
 import treecrf.inputs.sequences

@@ -16,8 +16,8 @@ from support.oracles import context_at, indicator, log_sum_exp, sequence_score
 def naive_beam(scores, n_labels, order, width, labels=None):
     """Return the contexts kept at each position, and log Z.
 
-    The beam keeps the ``width`` contexts of the largest forward weight, the lowest among equals,
-    and the one of ``labels``, if need be in place of the last.
+    The beam keeps the ``width`` contexts with the largest forward weight, the lowest among equals,
+    and the context of ``labels``, if necessary in place of the last.
     """
     weights, kept, log_z = {0: 0.0}, [], 0.0
     for t in range(scores.shape[1]):
@@ -41,12 +41,12 @@ def naive_beam(scores, n_labels, order, width, labels=None):
 
 @dataclass(frozen=True)
 class Paths:
-    """All label sequences of some length whose contexts are kept, and their probabilities."""
+    """All label sequences of one length whose contexts are kept, and their probabilities."""
 
     sequences: list
     totals: np.ndarray
     probabilities: np.ndarray
-    events: np.ndarray  # (n_sequences, K, T, C): which (label, position, context) pairs each has
+    events: np.ndarray  # (n_sequences, K, T, C): indicators of (label, position, context)
 
     @property
     def joint(self):

@@ -1,4 +1,4 @@
-"""Random scores of several sequences, for the tests of the kernels of inference."""
+"""Random scores of several sequences, for tests of the inference kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = [*POSSIBLE, "mostly forbidden"]
 
 
 def draw_scores(kind, rng, n_labels, n_positions, order):
-    """Return scores and a label sequence that they allow, if the kind makes sure of one."""
+    """Return scores and a label sequence, which they allow unless "mostly forbidden"."""
     shape = (n_labels, n_positions, n_labels**order)
     labels = rng.integers(n_labels, size=n_positions)
     scores = rng.normal(size=shape)
@@ -68,7 +68,7 @@ class Chains:
         return out, log_z
 
     def joint_marginals(self):
-        """P(label and context) as the residuals have it: rounded to multiples of `STEP`."""
+        """P(label and context) from the residuals, rounded to multiples of `STEP`."""
         truth = [indicator(labels, self.n_labels, self.order) for _, labels, _ in self.slices()]
         return np.concatenate(truth, axis=1) - self.residuals(curved=False)[0]
 
@@ -114,7 +114,7 @@ class Chains:
             yield piece, self.labels[start:stop], slice(start, stop)
 
     def oracles(self):
-        """Yield the same after the enumeration of each sequence."""
+        """Yield the oracle of each sequence, and the values of `slices`."""
         for piece, labels, where in self.slices():
             yield brute_force(piece, self.n_labels, self.order), piece, labels, where
 

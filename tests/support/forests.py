@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from support.cases import dense, pack, random_sequences
-from support.oracles import (
-    extended_contexts,
+from support.oracles import extended_contexts
+from support.tree_oracle import (
     meaning_of_tests,
     part_of,
     round_value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from support.oracles import grow_naive_tree
+from support.tree_oracle import grow_naive_tree
 
 MAX_SCORE, MAX_EFFECT, RIDGE = 30.0, 40.0, 1e-4
 

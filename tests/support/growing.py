@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from support.cases import dense, pack, random_sequences
-from support.oracles import (
+from support.tree_oracle import (
     Gaps,
     grow_naive_tree,
     meaning_of_tests,

@@ -1,7 +1,7 @@
 """Values and gradients of the objectives, by enumeration of all label sequences.
 
-The values are those of the published definitions, sums over sequences, but for the exponential
-ones, of which logarithms are taken: so they can be compared where 1 / P is beyond all numbers.
+The exponential objectives are computed as logarithms, so that they can be compared where 1 / P
+exceeds the range of doubles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def log_likelihood_gradient(everything: BruteForce, labels: np.ndarray) -> np.nd
 def label_gradient(everything: BruteForce, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the (K, T, C) derivative of sum_t weights[t] log P(y_t = labels[t]).
 
-    Labels that are not possible are left out.
+    Forbidden labels contribute nothing.
     """
     gradient = np.zeros(everything.joint.shape)
     events = [indicator(y, everything.n_labels, everything.order) for y in everything.sequences]

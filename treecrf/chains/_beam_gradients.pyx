@@ -75,8 +75,9 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only,
 
     As in ``_inference.store_curvature``, the bound of a pair of probability p is p times its
     influence: 2 (1 - p) on its own position, and on others the influence of the two states that
-    it connects. Forward only, the scores of later positions have no effect. The bounds replace the
-    probabilities.
+    it connects. Forward only, the scores of later positions have no effect, and the influence on
+    earlier positions is an approximation: it compares with probabilities given the positions up to
+    each of them. The bounds replace the probabilities.
     """
     cdef Py_ssize_t t, s, v, n = trellis.n_labels
     cdef double *row

@@ -92,7 +92,7 @@ cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets
                       Py_ssize_t first, Py_ssize_t last, Py_ssize_t keep) except *
 cdef void close_chain(Chain *chain) noexcept nogil
 cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                Py_ssize_t i) noexcept nogil
+                  Py_ssize_t i) noexcept nogil
 cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
 cdef void log_forward(Chain *chain) noexcept nogil

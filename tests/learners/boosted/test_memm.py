@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from support.cases import random_sequences
 from support.growing import Positions, Setting
-from support.oracles import finite_difference_gradient, grow_naive_tree
+from support.oracles import finite_difference_gradient
+from support.tree_oracle import grow_naive_tree
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.constraints import Constraints, Transitions

@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from support.cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
 from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the_same, every
 from support.forests import Trained, Walker
-from support.oracles import extended_contexts, meaning_of_tests, window_test_truth
+from support.oracles import extended_contexts
+from support.tree_oracle import meaning_of_tests, window_test_truth
 
 import treecrf
 from treecrf import (

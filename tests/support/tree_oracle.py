@@ -1,0 +1,461 @@
+"""Slow reference implementations of trees: growth on a table of all examples, tests on raw data.
+
+As in ``oracles``, whose conventions hold here, no code of the package is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from support.oracles import extended_contexts
+
+
+def window_test_truth(
+    sequences: Sequence, tests: Sequence[tuple[str, int, int, object]]
+) -> np.ndarray:
+    """Return the truth of each window test at each position of all sequences, (n_tests, N).
+
+    A sequence is a 2-D array, or a list or string of symbols (its only column is 0). A test is
+    ``(kind, column, offset, value)``: "boundary" is true if the offset is outside the sequence,
+    where the others are false; "category" is ``x == value``, "number" is ``x > value``,
+    "at most" is ``x <= value`` and "boolean" is ``x``.
+    """
+    truth = [
+        [_window_test(sequence, t, *test) for sequence in sequences for t in range(len(sequence))]
+        for test in tests
+    ]
+    n_positions = sum(len(sequence) for sequence in sequences)
+    return np.array(truth, dtype=bool).reshape(len(tests), n_positions)
+
+
+def window_test_missing(
+    sequences: Sequence,
+    tests: Sequence[tuple[str, int, int, object]],
+    categories: dict[int, Sequence] | None = None,
+) -> np.ndarray:
+    """Return whether the value that each test needs is missing at each position, (n_tests, N).
+
+    A missing value is NaN. A category is also missing if it is not among the ``categories`` of its
+    column. No value is missing outside of the sequence.
+    """
+    known = categories or {}
+    missing = [
+        [
+            _is_missing(sequence, t, test, known)
+            for sequence in sequences
+            for t in range(len(sequence))
+        ]
+        for test in tests
+    ]
+    n_positions = sum(len(sequence) for sequence in sequences)
+    return np.array(missing, dtype=bool).reshape(len(tests), n_positions)
+
+
+def _is_missing(sequence, t: int, test: tuple, categories: dict[int, Sequence]) -> bool:
+    kind, column, offset, _ = test
+    if kind == "boundary" or not 0 <= t + offset < len(sequence):
+        return False
+    x = _value(sequence, t + offset, column)
+    # Zero is the absence of any category from a table.
+    unseen = kind == "category" and column in categories and x != 0 and x not in categories[column]
+    return bool(x != x or unseen)
+
+
+def _value(sequence, t: int, column: int):
+    return sequence[t][column] if getattr(sequence, "ndim", 1) == 2 else sequence[t]
+
+
+def _window_test(sequence, t: int, kind: str, column: int, offset: int, value) -> bool:
+    inside = 0 <= t + offset < len(sequence)
+    if kind == "boundary":
+        return not inside
+    if not inside:
+        return False
+    x = _value(sequence, t + offset, column)
+    if kind == "category":
+        return bool(x == value)
+    if kind == "number":
+        return bool(x > value)
+    if kind == "at most":
+        return bool(x <= value)
+    if kind == "boolean":
+        return bool(x)
+    raise ValueError(f"unknown kind of test: {kind!r}")
+
+
+def meaning_of_tests(encoder, columns, offsets, values) -> list[tuple[str, int, int, object]]:
+    """Return window tests for `window_test_truth` from their encoding.
+
+    Column -1 is the boundary; a value is the index of a category or of a threshold. Columns in
+    lists (storage 2) have "at most" tests for negative thresholds, because rows list no zeros.
+    """
+    meanings: list[tuple[str, int, int, object]] = []
+    for column, offset, value in zip(columns, offsets, values, strict=True):
+        if column == -1:
+            meanings.append(("boundary", 0, int(offset), None))
+            continue
+        learned = encoder.columns[column]
+        kind, operand = learned.kind, None
+        if kind != "boolean":
+            operand = learned.values[value].item()
+            if kind == "number" and encoder.plan.storage[column] == 2 and operand < 0:
+                kind = "at most"
+        meanings.append((kind, int(column), int(offset), operand))
+    return meanings
+
+
+class NaiveNode(NamedTuple):
+    """A node; nodes are numbered in creation order.
+
+    A leaf has -1 as ``test``, ``true_child`` and ``false_child``, and gain 0. The value of a node
+    is that which it has (or would have) as a leaf, including the learning rate. ``share`` is the
+    fraction of the weight that passes a window test, among examples without a missing value; 0 for
+    other nodes. Surrogates are pairs (test, whether its outcome is reversed).
+    """
+
+    test: int
+    true_child: int
+    false_child: int
+    value: float
+    gain: float
+    weight: float
+    share: float = 0.0
+    surrogates: tuple[tuple[int, bool], ...] = ()
+
+
+@dataclass(frozen=True)
+class NaiveTree:
+    """A grown tree, the leaf of every example, and the tree's contribution to the scores.
+
+    ``leaves`` and ``increments`` have shape (N, C); entries without an example are -1 and 0. An
+    example that is in several leaves is assigned to the one that has the largest part of it.
+    """
+
+    nodes: list[NaiveNode]
+    leaves: np.ndarray
+    increments: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Missing values, and their treatment.
+
+    ``missing`` is (n_window_tests, N): whether the value that a test needs is missing. ``groups``
+    numbers the pairs of column and offset of the tests; ``is_open`` marks tests that may have
+    missing values at all. ``method`` is "weighting" or "surrogate".
+    """
+
+    missing: np.ndarray
+    method: str = "weighting"
+    groups: np.ndarray | None = None
+    is_open: np.ndarray | None = None
+
+
+# Weights of examples are multiples of this.
+SMALLEST_PART = 2.0**-16
+MAX_SURROGATES = 5
+
+
+def part_of(weight: np.ndarray, share: float) -> np.ndarray:
+    """Return a fraction of weights, rounded to multiples of the smallest part, halves up."""
+    units, share_units = np.rint(weight / SMALLEST_PART), np.rint(share / SMALLEST_PART)
+    return np.floor(units * share_units * SMALLEST_PART + 0.5) * SMALLEST_PART
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """The materialized table: one row per (position, context), all columns of one length.
+
+    ``truth`` is (n_tests, n_examples): the truth of each test for each example; ``missing`` marks
+    the examples whose value is missing.
+    """
+
+    position: np.ndarray
+    context: np.ndarray
+    truth: np.ndarray
+    missing: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    count: np.ndarray
+    position_weight: np.ndarray
+
+    def sums(self, parts: np.ndarray) -> np.ndarray:
+        """Return target, weight and count of parts of the examples, (..., 3).
+
+        Sums are exact: the terms are small multiples of 2**-32, rounded further if examples have
+        parts other than 0 and 1.
+        """
+        return parts.astype(float) @ np.stack([self.target, self.weight, self.count], axis=1)
+
+    def weight_of(self, parts: np.ndarray) -> float:
+        """Return the weight of parts of the examples, as that of their positions."""
+        return float((parts * self.position_weight).sum())
+
+
+def _materialize(
+    window_tests, missing, depth, n_labels, order, targets, weights, counts, position_weights
+) -> _Examples:
+    positions, contexts, truth = [], [], []
+    for t, depth_of_t in enumerate(depth):
+        for context_depth, c, symbols in extended_contexts(n_labels, order):
+            if context_depth != depth_of_t:
+                continue
+            label_tests = [symbol == k for symbol in symbols for k in range(n_labels + 1)]
+            positions.append(t)
+            contexts.append(c)
+            truth.append([*window_tests[:, t], *label_tests])
+    rows = (positions, contexts)
+    truth = np.array(truth, dtype=bool).T
+    gaps = np.zeros(truth.shape, dtype=bool)
+    gaps[: len(window_tests)] = missing[:, positions]
+    return _Examples(
+        position=np.array(positions),
+        context=np.array(contexts),
+        truth=truth & ~gaps,
+        missing=gaps,
+        target=targets[rows],
+        weight=weights[rows],
+        count=counts[rows],
+        position_weight=position_weights[positions],
+    )
+
+
+class _Split(NamedTuple):
+    gain: float
+    test: int
+
+
+class _Grower:
+    """Grows one tree; ``candidates`` holds the best split of every leaf, oldest leaf first.
+
+    ``parts`` holds the part of each example that is in a node.
+    """
+
+    def __init__(
+        self,
+        examples,
+        gaps,
+        *,
+        l2,
+        min_gain,
+        min_samples_leaf,
+        max_leaf_value,
+        learning_rate,
+        allowed,
+    ):
+        self.examples = examples
+        self.gaps = gaps
+        self.l2 = l2
+        self.min_gain = min_gain
+        self.min_samples_leaf = min_samples_leaf
+        self.max_leaf_value = max_leaf_value
+        self.learning_rate = learning_rate
+        self.allowed = allowed
+        self.nodes: list[NaiveNode] = []
+        self.parts: list[np.ndarray] = []
+        self.candidates: dict[int, _Split] = {}
+
+    def grow(self, max_leaf_nodes: int) -> None:
+        self.add_leaf(np.ones(len(self.examples.position)))
+        while len(self.candidates) < max_leaf_nodes:
+            # Of equal gains max() keeps the first, which is the oldest leaf.
+            node = max(self.candidates, key=lambda leaf: self.candidates[leaf].gain)
+            if not self.candidates[node].gain > self.min_gain:
+                break
+            self.split(node)
+
+    def split(self, node: int) -> None:
+        gain, test = self.candidates.pop(node)
+        parts, share, surrogates = self.parts[node], 0.0, ()
+        passed = parts * self.examples.truth[test]
+        failed = parts * ~self.examples.truth[test] * ~self.examples.missing[test]
+        missing = parts * self.examples.missing[test]
+        if test < len(self.gaps.missing):
+            passing = self.examples.weight_of(passed)
+            share = passing / (passing + self.examples.weight_of(failed))
+            if self.gaps.method == "surrogate" and self.gaps.is_open[test]:
+                surrogates = self.surrogates(parts, test)
+                missing_pass = missing * self.follow(test, surrogates, share)
+            else:
+                missing_pass = part_of(missing, share)
+            passed, failed = passed + missing_pass, failed + (missing - missing_pass)
+        true_child, false_child = self.add_leaf(passed), self.add_leaf(failed)
+        self.nodes[node] = self.nodes[node]._replace(
+            test=test,
+            true_child=true_child,
+            false_child=false_child,
+            gain=gain,
+            share=share,
+            surrogates=surrogates,
+        )
+
+    def surrogates(self, parts: np.ndarray, test: int) -> tuple[tuple[int, bool], ...]:
+        """Return the tests that agree best with a test, one of each column and offset."""
+        found: dict[int, tuple[float, int, bool]] = {}
+        truth, missing = self.examples.truth, self.examples.missing
+        for other, group in enumerate(self.gaps.groups):
+            if group == self.gaps.groups[test]:
+                continue
+            both = self.examples.count * parts * ~missing[test] * ~missing[other]
+            same = (both * (truth[test] == truth[other])).sum()
+            majority = max((both * truth[test]).sum(), (both * ~truth[test]).sum())
+            agreement = max(same, both.sum() - same)
+            best = found.get(group, (0.0, 0, False))[0]
+            if agreement > majority and agreement > best:
+                found[group] = (agreement, other, bool(same < both.sum() - same))
+        ranked = sorted(found.values(), key=lambda entry: (-entry[0], entry[1]))
+        return tuple((other, is_reversed) for _, other, is_reversed in ranked[:MAX_SURROGATES])
+
+    def follow(self, test: int, surrogates, share: float) -> np.ndarray:
+        """Return whether examples with missing values pass, by their first available surrogate."""
+        passes = np.full(len(self.examples.position), share >= 0.5)
+        for other, is_reversed in reversed(surrogates):
+            present = ~self.examples.missing[other]
+            passes[present] = (self.examples.truth[other] != is_reversed)[present]
+        return passes
+
+    def add_leaf(self, parts: np.ndarray) -> int:
+        node = len(self.nodes)
+        G, W, _ = self.examples.sums(parts)
+        self.nodes.append(NaiveNode(-1, -1, -1, self.leaf_value(G, W), 0.0, W))
+        self.parts.append(parts)
+        self.candidates[node] = self.best_split(node)
+        return node
+
+    def best_split(self, node: int) -> _Split:
+        """Return the first of the best splits; its gain is -inf if there is none.
+
+        The best split has the largest score or, if there are missing values, the largest gain
+        among the examples without a missing value.
+        """
+        parts = self.parts[node]
+        scores, gains = self.scores(parts)
+        ranks = gains if self.gaps.missing.any() else scores
+        if self.allowed is not None:
+            ranks[[not self.allowed(node, test) for test in range(len(ranks))]] = -math.inf
+        if len(ranks) == 0 or ranks.max() == -math.inf:
+            return _Split(-math.inf, -1)
+        best = int(ranks.argmax())
+        return _Split(float(gains[best]), best)
+
+    def scores(self, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return score and gain of a split by each test, -inf if it is invalid."""
+        Gt, Wt, nt = self.examples.sums(self.examples.truth * parts).T
+        present = ~self.examples.missing * parts
+        Gf, Wf, nf = self.examples.sums(~self.examples.truth * present).T
+        G, W, _ = self.examples.sums(present).T
+        valid = (Wt > 0) & (Wf > 0) & (np.minimum(nt, nf) >= self.min_samples_leaf)
+        scores, gains = np.full((2, len(valid)), -math.inf)
+        Gt, Wt, Gf, Wf, G, W = (sums[valid] for sums in (Gt, Wt, Gf, Wf, G, W))
+        scores[valid] = (Gt * Gt) / (self.l2 + Wt) + (Gf * Gf) / (self.l2 + Wf)
+        gains[valid] = scores[valid] - (G * G) / (self.l2 + W)
+        return scores, gains
+
+    def leaf_value(self, G: float, W: float) -> float:
+        """Return the value of a leaf, rounded to a multiple of 2**-40 (ties to even)."""
+        value = G / (self.l2 + W) if self.l2 + W > 0 else 0.0
+        if self.max_leaf_value is not None:
+            value = min(max(value, -self.max_leaf_value), self.max_leaf_value)
+        return round_value(value * self.learning_rate)
+
+
+def round_value(value):
+    """Round to multiples of 2**-40, ties to even."""
+    return np.rint(value * 2.0**40) / 2.0**40
+
+
+def grow_naive_tree(
+    window_tests: np.ndarray,
+    depth: np.ndarray,
+    n_labels: int,
+    order: int,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    *,
+    max_leaf_nodes: int,
+    l2: float,
+    min_gain: float = 0.0,
+    min_samples_leaf: int = 1,
+    max_leaf_value: float | None = None,
+    learning_rate: float = 1.0,
+    example_counts: np.ndarray | None = None,
+    allowed: Callable[[int, int], bool] | None = None,
+    gaps: Gaps | None = None,
+    position_weights: np.ndarray | None = None,
+) -> NaiveTree:
+    """Grow a tree of one label, best split first, on a table of all examples.
+
+    Parameters
+    ----------
+    window_tests : bool array (n_window_tests, N)
+        Truth of each window test at each position. The label tests are numbered after them: lag 1
+        is 0..K-1, lag 1 is before the sequence, then lag 2 in the same way, ...
+    depth : int array (N,)
+        ``min(t, order)``, with t the position in its sequence.
+    targets, weights : float arrays (N, C)
+        Rounded, so that sums are exact. An example with weight 0 must have target 0; it is in a
+        leaf as well.
+    example_counts : array (N, C), optional
+        Counts for ``min_samples_leaf``; by default 1 for examples with positive weight.
+    allowed : callable, optional
+        ``allowed(node, test)`` returns whether a node may use a test; by default all may.
+    gaps : Gaps, optional
+        Missing values; by default there are none.
+    position_weights : float array (N,), optional
+        Weights of the positions in ``share``; 1 by default.
+    """
+    counts = (weights > 0).astype(float) if example_counts is None else example_counts
+    if gaps is None:
+        gaps = Gaps(np.zeros(window_tests.shape, dtype=bool))
+    if position_weights is None:
+        position_weights = np.ones(len(depth))
+    examples = _materialize(
+        window_tests,
+        gaps.missing,
+        depth,
+        n_labels,
+        order,
+        targets,
+        weights,
+        counts,
+        position_weights,
+    )
+    grower = _Grower(
+        examples,
+        gaps,
+        l2=l2,
+        min_gain=min_gain,
+        min_samples_leaf=min_samples_leaf,
+        max_leaf_value=max_leaf_value,
+        learning_rate=learning_rate,
+        allowed=allowed,
+    )
+    grower.grow(max_leaf_nodes)
+    leaves = np.full(targets.shape, -1)
+    largest, increments = np.zeros((2, *targets.shape))
+    for leaf in grower.candidates:
+        parts = np.zeros(targets.shape)
+        parts[examples.position, examples.context] = grower.parts[leaf]
+        leaves[parts > largest] = leaf
+        largest = np.maximum(largest, parts)
+        increments += round_value(grower.nodes[leaf].value * parts)
+    return NaiveTree(grower.nodes, leaves, increments)
+
+
+def sampled_features(seed: int, node: int, n_features: int, n_chosen: int) -> np.ndarray:
+    """Return the features that a node may split on: selection sampling (Knuth) by SplitMix64."""
+    mask = 2**64 - 1
+    state = (seed + node * 0xD1342543DE82EF95) & mask
+    chosen = np.zeros(n_features, dtype=bool)
+    for f in range(n_features):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        chosen[f] = (z >> 11) * 2.0**-53 * (n_features - f) < n_chosen
+        n_chosen -= int(chosen[f])
+    return chosen
