@@ -12,7 +12,7 @@ from support.forests import LENGTHS, Trained
 from treecrf.chains import contexts
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.scoring.context_groups import groups_of
-from treecrf.trees.scoring.scorer import Scorer
+from treecrf.trees.scoring.scorer import Scoring
 from treecrf.utils.threads import Threads
 
 BORDERS = [4095, 4096, 4097, 8193, 8196]  # blocks are of 4096 or of 8192 positions
@@ -133,26 +133,26 @@ def test_given_labels_are_scored_as_their_context(kind, order):
         np.testing.assert_array_equal(scored[:, :, 0], expected)
 
 
-# Each way by itself
+# Each evaluator
 
-WAYS = {
-    "sets": {"FEW_TREES": 10**9},
-    "lookup": {"FEW_TREES": 0, "FEW": 0, "MAX_GAPPED": 1},
-    "walking": {"FEW_TREES": 0, "FEW": 10**9, "MAX_GAPPED": 1},
+EVALUATORS = {
+    "sets": {"MIN_TREES": 10**9},
+    "lookup": {"MIN_TREES": 0, "MIN_POSITIONS": 0, "MAX_MISSING": 1},
+    "walker": {"MIN_TREES": 0, "MIN_POSITIONS": 10**9, "MAX_MISSING": 1},
 }
 
 
-@pytest.fixture(params=WAYS)
-def way(request, monkeypatch):
-    """One of the ways to score, whatever the model and the data are."""
-    for name, value in WAYS[request.param].items():
+@pytest.fixture(params=EVALUATORS)
+def evaluator(request, monkeypatch):
+    """Use this evaluator, whatever the model and the data are."""
+    for name, value in EVALUATORS[request.param].items():
         monkeypatch.setattr(f"treecrf.trees.scoring.scorer.{name}", value)
     return request.param
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", STORAGES)
-def test_every_way_gives_the_same_scores(way, kind, order, few_codes):
+def test_every_evaluator_gives_the_same_scores(evaluator, kind, order, few_codes):
     trained = Trained(kind, order, order=order, window=(2, 1), n_labels=3, max_leaf_nodes=30)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     new = random_sequences(kind, np.random.default_rng(7), [1, 2, 70, 3], new=True)
@@ -166,7 +166,7 @@ def test_every_way_gives_the_same_scores(way, kind, order, few_codes):
     np.testing.assert_array_equal(trained.scores(given=given)[:, :, 0], expected)
 
 
-def test_every_way_takes_trees_of_many_leaves(way):
+def test_every_evaluator_takes_trees_of_many_leaves(evaluator):
     """A byte tells 255 leaves apart; there are more, and trees without any test."""
     trained, rng = Trained.__new__(Trained), np.random.default_rng(1)
     text = random_sequences("letters", rng, [2000])
@@ -180,7 +180,7 @@ def test_every_way_takes_trees_of_many_leaves(way):
 
 
 @pytest.mark.parametrize(("n_labels", "order"), [(64, 1), (65, 1), (8, 2), (9, 2)])
-def test_every_way_takes_many_contexts(way, n_labels, order):
+def test_every_evaluator_takes_many_contexts(evaluator, n_labels, order):
     """Contexts are bits of a word, as long as there are not too many of them."""
     trained = Trained("letters", 0, n_labels=n_labels, order=order, n_iter=1, max_leaf_nodes=25)
     assert any((tree["column"] == LABEL).sum() > 1 for tree in trained.forest.trees)
@@ -190,7 +190,7 @@ def test_every_way_takes_many_contexts(way, n_labels, order):
 
 @pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
 @pytest.mark.parametrize("length", [4095, 8192, 8193, 16400])
-def test_every_way_in_blocks_and_threads(way, kind, length):
+def test_every_evaluator_in_blocks_and_threads(evaluator, kind, length):
     trained = Trained(kind, 0, n_iter=1, max_leaf_nodes=8)
     sequences = random_sequences(kind, np.random.default_rng(length), [length - 6, 7])
     expected = trained.walked(sequences)
@@ -198,32 +198,32 @@ def test_every_way_in_blocks_and_threads(way, kind, length):
         np.testing.assert_array_equal(trained.scores(sequences, n_threads), expected)
 
 
-def test_the_way_follows_from_model_and_data(monkeypatch):
-    """Long sequences are looked up, short ones walk, and few trees or many gaps go by sets."""
-    asked = []
-    for name, method in (("_add_by_sets", "sets"), ("_add_whole", "whole")):
-        original = getattr(Scorer, name)
-        monkeypatch.setattr(
-            Scorer, name,
-            lambda *args, o=original, m=method: (asked.append(m), o(*args))[1],
-        )  # fmt: skip
+def test_the_evaluator_depends_on_model_and_data(monkeypatch):
+    """Sets serve few trees and many missing values, lookup many positions, the walker few."""
+    used = []
+
+    def run(scoring, evaluator, *arguments):
+        used.append(type(evaluator).__name__)
+        run.original(scoring, evaluator, *arguments)
+
+    run.original = Scoring.run
+    monkeypatch.setattr(Scoring, "run", run)
     small, large = (Trained("letters", 0, n_iter=n, max_leaf_nodes=4) for n in (3, 30))
     for trained, text, expected in (
-        (small, "abcd" * 30, {"sets"}),
-        (large, "abcd" * 30, {"whole"}),
-        (large, "abc?" * 30, {"sets"}),
-        (large, "abcd" * 30 + "?", {"sets", "whole"}),
+        (small, "abcd" * 30, {"Evaluator"}),
+        (large, "abcd" * 30, {"LookupEvaluator", "Walker"}),
+        (large, "abc", {"Walker"}),
+        (large, "abc?" * 30, {"Evaluator"}),
+        (large, "abcd" * 30 + "?", {"Evaluator", "LookupEvaluator", "Walker"}),
     ):
-        asked.clear()
+        used.clear()
         np.testing.assert_array_equal(trained.scores([text]), trained.walked([text]))
-        assert set(asked) == expected
-    scorer = large.forest.scorer(large.encoder, 0, 30, False)
-    assert {"lookup", "walker", "sets"} <= vars(scorer).keys()
+        assert set(used) == expected
 
 
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
-def test_positions_that_miss_values_are_scored_apart(way, kind, missing):
+def test_positions_that_miss_values_are_scored_apart(evaluator, kind, missing):
     rng = np.random.default_rng(2)
     trained = Trained.__new__(Trained)
     sequences = gapped_sequences(kind, rng, LENGTHS, 0.1)

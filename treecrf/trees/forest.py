@@ -10,7 +10,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
-from treecrf.trees.scoring.scorer import Packed, Scorer
+from treecrf.trees.scoring.scorer import PackedTrees, Scorer, Scoring
 from treecrf.utils.checks import require
 from treecrf.utils.threads import Threads
 
@@ -151,7 +151,8 @@ class Forest:
         """
         scores = self.zeros(encoded, given) if start is None else start
         scorer = self.scorer(encoder, *(iterations or (0, self.n_iter)), given is not None)
-        scorer.add_scores(encoded, self.depth_of(encoded, given), given, threads, scores)
+        depth = self.depth_of(encoded, given)
+        scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
         return scores
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
@@ -172,13 +173,8 @@ class Forest:
             return self._scorers[key]
         packed = self.some(first * self.n_labels, last * self.n_labels).pack()
         on_label = packed["column"] == LABEL
-        scorer = Scorer(
-            Packed.of(packed, encoder, self.n_labels, on_label),
-            encoder,
-            self.n_labels,
-            self.order,
-            is_given,
-        )
+        trees = PackedTrees.of(packed, encoder, self.n_labels, on_label)
+        scorer = Scorer(trees, encoder, self.order, is_given)
         if key[:2] == (0, self.n_iter):
             same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
             self._scorers = same | {key: scorer}

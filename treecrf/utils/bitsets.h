@@ -112,7 +112,7 @@ TREECRF_WIDEST static void list_bits(const uint64_t *words, ptrdiff_t n_words, i
 /* Split a list of entries of eight bytes, of which the first four hold an element: elements of
  * `misses` go to `lost`, other elements of `takes` go to `taken`, and the rest stay. Each entry is
  * written to all three lists, but only one of them advances. */
-TREECRF_WIDEST static void part_list(void *list, ptrdiff_t n, const uint64_t *takes,
+TREECRF_WIDEST static void split_list(void *list, ptrdiff_t n, const uint64_t *takes,
                                      const uint64_t *misses, void *taken, void *lost,
                                      ptrdiff_t *n_taken, ptrdiff_t *n_lost)
 {
@@ -136,7 +136,7 @@ TREECRF_WIDEST static void part_list(void *list, ptrdiff_t n, const uint64_t *ta
 }
 
 /* Split a set by a test. Returns 1 if an element passes, plus 2 if one fails. */
-TREECRF_WIDEST static int part_bits(const uint64_t *restrict parent, const uint64_t *restrict test,
+TREECRF_WIDEST static int divide_bits(const uint64_t *restrict parent, const uint64_t *restrict test,
                                     ptrdiff_t n, uint64_t *restrict passed,
                                     uint64_t *restrict failed)
 {

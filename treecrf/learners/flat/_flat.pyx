@@ -82,15 +82,19 @@ cdef class FlatEvaluator:
         self.order = self.sets.shape[1]
         self.n_extended = self.symbols.shape[0]
 
-    def add_scores(self, encoded, const uint8_t[::1] depth, const uint8_t[:, ::1] given,
-                   Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] scores):
-        """Add the weights to ``scores[label, position, context]`` of some positions.
+    def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
+        """Add the weights to the scores of the positions from ``first`` to ``last - 1``.
 
-        ``given`` is None, or contains the label at each lag before each position. Then each
-        position has one context.
+        Parameters
+        ----------
+        scoring : treecrf.trees.scoring.scorer.Scoring
+        first, last : int
         """
+        cdef const uint8_t[::1] depth = scoring.depth
+        cdef const uint8_t[:, ::1] given = scoring.given
+        cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
-        cdef Positions positions = Positions(encoded)
+        cdef Positions positions = Positions(scoring.encoded)
         cdef Py_ssize_t c, n_labels = scores.shape[0]
         cdef bint ready
         with nogil:
@@ -142,7 +146,7 @@ cdef class FlatEvaluator:
                      Py_ssize_t last) noexcept nogil:
         """Evaluate the tests for a block, and find the positions without missing values."""
         cdef Py_ssize_t i, k
-        cdef const uint64_t *gaps
+        cdef const uint64_t *missing
         begin_bits(&block.bits, first, min(BLOCK, last - first))
         memset(block.whole, 0, sizeof(block.whole))
         for i in range(block.bits.size):
@@ -150,9 +154,9 @@ cdef class FlatEvaluator:
         if not self.answers.fill(&block.bits, positions):
             return
         for k in range(self.answers.n_tests):
-            gaps = self.answers.gaps_of(&block.bits, <int32_t> k)
-            for i in range(block.bits.n_words if gaps != NULL else 0):
-                block.whole[i] &= ~gaps[i]
+            missing = self.answers.missing_of(&block.bits, <int32_t> k)
+            for i in range(block.bits.n_words if missing != NULL else 0):
+                block.whole[i] &= ~missing[i]
 
     cdef inline int _holds(self, Block *block, Py_ssize_t c) noexcept nogil:
         return all_hold(block.bits.columns, &self.literals[0] + self.starts[c],

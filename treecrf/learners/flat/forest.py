@@ -14,7 +14,7 @@ from treecrf.learners.flat._flat import FlatEvaluator
 from treecrf.trees.conjunctions import WeightedConjunctions, conjunctions_of
 from treecrf.trees.forest import LABEL, TEST, Forest
 from treecrf.trees.scoring.distinct_tests import find_distinct_tests
-from treecrf.trees.scoring.scorer import PART
+from treecrf.trees.scoring.scorer import PART, Scoring
 from treecrf.utils.threads import Threads
 
 # Number of tree nodes whose evaluation takes as long as that of a conjunction.
@@ -75,15 +75,12 @@ class FlatForest(Forest):
         """The same scores by conjunctions, except at positions with missing values."""
         scores = self.zeros(encoded, given) if start is None else start
         depth = self.depth_of(encoded, given)
-        flat = self._conjunctions(given is not None)
-        threads.map(
-            lambda part: flat.add_scores(encoded, depth, given, *part, scores),
-            threads.even_parts(encoded.n_positions, PART),
-        )
+        scoring = Scoring(encoded, depth, given, scores, threads)
+        scoring.run(self._conjunctions(given is not None))
         scorer = self.scorer(encoder, 0, self.n_iter, given is not None)
-        with_missing = scorer.gapped(encoded)
+        with_missing = scorer.with_missing(encoded)
         if len(with_missing):
-            scorer.add_with_missing(encoded, depth, given, threads, scores, with_missing)
+            scorer.add_with_missing(scoring, with_missing)
         return scores
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
@@ -100,7 +97,7 @@ class FlatForest(Forest):
         threads.map(lambda part: flat.list_members(encoded, *part, ends, found), parts)
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
-        with_missing = self.scorer(self.encoder, 0, self.n_iter, False).gapped(encoded)
+        with_missing = self.scorer(self.encoder, 0, self.n_iter, False).with_missing(encoded)
         return (
             matrix
             if not len(with_missing)

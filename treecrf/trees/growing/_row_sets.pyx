@@ -17,8 +17,8 @@ cdef extern from "utils/bitsets.h" nogil:
     Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words)
     int lowest_bit(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
-    void part_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
-                   void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
+    void split_list(void *entries, Py_ssize_t n, const uint64_t *takes, const uint64_t *misses,
+                    void *taken, void *lost, Py_ssize_t *n_taken, Py_ssize_t *n_lost)
     Py_ssize_t take_bits(uint64_t *words, uint64_t *taken, Py_ssize_t n_words)
 
 
@@ -166,8 +166,8 @@ cdef class RowSets:
         self._make_room(target, n)
         self._make_room(missing, n)
         if not self.failed:
-            part_list(source.fractions, n, target.whole, missing.whole, target.fractions,
-                      missing.fractions, &target.n_fractions, &missing.n_fractions)
+            split_list(source.fractions, n, target.whole, missing.whole, target.fractions,
+                       missing.fractions, &target.n_fractions, &missing.n_fractions)
             source.n_fractions = n - target.n_fractions - missing.n_fractions
 
     cdef void join(self, RowSet *source, RowSet *target) noexcept nogil:

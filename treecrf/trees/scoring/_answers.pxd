@@ -2,11 +2,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef struct Bits:
-    # The positions at work, and for each question a column of bits.
+    # A block of positions, and for each test a column of bits.
     Py_ssize_t first, size, n_words
     Py_ssize_t stride          # words from a column to the next
     uint64_t *columns
-    uint8_t *bytes             # scratch: one for each position
+    uint8_t *bytes             # working memory: one for each position
 
 
 cdef class Positions:
@@ -15,23 +15,23 @@ cdef class Positions:
     cdef const uint8_t[:, ::1] codes, bits
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
-    cdef bint may_lack         # whether any value is missing
+    cdef bint has_missing      # whether any value is missing
 
 
 cdef class Answers:
-    cdef const int32_t[::1] kinds, offsets, slots, lows, highs, gaps
+    cdef const int32_t[::1] kinds, offsets, slots, lows, highs, missing
     cdef const int32_t[:, ::1] by_id
     cdef Py_ssize_t n_plain, n_tests, left
 
     cdef bint fill(self, Bits *block, Positions positions) noexcept nogil
     cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
                          Py_ssize_t n_labels) noexcept nogil
-    cdef const uint64_t *gaps_of(self, const Bits *block, int32_t test) noexcept nogil
+    cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil
     cdef void _fill_columns(self, Bits *block, Py_ssize_t n, Positions positions) noexcept nogil
     cdef bint _same_bytes(self, Py_ssize_t k) noexcept nogil
     cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil
     cdef void _fill_range(self, Bits *block, Py_ssize_t k, Positions positions) noexcept nogil
-    cdef bint _part_gaps(self, Bits *block) noexcept nogil
+    cdef bint _exclude_missing(self, Bits *block) noexcept nogil
 
 
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil

@@ -1,7 +1,7 @@
-"""What window tests say of many positions: a column of bits for each test.
+"""Outcomes of window tests at many positions: a column of bits for each test.
 
-Where a position misses a value, it passes none of the tests of it, and a column of bits says that
-it does.
+A position that lacks a value passes none of the tests of this value. The column of a missing-value
+test marks such positions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -15,9 +15,9 @@ cdef extern from "utils/bitsets.h" nogil:
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
 
-# Words of a column while gaps are looked for.
+# Words of a column in `mark_missing`.
 cdef enum:
-    GAP_WORDS = 16
+    MARKING_WORDS = 16
 
 
 cdef class Positions:
@@ -34,34 +34,35 @@ cdef class Positions:
         self.bits = encoded.bits
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
-        self.may_lack = encoded.has_missing.any()
+        self.has_missing = encoded.has_missing.any()
 
 
 cdef class Answers:
-    """Distinct questions, to be answered for blocks of positions.
+    """Evaluates distinct tests at blocks of positions.
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
+    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
     """
 
-    def __init__(self, asked):
-        self.kinds, self.offsets, self.slots = asked.kinds, asked.offsets, asked.slots
-        self.lows, self.highs, self.gaps = asked.lows, asked.highs, asked.gaps
-        self.n_plain = asked.n_plain
-        self.by_id = asked.by_id
-        self.left = asked.left
+    def __init__(self, tests):
+        self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
+        self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
+        self.n_plain = tests.n_plain
+        self.by_id = tests.by_id
+        self.left = tests.left
         self.n_tests = self.kinds.shape[0]
 
     cdef bint fill(self, Bits *block, Positions positions) noexcept nogil:
-        """Fill the columns of a block; returns whether any position misses any value."""
-        self._fill_columns(block, self.n_tests if positions.may_lack else self.n_plain, positions)
+        """Fill the columns of a block; returns whether any value is missing there."""
+        cdef Py_ssize_t n = self.n_tests if positions.has_missing else self.n_plain
+        self._fill_columns(block, n, positions)
         self._fill_listed(block, positions)
-        return positions.may_lack and self._part_gaps(block)
+        return positions.has_missing and self._exclude_missing(block)
 
     cdef void fill_given(self, Bits *block, const uint8_t[:, ::1] given,
                          Py_ssize_t n_labels) noexcept nogil:
-        """Columns of the tests of previous labels that are given, behind those of the window."""
+        """Fill the columns of tests of given previous labels, which follow those of the window."""
         cdef Py_ssize_t lag, symbol
         cdef uint64_t *column = block.columns + self.n_tests * block.stride
         for lag in range(given.shape[0]):
@@ -70,15 +71,15 @@ cdef class Answers:
                 bytes_equal(block.bytes, block.n_words, 255, <uint8_t> symbol, column)
                 column += block.stride
 
-    cdef const uint64_t *gaps_of(self, const Bits *block, int32_t test) noexcept nogil:
-        """The positions that miss the value of a test; NULL if none ever do."""
-        if test >= self.n_tests or self.gaps[test] < 0:
+    cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil:
+        """The positions that lack the value of a test; NULL if it cannot be missing."""
+        if test >= self.n_tests or self.missing[test] < 0:
             return NULL
-        return block.columns + self.gaps[test] * block.stride
+        return block.columns + self.missing[test] * block.stride
 
     cdef void _fill_columns(self, Bits *block, Py_ssize_t n,
                             Positions positions) noexcept nogil:
-        """Columns of the first tests, on codes and bits; neighbours often share their bytes."""
+        """Fill the columns of tests of codes and bits; adjacent tests often read the same bytes."""
         cdef Py_ssize_t k
         cdef uint8_t kind
         cdef uint64_t *column
@@ -107,79 +108,79 @@ cdef class Answers:
 
     cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil:
         cdef Py_ssize_t i, j, k, row
-        cdef int64_t place
-        cdef int32_t asked
+        cdef int64_t entry
+        cdef int32_t test
         for k in range(self.n_tests):
             if self.kinds[k] == LISTED:
                 memset(block.columns + k * block.stride, 0, block.n_words * sizeof(uint64_t))
         for i in range(block.size if self.by_id.shape[1] else 0):
             for j in range(self.by_id.shape[0]):
                 row = positions.rows[block.first + i] + j - self.left
-                for place in range(positions.list_starts[row], positions.list_starts[row + 1]):
-                    asked = self.by_id[j, positions.list_ids[place]]
-                    if asked >= 0:
-                        set_bit(block.columns + asked * block.stride, i)
+                for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
+                    test = self.by_id[j, positions.list_ids[entry]]
+                    if test >= 0:
+                        set_bit(block.columns + test * block.stride, i)
         for k in range(self.n_tests):
             if self.kinds[k] == LISTED and self.highs[k] > self.lows[k] + 1:
                 self._fill_range(block, k, positions)
 
     cdef void _fill_range(self, Bits *block, Py_ssize_t k, Positions positions) noexcept nogil:
-        """Column of a test that asks for any of several ids."""
+        """Fill the column of a test for any of several ids."""
         cdef Py_ssize_t i, row
-        cdef int64_t place
+        cdef int64_t entry
         for i in range(block.size):
             row = positions.rows[block.first + i] + self.offsets[k]
-            for place in range(positions.list_starts[row], positions.list_starts[row + 1]):
-                if self.lows[k] <= positions.list_ids[place] < self.highs[k]:
+            for entry in range(positions.list_starts[row], positions.list_starts[row + 1]):
+                if self.lows[k] <= positions.list_ids[entry] < self.highs[k]:
                     set_bit(block.columns + k * block.stride, i)
 
-    cdef bint _part_gaps(self, Bits *block) noexcept nogil:
-        """Take those that miss a value from those that pass a test of it."""
+    cdef bint _exclude_missing(self, Bits *block) noexcept nogil:
+        """Exclude positions that lack a value from those that pass a test of it."""
         cdef Py_ssize_t k, w
-        cdef uint64_t any_gap = 0
+        cdef uint64_t any_missing = 0
         cdef uint64_t *column
-        cdef const uint64_t *gaps
+        cdef const uint64_t *missing
         for k in range(self.n_tests):
-            gaps = self.gaps_of(block, <int32_t> k)
-            if gaps == NULL:
+            missing = self.missing_of(block, <int32_t> k)
+            if missing == NULL:
                 continue
             column = block.columns + k * block.stride
             for w in range(block.n_words):
-                any_gap |= gaps[w]
-                column[w] &= ~gaps[w]
-        return any_gap != 0
+                any_missing |= missing[w]
+                column[w] &= ~missing[w]
+        return any_missing != 0
 
 
-def mark_missing(asked, encoded, uint8_t[::1] gapped):
-    """Mark the positions that miss a value of any test.
+def mark_missing(tests, encoded, uint8_t[::1] marks):
+    """Mark the positions that lack the value of any test of a node.
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
+    tests : treecrf.trees.scoring.distinct_tests.DistinctTests
     encoded : treecrf.encoding.encoded.EncodedSequences
-    gapped : array (n_positions,)
-        Where they are marked.
+    marks : uint8 array (n_positions,), changed in place
+        Receives 1 at these positions.
     """
-    cdef Answers answers = Answers(asked)
+    cdef Answers answers = Answers(tests)
     cdef Positions positions = Positions(encoded)
     cdef Bits block
-    cdef Py_ssize_t i, k, first = 0, last = gapped.shape[0]
-    cdef const uint64_t *gaps
+    cdef Py_ssize_t i, k, first = 0, last = marks.shape[0]
+    cdef const uint64_t *missing
     cdef bint ready
     with nogil:
         memset(&block, 0, sizeof(Bits))
-        ready = open_bits(&block, answers.n_tests, GAP_WORDS)
+        ready = open_bits(&block, answers.n_tests, MARKING_WORDS)
         while first < last and ready:
-            begin_bits(&block, first, min(64 * GAP_WORDS, last - first))
+            begin_bits(&block, first, min(64 * MARKING_WORDS, last - first))
             answers.fill(&block, positions)
             for k in range(answers.n_plain):
-                gaps = answers.gaps_of(&block, <int32_t> k)
-                for i in range(block.size if gaps != NULL else 0):
-                    gapped[first + i] |= gaps[i >> 6] >> (i & 63) & 1
+                missing = answers.missing_of(&block, <int32_t> k)
+                for i in range(block.size if missing != NULL else 0):
+                    marks[first + i] |= missing[i >> 6] >> (i & 63) & 1
             first += block.size
         close_bits(&block)
     if not ready:
-        raise MemoryError("no memory to look for missing values")
+        raise MemoryError("no memory to find missing values")
 
 
 cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:
@@ -187,7 +188,7 @@ cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:
 
 
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil:
-    """Take memory for blocks of so many words; returns whether there is any."""
+    """Allocate memory for blocks of this many words; returns whether this succeeded."""
     block.stride = n_words
     block.columns = <uint64_t *> malloc((n_columns + 1) * n_words * sizeof(uint64_t))
     block.bytes = <uint8_t *> calloc(64 * n_words, 1)
@@ -207,7 +208,7 @@ cdef void begin_bits(Bits *block, Py_ssize_t first, Py_ssize_t size) noexcept no
 
 cdef void gather(Bits *block, const int32_t[::1] rows, const uint8_t[:, ::1] table,
                  Py_ssize_t offset, Py_ssize_t slot) noexcept nogil:
-    """Copy a column of bytes, shifted, for the positions of the block."""
+    """Copy the bytes of a column at an offset from the positions of the block."""
     cdef Py_ssize_t i
     for i in range(block.size):
         block.bytes[i] = table[rows[block.first + i] + offset, slot]

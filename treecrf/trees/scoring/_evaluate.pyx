@@ -1,16 +1,17 @@
-"""Scores of trees at many positions at once.
+"""Scores of trees at many positions at once, in all contexts.
 
-A block of positions is a set of bits. Each test that the trees ask becomes a column of bits once;
-a tree starts with the set of all positions of the block, every test parts a set in two by word-wise
-AND, and every leaf adds its value to the members of its set. Tests of a previous label part the
+A block of positions is a bit set. Each distinct test of the trees becomes a column of bits once. A
+tree starts with the set of all positions of the block, every test splits a set in two by word-wise
+AND, and every leaf adds its value to the members of its set. Tests of a previous label split the
 contexts instead, so that all contexts of a position are scored together. Where the previous labels
-are given, they make columns like everything else, and a position has one score a class.
+are given, their tests have columns like all others, and a position has one score for each class.
 
-Leaf values are multiples of 2**-40 (see ``_tree``): the sums are exact and equal those of training
-to the last bit, in whatever order they are taken.
+Leaf values are multiples of 2**-40 (see ``_tree``). The sums are exact in any order, and equal
+those of training to the last bit.
 
-Where positions of a block miss values, they follow the surrogates of a test, or go to both sides of
-it in part (see ``_members``); those that do are in lists beside the sets of bits.
+Positions of a block whose values are missing follow the surrogates of a test, or go to both
+children with a fraction of their weight (see ``_row_sets``). Fractions are in lists beside the bit
+sets.
 """
 
 import numpy as np
@@ -33,31 +34,31 @@ from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, fraction_of, value
 
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
-    int part_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
-                  uint64_t *failed)
+    int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
+                    uint64_t *failed)
 
 cdef enum:
     BLOCK_WORDS = 64
     BLOCK = 64 * BLOCK_WORDS
-    # Lists of positions should stay in cache too.
-    GAPPED_BLOCK = BLOCK // 4
+    # With missing values, the lists of positions must stay in cache too.
+    MISSING_BLOCK = BLOCK // 4
 
 
 cdef struct Block:
-    # The positions at work and the memory for them.
+    # The current positions, and working memory.
     Bits bits
     uint64_t *sets             # two sets of positions a node, at most
-    uint64_t **set_of          # set of each node, NULL when nobody is left
+    uint64_t **set_of          # set of each node, NULL if it is empty
     int32_t *contexts_of       # row of `members` for each node; 0: all contexts
     uint8_t *members           # sets of extended contexts
     double *addend             # 1 for the contexts that reach a leaf, else 0
     double *shared             # [class, position]: values that all contexts receive
-    bint has_gaps              # whether any position misses a value
-    Fraction *parts            # positions that nodes have in part
-    Py_ssize_t n_parts, room
-    Py_ssize_t *parts_of       # the first part of each node
-    Py_ssize_t *n_parts_of     # how many each node has
-    Fraction *failing          # scratch: those that fail the test of the node at work
+    bint has_missing           # whether any value is missing
+    Fraction *fractions        # positions of which nodes have a fraction
+    Py_ssize_t n_fractions, room
+    Py_ssize_t *fractions_of    # first fraction of each node
+    Py_ssize_t *n_fractions_of  # number of fractions of each node
+    Fraction *failing          # working memory: fractions that fail the current test
     Py_ssize_t n_passing, n_failing
     bint failed
 
@@ -70,39 +71,27 @@ cdef void free_block(Block *block) noexcept nogil:
     free(block.members)
     free(block.addend)
     free(block.shared)
-    free(block.parts)
+    free(block.fractions)
     free(block.failing)
-    free(block.parts_of)
-    free(block.n_parts_of)
+    free(block.fractions_of)
+    free(block.n_fractions_of)
 
 
 cdef class Evaluator:
-    """Packed trees, ready to score encoded positions.
+    """Evaluates trees at sets of positions.
 
     Parameters
     ----------
-    asked : treecrf.trees.scoring.distinct_tests.DistinctTests
-        The distinct window tests.
-    trees : tuple of int32 arrays
-        Start of each tree among the nodes (n_trees + 1), class of each tree, and for all nodes
-        test (tests of previous labels follow the window tests), true child and false child,
-        counted from the start of the tree, -1 in a leaf.
-    values : float64 array (n_nodes,)
-    shares : float64 array (n_nodes,)
-        Of those that miss the value of a node's test, the part that passes.
-    surrogates : tuple of arrays
-        Start of each node's surrogates (n_nodes + 1), the window test of each surrogate, both
-        int32, and whether it is reversed, uint8.
-    follows_surrogates : bool
-        Whether those that miss the value go where surrogates say, or most do, instead of to both
-        sides in part.
+    packed : treecrf.trees.scoring.scorer.PackedTrees
     symbols : int32 array (n_extended, order)
         Previous label at each lag of each extended context.
     depth_starts : int64 array (order + 1,)
         First extended context of each depth.
-    n_labels : int
     n_given : int
-        Number of previous labels that `add_scores` is given; 0 to score all contexts.
+        Number of previous labels that are given to `add_scores`; 0 to score all contexts.
+    follows_surrogates : bool
+        Whether positions whose value is missing follow surrogates, or else the majority, instead of
+        going to both children in part.
     """
 
     cdef Answers answers
@@ -115,38 +104,43 @@ cdef class Evaluator:
     cdef const int64_t[::1] depth_starts
     cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
 
-    def __init__(self, asked, trees, values, shares, surrogates, bint follows_surrogates, symbols,
-                 depth_starts, Py_ssize_t n_labels, Py_ssize_t n_given):
-        self.answers = Answers(asked)
-        self.starts, self.classes, self.test, self.true_child, self.false_child = trees
+    def __init__(self, packed, symbols, depth_starts, Py_ssize_t n_given,
+                 bint follows_surrogates):
+        nodes = packed.nodes
+        self.answers = Answers(packed.tests)
+        self.starts, self.classes, self.test = packed.starts, packed.classes, packed.test_of_node
+        self.true_child, self.false_child = packed.children
         self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
-        self.values = values
-        self.shares = shares
-        self.surrogate_starts, self.surrogates, self.is_reversed = surrogates
+        self.values, self.shares = nodes["leaf"], nodes["share"]
+        self.surrogate_starts, self.surrogates = packed.surrogate_starts, packed.surrogates
+        self.is_reversed = nodes["reversed"].astype(np.uint8)
         self.follows_surrogates = follows_surrogates
         self.symbols = symbols
         self.depth_starts = depth_starts
-        self.n_labels = n_labels
-        self.n_columns = self.answers.n_tests + n_given * (n_labels + 1)
+        self.n_labels = packed.n_labels
+        self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
         self.n_extended = self.symbols.shape[0]
-        self.max_nodes = max(
-            np.diff(self.starts), default=0)
+        self.max_nodes = max(np.diff(self.starts), default=0)
 
-    def add_scores(self, encoded, const uint8_t[::1] depth, const uint8_t[:, ::1] given,
-                   Py_ssize_t first, Py_ssize_t last, double[:, :, ::1] scores):
-        """Add the trees' values to ``scores[class, position, context]`` of some positions.
+    def add_scores(self, scoring, Py_ssize_t first, Py_ssize_t last):
+        """Add the trees' values to the scores of the positions from ``first`` to ``last - 1``.
 
-        ``given`` is None or holds the label at each lag before each position; then ``depth`` is 0
-        and there is one context.
+        Parameters
+        ----------
+        scoring : treecrf.trees.scoring.scorer.Scoring
+        first, last : int
         """
+        cdef const uint8_t[::1] depth = scoring.depth
+        cdef const uint8_t[:, ::1] given = scoring.given
+        cdef double[:, :, ::1] scores = scoring.scores
         cdef Block block
-        cdef Positions positions = Positions(encoded)
-        cdef Py_ssize_t tree, most = GAPPED_BLOCK if positions.may_lack else BLOCK
+        cdef Positions positions = Positions(scoring.encoded)
+        cdef Py_ssize_t tree, max_size = MISSING_BLOCK if positions.has_missing else BLOCK
         with nogil:
             self._open(&block, scores.shape[0])
             while first < last and not block.failed:
-                begin_bits(&block.bits, first, min(most, last - first))
-                block.has_gaps = self.answers.fill(&block.bits, positions)
+                begin_bits(&block.bits, first, min(max_size, last - first))
+                block.has_missing = self.answers.fill(&block.bits, positions)
                 if given is not None:
                     self.answers.fill_given(&block.bits, given, self.n_labels)
                 memset(block.shared, 0, scores.shape[0] * BLOCK * sizeof(double))
@@ -161,21 +155,21 @@ cdef class Evaluator:
 
     def list_parts(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
                    double[::1] parts):
-        """List the leaves that positions reach, in whatever context, and what part of them does.
+        """List the leaves that each position reaches in any context, and the fraction of it.
 
-        A leaf is its place among the leaves of all trees. Where the arrays are None, nothing is
-        listed; returns how many there are.
+        Leaves are numbered through all trees. Where the arrays are None, nothing is listed; returns
+        the number of entries.
         """
         cdef Block block
-        cdef Positions asked = Positions(encoded)
-        cdef Py_ssize_t tree, first = 0, last = asked.rows.shape[0], n = 0
+        cdef Positions rows = Positions(encoded)
+        cdef Py_ssize_t tree, first = 0, last = rows.rows.shape[0], n = 0
         with nogil:
             self._open(&block, 1)
             while first < last and not block.failed:
-                begin_bits(&block.bits, first, min(GAPPED_BLOCK, last - first))
-                block.has_gaps = self.answers.fill(&block.bits, asked)
+                begin_bits(&block.bits, first, min(MISSING_BLOCK, last - first))
+                block.has_missing = self.answers.fill(&block.bits, rows)
                 for tree in range(self.classes.shape[0]):
-                    self._part_all(&block, tree)
+                    self._split_all(&block, tree)
                     n = self._list_leaves(&block, tree, leaves, positions, parts, n)
                 first += block.bits.size
             free_block(&block)
@@ -201,8 +195,8 @@ cdef class Evaluator:
                         parts[n] = 1.0
                     n += 1
                     word &= word - 1
-            fractions = block.parts + block.parts_of[i]
-            for k in range(block.n_parts_of[i] if block.has_gaps else 0):
+            fractions = block.fractions + block.fractions_of[i]
+            for k in range(block.n_fractions_of[i] if block.has_missing else 0):
                 if leaves is not None:
                     leaves[n] = self.leaf_numbers[start + i]
                     positions[n] = <int32_t> block.bits.first + fractions[k].row
@@ -219,13 +213,13 @@ cdef class Evaluator:
         block.members = <uint8_t *> malloc(n * self.n_extended)
         block.addend = <double *> malloc(self.n_extended * sizeof(double))
         block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
-        block.parts_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
-        block.n_parts_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
+        block.fractions_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
+        block.n_fractions_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
         block.failing = <Fraction *> malloc(BLOCK * sizeof(Fraction))
         block.failed = not (
             open_bits(&block.bits, self.n_columns, BLOCK_WORDS) and block.sets and block.set_of
             and block.contexts_of and block.members and block.addend and block.shared
-            and block.parts_of and block.n_parts_of and block.failing)
+            and block.fractions_of and block.n_fractions_of and block.failing)
 
     # Trees
 
@@ -233,15 +227,15 @@ cdef class Evaluator:
                         double[:, :, ::1] scores) noexcept nogil:
         cdef Py_ssize_t i, start = self.starts[tree]
         cdef int32_t class_ = self.classes[tree]
-        self._part_all(block, tree)
+        self._split_all(block, tree)
         for i in range(self.starts[tree + 1] - start):
             if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
                 continue
             self._add_leaf(block, i, self.values[start + i], class_, depth, scores)
-            if block.has_gaps:
-                self._add_leaf_parts(block, i, self.values[start + i], class_, depth, scores)
+            if block.has_missing:
+                self._add_leaf_fractions(block, i, self.values[start + i], class_, depth, scores)
 
-    cdef void _part_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
+    cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil:
         """Find the positions and contexts of all nodes of a tree."""
         cdef Py_ssize_t i, start = self.starts[tree]
         cdef Py_ssize_t n_sets = 1, n_members = 1
@@ -256,9 +250,9 @@ cdef class Evaluator:
             if block.set_of[i] == NULL:
                 block.set_of[passed] = block.set_of[failed] = empty
             elif self.test[start + i] < self.n_columns:
-                n_sets = self._part_positions(block, i, start + i, passed, failed, n_sets)
+                n_sets = self._split_positions(block, i, start + i, passed, failed, n_sets)
             else:
-                n_members = self._part_contexts(
+                n_members = self._split_contexts(
                     block, i, self.test[start + i] - self.answers.n_tests, passed, failed,
                     n_members)
 
@@ -267,69 +261,69 @@ cdef class Evaluator:
         if block.bits.size & 63:
             block.sets[block.bits.n_words - 1] = (<uint64_t> 1 << (block.bits.size & 63)) - 1
         block.set_of[0] = block.sets
-        block.n_parts = block.parts_of[0] = block.n_parts_of[0] = 0
+        block.n_fractions = block.fractions_of[0] = block.n_fractions_of[0] = 0
         block.contexts_of[0] = 0
         memset(block.members, 1, self.n_extended)
 
-    cdef inline Py_ssize_t _part_positions(self, Block *block, Py_ssize_t node, Py_ssize_t place,
-                                           int32_t passed, int32_t failed,
-                                           Py_ssize_t n_sets) noexcept nogil:
-        """Part a node's set. It stays as it is: after a label test two nodes share it."""
+    cdef inline Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t place,
+                                            int32_t passed, int32_t failed,
+                                            Py_ssize_t n_sets) noexcept nogil:
+        """Split a node's set into two new ones: after a label test, two nodes share the set."""
         cdef uint64_t *here = block.set_of[node]
         cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
         cdef uint64_t *failing = passing + BLOCK_WORDS
         cdef int left
-        left = part_bits(here, block.bits.columns + self.test[place] * BLOCK_WORDS,
-                         block.bits.n_words, passing, failing)
-        if block.has_gaps:
-            left = self._part_gapped(block, node, place, passed, failed, passing, failing)
+        left = divide_bits(here, block.bits.columns + self.test[place] * BLOCK_WORDS,
+                           block.bits.n_words, passing, failing)
+        if block.has_missing:
+            left = self._split_missing(block, node, place, passed, failed, passing, failing)
         block.set_of[passed] = passing if left & 1 else NULL
         block.set_of[failed] = failing if left & 2 else NULL
         block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[node]
         return n_sets + 2
 
-    cdef int _part_gapped(self, Block *block, Py_ssize_t node, Py_ssize_t place, int32_t passed,
-                          int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
-        """Send on those that miss the value; returns 1 if anybody passes, plus 2 if any fail."""
+    cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t place, int32_t passed,
+                            int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
+        """Send on positions without the value; returns 1 if some pass, plus 2 if some fail."""
         cdef uint64_t missing[BLOCK_WORDS]
         cdef uint64_t any_passed = 0, any_failed = 0
         cdef Py_ssize_t w
         self._take_missing(block, self.test[place], failing, missing)
-        block.n_parts_of[passed] = block.n_parts_of[failed] = 0
+        block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
         if self.follows_surrogates:
             self._follow_surrogates(block, place, missing, passing, failing)
         else:
-            self._give_parts(block, node, place, missing, passed, failed)
+            self._divide(block, node, place, missing, passed, failed)
         for w in range(block.bits.n_words):
             any_passed |= passing[w]
             any_failed |= failing[w]
-        return ((any_passed != 0 or block.n_parts_of[passed] > 0)
-                + 2 * (any_failed != 0 or block.n_parts_of[failed] > 0))
+        return ((any_passed != 0 or block.n_fractions_of[passed] > 0)
+                + 2 * (any_failed != 0 or block.n_fractions_of[failed] > 0))
 
     cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
                             uint64_t *missing) noexcept nogil:
-        """Take those that miss the value of a test from those that fail it."""
-        cdef const uint64_t *gaps = self.answers.gaps_of(&block.bits, test)
+        """Move the positions that lack the value of a test from those that fail it."""
+        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, test)
         cdef Py_ssize_t w
         for w in range(block.bits.n_words):
-            missing[w] = failing[w] & gaps[w] if gaps != NULL else 0
+            missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
             failing[w] ^= missing[w]
 
     cdef void _follow_surrogates(self, const Block *block, Py_ssize_t place, uint64_t *missing,
                                  uint64_t *passing, uint64_t *failing) noexcept nogil:
-        """Let the first surrogate that can be answered tell, else go where most do."""
+        """Follow the first surrogate whose value is not missing, or else the majority."""
         cdef Py_ssize_t s, w
         cdef int32_t test
         cdef const uint64_t *column
-        cdef const uint64_t *gaps
+        cdef const uint64_t *lacking
         cdef uint64_t flip, answering
         for s in range(self.surrogate_starts[place], self.surrogate_starts[place + 1]):
             test = self.surrogates[s]
             column = block.bits.columns + test * BLOCK_WORDS
-            gaps = self.answers.gaps_of(&block.bits, test)
+            lacking = self.answers.missing_of(&block.bits, test)
             flip = ~<uint64_t> 0 if self.is_reversed[s] else 0
             for w in range(block.bits.n_words):
-                answering = missing[w] & ~gaps[w] if gaps != NULL else missing[w]
+                answering = missing[w] & ~lacking[w] if lacking != NULL else missing[w]
                 passing[w] |= answering & (column[w] ^ flip)
                 failing[w] |= answering & ~(column[w] ^ flip)
                 missing[w] ^= answering
@@ -339,38 +333,40 @@ cdef class Evaluator:
             else:
                 failing[w] |= missing[w]
 
-    cdef void _give_parts(self, Block *block, Py_ssize_t node, Py_ssize_t place,
-                          const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
-        """Part the positions that a node has in part, and those that now miss a value."""
+    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t place,
+                      const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
+        """Divide the weight of fractions, and of positions that now lack a value."""
         cdef uint32_t share = <uint32_t> rint(self.shares[place] * WHOLE)
         cdef const uint64_t *column = block.bits.columns + self.test[place] * BLOCK_WORDS
-        cdef const uint64_t *gaps = self.answers.gaps_of(&block.bits, self.test[place])
-        cdef Py_ssize_t i, w, n = block.n_parts_of[node]
+        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[place])
+        cdef Py_ssize_t i, w, n = block.n_fractions_of[node]
         cdef Fraction part
         cdef uint64_t word
         if not make_room(block):
             return
         block.n_passing = block.n_failing = 0
-        for i in range(block.parts_of[node], block.parts_of[node] + n):
-            part = block.parts[i]
-            if gaps != NULL and has_bit(gaps, part.row):
-                give(block, part.row, part.weight, fraction_of(part.weight, share))
+        for i in range(block.fractions_of[node], block.fractions_of[node] + n):
+            part = block.fractions[i]
+            if lacking != NULL and has_bit(lacking, part.row):
+                divide_one(block, part.row, part.weight, fraction_of(part.weight, share))
             else:
-                give(block, part.row, part.weight, part.weight * has_bit(column, part.row))
+                divide_one(block, part.row, part.weight, part.weight * has_bit(column, part.row))
         for w in range(block.bits.n_words):
             word = missing[w]
             while word:
-                give(block, <int32_t> (64 * w + lowest_bit(word)), WHOLE, share)
+                divide_one(block, <int32_t> (64 * w + lowest_bit(word)), WHOLE, share)
                 word &= word - 1
-        n = block.n_parts + block.n_passing
-        memcpy(block.parts + n, block.failing, block.n_failing * sizeof(Fraction))
-        block.parts_of[passed], block.n_parts_of[passed] = block.n_parts, block.n_passing
-        block.parts_of[failed], block.n_parts_of[failed] = n, block.n_failing
-        block.n_parts = n + block.n_failing
+        n = block.n_fractions + block.n_passing
+        memcpy(block.fractions + n, block.failing, block.n_failing * sizeof(Fraction))
+        block.fractions_of[passed] = block.n_fractions
+        block.n_fractions_of[passed] = block.n_passing
+        block.fractions_of[failed] = n
+        block.n_fractions_of[failed] = block.n_failing
+        block.n_fractions = n + block.n_failing
 
-    cdef Py_ssize_t _part_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
-                                   int32_t passed, int32_t failed,
-                                   Py_ssize_t n_members) noexcept nogil:
+    cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
+                                    int32_t passed, int32_t failed,
+                                    Py_ssize_t n_members) noexcept nogil:
         cdef Py_ssize_t e, n = self.n_extended
         cdef int32_t lag = label_test // <int32_t> (self.n_labels + 1)
         cdef int32_t symbol = label_test % <int32_t> (self.n_labels + 1)
@@ -380,8 +376,8 @@ cdef class Evaluator:
             new[e] = old[e] & (self.symbols[e, lag] == symbol)
             new[n + e] = old[e] & (self.symbols[e, lag] != symbol)
         block.set_of[passed] = block.set_of[failed] = block.set_of[node]
-        block.parts_of[passed] = block.parts_of[failed] = block.parts_of[node]
-        block.n_parts_of[passed] = block.n_parts_of[failed] = block.n_parts_of[node]
+        block.fractions_of[passed] = block.fractions_of[failed] = block.fractions_of[node]
+        block.n_fractions_of[passed] = block.n_fractions_of[failed] = block.n_fractions_of[node]
         block.contexts_of[passed] = <int32_t> n_members
         block.contexts_of[failed] = <int32_t> n_members + 1
         return n_members + 2
@@ -407,20 +403,21 @@ cdef class Evaluator:
                                  depth, scores)
                 word &= word - 1
 
-    cdef void _add_leaf_parts(self, Block *block, Py_ssize_t node, double value, int32_t class_,
-                              const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil:
-        """Add parts of a leaf's value to those that reach it in part."""
+    cdef void _add_leaf_fractions(self, Block *block, Py_ssize_t node, double value,
+                                  int32_t class_, const uint8_t[::1] depth,
+                                  double[:, :, ::1] scores) noexcept nogil:
+        """Add to the fractions of positions that reach a leaf."""
         cdef double *shared = block.shared + class_ * BLOCK
-        cdef const Fraction *parts = block.parts + block.parts_of[node]
+        cdef const Fraction *fractions = block.fractions + block.fractions_of[node]
         cdef Py_ssize_t i
         cdef double value_here
-        for i in range(block.n_parts_of[node]):
-            value_here = value_of_fraction(value, parts[i].weight)
+        for i in range(block.n_fractions_of[node]):
+            value_here = value_of_fraction(value, fractions[i].weight)
             if block.contexts_of[node] == 0:
-                shared[parts[i].row] += value_here
+                shared[fractions[i].row] += value_here
             else:
-                self._add_addend(block, block.bits.first + parts[i].row, value_here, class_, depth,
-                                 scores)
+                self._add_addend(block, block.bits.first + fractions[i].row, value_here, class_,
+                                 depth, scores)
 
     cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil:
         cdef Py_ssize_t e
@@ -440,21 +437,22 @@ cdef inline bint has_bit(const uint64_t *words, int32_t i) noexcept nogil:
 
 
 cdef bint make_room(Block *block) noexcept nogil:
-    """Make room for the parts of two more nodes."""
+    """Make room for the fractions of two more nodes."""
     cdef Fraction *moved
-    cdef Py_ssize_t needed = block.n_parts + 2 * block.bits.size
+    cdef Py_ssize_t needed = block.n_fractions + 2 * block.bits.size
     if needed > block.room:
-        moved = <Fraction *> realloc(block.parts, 2 * needed * sizeof(Fraction))
+        moved = <Fraction *> realloc(block.fractions, 2 * needed * sizeof(Fraction))
         block.failed = block.failed or moved == NULL
         if moved != NULL:
-            block.parts = moved
+            block.fractions = moved
             block.room = 2 * needed
     return not block.failed
 
 
-cdef inline void give(Block *block, int32_t row, uint32_t weight, uint32_t passing) noexcept nogil:
-    """Let a part of a weight pass, and the rest fail; what comes to nothing is dropped."""
-    block.parts[block.n_parts + block.n_passing] = Fraction(row, passing)
+cdef inline void divide_one(Block *block, int32_t row, uint32_t weight,
+                            uint32_t passing) noexcept nogil:
+    """Let part of a weight pass and the rest fail; a weight of 0 is dropped."""
+    block.fractions[block.n_fractions + block.n_passing] = Fraction(row, passing)
     block.failing[block.n_failing] = Fraction(row, weight - passing)
     block.n_passing += passing > 0
     block.n_failing += passing < weight

@@ -1,4 +1,4 @@
-"""The window tests that some trees ask, and where their answers are."""
+"""The distinct window tests of some trees, and where to read their outcomes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from treecrf.trees.growing.window_tests import missing_values
 
 @dataclass(frozen=True)
 class DistinctTests:
-    """Distinct questions to rows: the tests of nodes, those of surrogates alone, and gaps.
+    """Distinct tests of rows: those of nodes, those of surrogates alone, and missing-value tests.
 
-    A gap is the question whether a row misses a column. Tests of nodes are the first ``n_plain``;
-    nothing else matters where no value is missing. ``gaps`` tells the gap of each test, -1 where
-    nothing can be missing. Questions that read the same bytes stand together.
+    A missing-value test holds where the value of a column is missing. Tests of nodes are the first
+    ``n_plain``; only these matter where no value is missing. Tests that read the same bytes are
+    adjacent.
 
     Attributes
     ----------
     kinds, offsets, slots, lows, highs : int32 arrays (n,)
         As `treecrf.encoding.plan.Plan.lookups` gives them.
-    gaps : int32 array (n,)
+    missing : int32 array (n,)
+        The missing-value test of each test, -1 where no value can be missing.
     n_plain : int
     by_id : int32 array (window width, n_ids)
-        The question for one listed id at one offset, -1 where there is none.
+        The test for one listed id at one offset, -1 where there is none.
     left : int
         Offset of the first row of ``by_id``, negated.
     """
@@ -36,16 +37,20 @@ class DistinctTests:
     slots: np.ndarray
     lows: np.ndarray
     highs: np.ndarray
-    gaps: np.ndarray
+    missing: np.ndarray
     n_plain: int
     by_id: np.ndarray
     left: int
+
+    def __len__(self) -> int:
+        """Number of distinct tests."""
+        return len(self.kinds)
 
 
 def find_distinct_tests(
     nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder
 ) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
-    """Find what the tests of some nodes and of surrogates ask.
+    """Find the distinct tests of some nodes and surrogates.
 
     Parameters
     ----------
@@ -55,9 +60,9 @@ def find_distinct_tests(
 
     Returns
     -------
-    asked : DistinctTests
+    tests : DistinctTests
     of_nodes, of_surrogates : int32 arrays (n,)
-        The place of each test.
+        Index of each test among the distinct tests.
     """
     tests = np.hstack([nodes, surrogates])
     keys = _keys(tests[0], tests[1], encoder) * (1 << 32) + tests[2]
@@ -66,19 +71,19 @@ def find_distinct_tests(
     is_plain = first < nodes.shape[1]
     kinds, slots, lows, highs = encoder.storage_of(columns, values)
     order = np.lexsort((lows, slots, kinds, offsets, ~is_plain))
-    places = np.empty(len(order), dtype=np.int32)
-    places[order] = np.arange(len(order))
-    questions = np.stack([kinds, offsets, slots, lows, highs])[:, order]
-    gaps, gap_of = _find_gaps(columns[order], offsets[order], encoder)
-    questions = np.ascontiguousarray(np.hstack([questions, gaps]), dtype=np.int32)
-    asked = DistinctTests(
-        *questions,
-        gaps=np.append(gap_of, np.full(gaps.shape[1], -1)).astype(np.int32),
+    indices = np.empty(len(order), dtype=np.int32)
+    indices[order] = np.arange(len(order))
+    lookups = np.stack([kinds, offsets, slots, lows, highs])[:, order]
+    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder)
+    lookups = np.ascontiguousarray(np.hstack([lookups, of_missing]), dtype=np.int32)
+    distinct = DistinctTests(
+        *lookups,
+        missing=np.append(missing, np.full(of_missing.shape[1], -1)).astype(np.int32),
         n_plain=int(is_plain.sum()),
-        by_id=_by_id(questions, encoder),
+        by_id=_tests_by_id(lookups, encoder),
         left=encoder.window[0],
     )
-    return asked, places[which[: nodes.shape[1]]], places[which[nodes.shape[1] :]]
+    return distinct, indices[which[: nodes.shape[1]]], indices[which[nodes.shape[1] :]]
 
 
 def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndarray:
@@ -87,27 +92,30 @@ def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndar
     return (columns + 1) * (left + right + 1) + offsets + left
 
 
-def _find_gaps(
+def _missing_value_tests(
     columns: np.ndarray, offsets: np.ndarray, encoder: Encoder
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The questions whether values are missing, and which of them belongs to each test."""
-    gap_of = np.full(len(columns), -1)
-    may_lack = missing_values(encoder.plan, columns) >= 0
-    keys = _keys(columns, offsets, encoder)[may_lack]
+    """The missing-value tests of some tests, and the index of the one that belongs to each.
+
+    Missing-value tests follow the tests themselves.
+    """
+    index = np.full(len(columns), -1)
+    can_miss = missing_values(encoder.plan, columns) >= 0
+    keys = _keys(columns, offsets, encoder)[can_miss]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    columns, offsets = columns[may_lack][first], offsets[may_lack][first]
-    gap_of[may_lack] = len(gap_of) + which
+    columns, offsets = columns[can_miss][first], offsets[can_miss][first]
+    index[can_miss] = len(index) + which
     values = missing_values(encoder.plan, columns)
     in_codes = encoder.plan.storage[columns] == CODES
     kinds = np.where(in_codes, CODE_EQUAL, LISTED)
     slots = np.where(in_codes, encoder.plan.slots[columns], 0)
-    return np.stack([kinds, offsets, slots, values, values + 1]), gap_of
+    return np.stack([kinds, offsets, slots, values, values + 1]), index
 
 
-def _by_id(questions: np.ndarray, encoder: Encoder) -> np.ndarray:
-    kinds, offsets, _, lows, highs = questions
+def _tests_by_id(lookups: np.ndarray, encoder: Encoder) -> np.ndarray:
+    kinds, offsets, _, lows, highs = lookups
     n_ids = encoder.plan.n_all_ids if (kinds == LISTED).any() else 0
     table = np.full((sum(encoder.window) + 1, n_ids), -1, dtype=np.int32)
-    one = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
-    table[offsets[one] + encoder.window[0], lows[one]] = one
+    of_one_id = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
+    table[offsets[of_one_id] + encoder.window[0], lows[of_one_id]] = of_one_id
     return table

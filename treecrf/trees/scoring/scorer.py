@@ -1,14 +1,35 @@
-"""Ways to score positions with trees, and which of them is the fastest.
+"""Scoring encoded positions with trees, by the fastest evaluator.
 
-All give the same scores to the last bit: the values of leaves are multiples of 2**-40, so that
-their sums are exact in any order.
+All evaluators give the same scores to the last bit: leaf values are multiples of 2**-40, so their
+sums are exact in any order. They differ in speed:
+
+`_evaluate.Evaluator`
+    Splits bit sets of positions down each tree, for all contexts at once. It handles everything,
+    including positions with missing values, and has no setup cost. Used for forests of fewer than
+    ``MIN_TREES`` trees, for more than ``MAX_CONTEXTS`` contexts, for positions with missing values,
+    and for all positions if more than ``MAX_MISSING`` of them have missing values.
+`_lookup.LookupEvaluator`
+    Splits bit sets once for each group of contexts that a tree does not distinguish, and looks up
+    the values of leaves by their numbers. The fastest for many positions. Used for positions
+    without missing values, if there are at least ``MIN_POSITIONS`` of the same depth.
+`_lookup.Walker`
+    Takes one position at a time down each tree, in all contexts at once. Used instead of
+    `LookupEvaluator` for fewer positions than that: splitting a set of a few positions takes as
+    long as splitting a set of thousands.
+`treecrf.learners.flat._flat.FlatEvaluator`
+    Evaluates conjunctions instead of trees. Used for flat models with few conjunctions.
+`treecrf.trees._tree_scores.TreeScores`
+    Takes single contexts of a position down each tree. Used for beam search, where an array over
+    all contexts would be too large.
+
+This module chooses among the first three.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,235 +38,215 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
-from treecrf.trees.scoring._lookup import LookupEvaluator
-from treecrf.trees.scoring._walk import Walker
+from treecrf.trees.scoring._lookup import LookupEvaluator, Walker
 from treecrf.trees.scoring.context_groups import Groups, groups_of
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
 from treecrf.utils.threads import Threads
 
-# Fewer positions than this walk down the trees one by one: to part a set of few takes as long as to
-# part a set of many.
-FEW = 20
-# The faster ways keep something for each context, and take some time before the first tree.
+# Minimum number of trees for evaluators with a setup cost.
+MIN_TREES = 50
+# `Walker` represents contexts as the bits of a word; `LookupEvaluator` stores sums for each.
 MAX_CONTEXTS = 64
-FEW_TREES = 50
-# Where more positions miss values, it does not pay to score the others apart.
-MAX_GAPPED = 1 / 4
-# Positions of a part for a thread: a block, or half of one.
+# Minimum number of positions for `LookupEvaluator`.
+MIN_POSITIONS = 20
+# Maximum fraction of positions with missing values for the others to be scored separately.
+MAX_MISSING = 1 / 4
+# Positions of a part for a thread: one block of an evaluator, or half of one.
 PART = 1 << 12
 
 
-class Packed(NamedTuple):
-    """Trees as the kernels take them.
+@dataclass(frozen=True)
+class PackedTrees:
+    """Trees as the kernels read them.
 
-    ``nodes`` are the arrays of `treecrf.trees.forest.Forest.pack`, ``tests`` their places among the
-    questions, behind which those of previous labels follow.
+    Attributes
+    ----------
+    nodes : dict of arrays
+        The arrays of `treecrf.trees.forest.Forest.pack`.
+    n_labels : int
+    classes : int32 array (n_trees,)
+    tests : DistinctTests
+        The distinct window tests.
+    test_of_node : int32 array (n_nodes,)
+        Index among ``tests``, which the tests of previous labels follow; -1 in a leaf.
+    surrogates : int32 array
+        Index among ``tests`` of each surrogate.
     """
 
     nodes: dict[str, np.ndarray]
+    n_labels: int
     classes: np.ndarray
-    tests: np.ndarray
-    asked: DistinctTests
+    tests: DistinctTests
+    test_of_node: np.ndarray
     surrogates: np.ndarray
 
     @classmethod
     def of(
-        cls, packed: dict[str, np.ndarray], encoder: Encoder, n_labels: int, on_label: np.ndarray
-    ) -> Packed:
-        """Find out what the tests ask; ``on_label`` tells those of previous labels."""
-        on_window = (packed["true_child"] >= 0) & ~on_label
+        cls, nodes: dict[str, np.ndarray], encoder: Encoder, n_labels: int, on_label: np.ndarray
+    ) -> PackedTrees:
+        """Pack trees; ``on_label`` marks the nodes that test a previous label."""
+        on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
-        nodes, surrogates = (
-            np.stack([packed[prefix + name] for name in names]).astype(np.int64)
+        of_windows, of_surrogates = (
+            np.stack([nodes[prefix + name] for name in names]).astype(np.int64)
             for prefix in ("", "surrogate_")
         )
-        asked, of_nodes, of_surrogates = find_distinct_tests(
-            nodes[:, on_window], surrogates, encoder
+        tests, window_tests, surrogates = find_distinct_tests(
+            of_windows[:, on_window], of_surrogates, encoder
         )
-        tests = np.full(len(on_label), -1, dtype=np.int32)
-        tests[on_window] = of_nodes
-        of_labels = (packed["offset"] - 1) * (n_labels + 1) + packed["value"]
-        tests[on_label] = (len(asked.kinds) + of_labels)[on_label]
-        classes = np.arange(len(packed["starts"]) - 1, dtype=np.int32) % n_labels
-        return cls(packed, classes, tests, asked, of_surrogates)
+        test_of_node = np.full(len(on_label), -1, dtype=np.int32)
+        test_of_node[on_window] = window_tests
+        label_tests = (nodes["offset"] - 1) * (n_labels + 1) + nodes["value"]
+        test_of_node[on_label] = (len(tests) + label_tests)[on_label]
+        classes = np.arange(len(nodes["starts"]) - 1, dtype=np.int32) % n_labels
+        return cls(nodes, n_labels, classes, tests, test_of_node, surrogates)
 
     @property
-    def trees(self) -> tuple[np.ndarray, ...]:
-        """Starts, classes, tests and children."""
-        children = (self.nodes[f"{side}_child"].astype(np.int32) for side in ("true", "false"))
-        return (self.nodes["starts"], self.classes, self.tests, *children)
+    def starts(self) -> np.ndarray:
+        """First node of each tree, and the number of nodes; int32."""
+        return self.nodes["starts"]
+
+    @property
+    def children(self) -> tuple[np.ndarray, np.ndarray]:
+        """True and false child of each node, counted from the start of its tree; int32."""
+        return tuple(self.nodes[f"{side}_child"].astype(np.int32) for side in ("true", "false"))
+
+    @property
+    def surrogate_starts(self) -> np.ndarray:
+        """First surrogate of each node, and the number of surrogates; int32."""
+        return np.append(0, np.cumsum(self.nodes["n_surrogates"])).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Positions to score, and their scores.
+
+    Attributes
+    ----------
+    encoded : EncodedSequences
+    depth : uint8 array (n_positions,)
+        Number of labels before each position that define its context.
+    given : uint8 array (order, n_positions) or None
+        The label at each lag before each position; then a position has one context.
+    scores : float64 array (n_labels, n_positions, n_contexts)
+        The values of trees are added here.
+    threads : Threads
+    """
+
+    encoded: EncodedSequences
+    depth: np.ndarray
+    given: np.ndarray | None
+    scores: np.ndarray
+    threads: Threads
+
+    def take(self, positions: np.ndarray, scores: np.ndarray) -> Scoring:
+        """Some of the positions, with scores of their own."""
+        rows = self.encoded.row_of_position[positions]
+        given = None if self.given is None else np.ascontiguousarray(self.given[:, positions])
+        encoded = replace(self.encoded, row_of_position=rows)
+        return replace(
+            self, encoded=encoded, depth=self.depth[positions], given=given, scores=scores
+        )
+
+    def run(self, evaluator: Any, *arguments: Any) -> None:
+        """Let an evaluator add to the scores, part by part."""
+        self.threads.map(
+            lambda part: evaluator.add_scores(self, *arguments, *part),
+            self.threads.even_parts(self.encoded.n_positions, PART),
+        )
 
 
 class Scorer:
-    """Some trees, ready to score encoded positions in the way that is fastest for them.
+    """Trees with the evaluators to score encoded positions.
 
     Parameters
     ----------
-    packed : Packed
+    packed : PackedTrees
     encoder : Encoder
-    n_labels, order : int
+    order : int
     is_given : bool
-        Whether the previous labels are given; then a position has one context.
+        Whether the previous labels are given, so that a position has one context.
     """
 
-    def __init__(self, packed: Packed, encoder: Encoder, n_labels: int, order: int, is_given: bool):
+    def __init__(self, packed: PackedTrees, encoder: Encoder, order: int, is_given: bool):
         self.packed = packed
         self.encoder = encoder
-        self.n_labels = n_labels
         self.n_given = order if is_given else 0
         self.order = 0 if is_given else order
         self._groups: dict[int, Groups] = {}
 
-    def add_scores(
-        self,
-        encoded: EncodedSequences,
-        depth: np.ndarray,
-        given: np.ndarray | None,
-        threads: Threads,
-        scores: np.ndarray,
-    ) -> None:
-        """Add the trees' values to ``scores[class, position, context]``.
-
-        Parameters
-        ----------
-        encoded : EncodedSequences
-        depth : uint8 array (n_positions,)
-            Number of labels before each position that tell its context apart.
-        given : uint8 array (order, n_positions) or None
-            The label at each lag before each position.
-        """
-        is_small = len(self.packed.classes) < FEW_TREES
-        if is_small or self.n_labels**self.order > MAX_CONTEXTS:
-            self._add_by_sets(encoded, depth, given, threads, scores)
+    def add_scores(self, scoring: Scoring) -> None:
+        """Add the trees' values to the scores."""
+        n_contexts = self.packed.n_labels**self.order
+        if len(self.packed.classes) < MIN_TREES or n_contexts > MAX_CONTEXTS:
+            scoring.run(self.sets)
             return
-        gapped = self.gapped(encoded)
-        if len(gapped) > MAX_GAPPED * len(depth):
-            self._add_by_sets(encoded, depth, given, threads, scores)
+        missing = self.with_missing(scoring.encoded)
+        if len(missing) > MAX_MISSING * len(scoring.depth):
+            scoring.run(self.sets)
             return
-        if len(gapped):
-            self.add_with_missing(encoded, depth, given, threads, scores, gapped)
-        whole = np.ones(len(depth), dtype=bool)
-        whole[gapped] = False
-        for d in range(self.order + 1):
-            places = np.flatnonzero(whole & (depth == d)).astype(np.int32)
-            if len(places):
-                self._add_whole(encoded, d, given, threads, scores, places)
+        if len(missing):
+            self.add_with_missing(scoring, missing)
+        is_complete = np.ones(len(scoring.depth), dtype=bool)
+        is_complete[missing] = False
+        for depth in range(self.order + 1):
+            positions = np.flatnonzero(is_complete & (scoring.depth == depth)).astype(np.int32)
+            if len(positions):
+                evaluator = self.walker if len(positions) < MIN_POSITIONS else self.lookup
+                some = scoring.take(positions, scoring.scores)
+                some.run(evaluator, self._groups_at(depth), positions)
 
-    def _add_whole(
-        self,
-        encoded: EncodedSequences,
-        depth: int,
-        given: np.ndarray | None,
-        threads: Threads,
-        scores: np.ndarray,
-        places: np.ndarray,
-    ) -> None:
-        """Score positions that miss no value, with the same number of labels before them."""
-        some, given = _some(encoded, given, places)
-        groups = self._groups_at(depth)
-        scorer = self.walker if len(places) < FEW else self.lookup
-        threads.map(
-            lambda part: scorer.add_scores(some, groups, given, places, *part, scores),
-            threads.even_parts(len(places), PART),
-        )
+    def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
+        """Score positions with missing values, which may go to both sides of a test."""
+        scores = scoring.scores
+        added = np.zeros((len(scores), len(positions), scores.shape[2]))
+        scoring.take(positions, added).run(self.sets)
+        scores[:, positions] += added
 
-    def add_with_missing(
-        self,
-        encoded: EncodedSequences,
-        depth: np.ndarray,
-        given: np.ndarray | None,
-        threads: Threads,
-        scores: np.ndarray,
-        gapped: np.ndarray,
-    ) -> None:
-        """Score positions that miss values: they may go to both sides of a test in part."""
-        some, given = _some(encoded, given, gapped)
-        of_some = np.zeros((len(scores), len(gapped), scores.shape[2]))
-        self._add_by_sets(some, depth[gapped], given, threads, of_some)
-        scores[:, gapped] += of_some
-
-    def _add_by_sets(
-        self,
-        encoded: EncodedSequences,
-        depth: np.ndarray,
-        given: np.ndarray | None,
-        threads: Threads,
-        scores: np.ndarray,
-    ) -> None:
-        threads.map(
-            lambda part: self.sets.add_scores(encoded, depth, given, *part, scores),
-            threads.even_parts(encoded.n_positions, PART),
-        )
-
-    def gapped(self, encoded: EncodedSequences) -> np.ndarray:
-        """Positions that miss a value of any test."""
+    def with_missing(self, encoded: EncodedSequences) -> np.ndarray:
+        """Positions that lack the value of any test."""
         found = np.zeros(encoded.n_positions, dtype=np.uint8)
         if encoded.has_missing.any():
-            mark_missing(self.packed.asked, encoded, found)
+            mark_missing(self.packed.tests, encoded, found)
         return np.flatnonzero(found)
 
-    # The ways
+    # Evaluators
 
     @cached_property
     def sets(self) -> Evaluator:
-        """By sets of positions, some of which may be in them in part."""
-        return self._sets_of(*extended_contexts(self.n_labels, self.order))
+        """Evaluator by sets of positions."""
+        return self._sets_of(*extended_contexts(self.packed.n_labels, self.order))
 
     @cached_property
     def members(self) -> Evaluator:
-        """The same sets to look at, whatever the previous labels are."""
+        """The same, to list the members of leaves in any context."""
         lags = self.order
         return self._sets_of(np.zeros((1, lags), np.int32), np.zeros(lags + 1, np.int64))
 
     def _sets_of(self, symbols: np.ndarray, depth_starts: np.ndarray) -> Evaluator:
-        packed = self.packed
-        nodes = packed.nodes
-        starts = np.append(0, np.cumsum(nodes["n_surrogates"])).astype(np.int32)
-        return Evaluator(
-            packed.asked,
-            packed.trees,
-            nodes["leaf"],
-            nodes["share"],
-            (starts, packed.surrogates, nodes["reversed"].astype(np.uint8)),
-            self.encoder.missing == "surrogate",
-            symbols,
-            depth_starts,
-            self.n_labels,
-            self.n_given,
-        )
+        follows_surrogates = self.encoder.missing == "surrogate"
+        return Evaluator(self.packed, symbols, depth_starts, self.n_given, follows_surrogates)
 
     @cached_property
     def lookup(self) -> LookupEvaluator:
-        """By sets of positions, whose values are looked up by the numbers of leaves."""
-        return LookupEvaluator(*self._plain())
+        """Evaluator by sets of positions and numbers of leaves."""
+        return LookupEvaluator(self.packed, self.n_given)
 
     @cached_property
     def walker(self) -> Walker:
-        """One position after the other."""
-        return Walker(*self._plain())
-
-    def _plain(self) -> tuple:
-        packed = self.packed
-        return packed.asked, packed.trees, packed.nodes["leaf"], self.n_labels, self.n_given
+        """Evaluator of one position at a time."""
+        return Walker(self.packed, self.n_given)
 
     def _groups_at(self, depth: int) -> Groups:
-        """Groups of the contexts of positions with so many labels before them."""
+        """Groups of the contexts of positions with this many labels before them."""
         if depth not in self._groups:
             packed = self.packed
-            on_label = packed.tests >= len(packed.asked.kinds)
-            on_label &= self.order > 0  # labels that are given are like the window
+            on_label = packed.test_of_node >= len(packed.tests)
+            on_label &= self.order > 0  # given labels are tested like the window
             trees = np.arange(len(packed.classes))
-            tree_of = np.repeat(trees, np.diff(packed.nodes["starts"]))[on_label]
-            tests = packed.tests[on_label] - len(packed.asked.kinds)
-            symbols, starts = extended_contexts(self.n_labels, self.order)
-            here = symbols[starts[depth] : starts[depth] + self.n_labels**depth]
-            self._groups[depth] = groups_of(packed.classes, tree_of, tests, here, self.n_labels)
+            tree_of = np.repeat(trees, np.diff(packed.starts))[on_label]
+            tests = packed.test_of_node[on_label] - len(packed.tests)
+            symbols, starts = extended_contexts(packed.n_labels, self.order)
+            here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
+            self._groups[depth] = groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
         return self._groups[depth]
-
-
-def _some(
-    encoded: EncodedSequences, given: np.ndarray | None, places: np.ndarray
-) -> tuple[EncodedSequences, np.ndarray | None]:
-    """Some positions, and the labels before them."""
-    some = replace(encoded, row_of_position=encoded.row_of_position[places])
-    return some, None if given is None else np.ascontiguousarray(given[:, places])
