@@ -24,7 +24,7 @@ COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
 
 
 def write_table(path, letters, separator=","):
-    """A table of two columns, one of which tells the letters apart."""
+    """Write a table of two columns, one of which identifies the letters."""
     lines = [separator.join(["id", "y", "color", "number"])]
     for i, (word, labels) in enumerate(zip(*letters, strict=True)):
         for letter, label in zip(word, labels, strict=True):
@@ -79,7 +79,7 @@ def options_of(name):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command: its status, output and errors."""
+    """Run a command and return its status, output and errors."""
 
     def call(*words):
         capsys.readouterr()
@@ -98,7 +98,7 @@ def table(tmp_path, letters):
 
 @pytest.fixture
 def model(table, run):
-    """A model of the table."""
+    """A model trained on the table."""
     path = table.with_name("model.treecrf")
     assert run("train", table, *TABLE, "--model", path, *SMALL) == (0, "", "")
     return path
@@ -129,7 +129,7 @@ def test_every_format_is_trained_on_and_labeled(name, letters, tmp_path, run):
 
 
 def right_share(text, letters, table, numbers):
-    """Share of right labels in an output; probabilities must agree with the labels."""
+    """Accuracy of an output; also checks that probabilities agree with the labels."""
     true = list("".join(letters[1]))
     if numbers:
         true = [str("xyz".index(label)) for label in true]
@@ -139,13 +139,17 @@ def right_share(text, letters, table, numbers):
             f"w{i}" for i, word in enumerate(letters[0]) for _ in word
         ]
         predicted = [row["prediction"] for row in rows]
-        chances = [{k[2:]: float(v) for k, v in row.items() if k[:2] == "p_"} for row in rows]
+        probabilities = [
+            {k[2:]: float(v) for k, v in row.items() if k[:2] == "p_"} for row in rows
+        ]
     else:
         assert text.count("\n\n") == len(letters[0])
         lines = [line.split("\t") for line in text.splitlines() if line]
         predicted = [line[0] for line in lines]
-        chances = [{k: float(v) for k, v in (f.split(":") for f in line[1:])} for line in lines]
-    for label, row in zip(predicted, chances, strict=True):
+        probabilities = [
+            {k: float(v) for k, v in (f.split(":") for f in line[1:])} for line in lines
+        ]
+    for label, row in zip(predicted, probabilities, strict=True):
         assert sum(row.values()) == pytest.approx(1, abs=1e-4)
         assert row[label] == max(row.values())
     accuracy = np.mean([a == b for a, b in zip(predicted, true, strict=True)])
@@ -232,7 +236,7 @@ def test_all_parameters_can_be_set():
         assert others <= {"estimator", "attributes", "n_jobs", "verbose", "warm_start"}
 
 
-def test_held_out_sequences_are_followed(table, run, tmp_path):
+def test_validation_data(table, run, tmp_path):
     path = tmp_path / "model.treecrf"
     words = ["train", table, *TABLE, "--validation", table, "--model", path, *SMALL]
     assert run(*words)[0] == 0
@@ -276,7 +280,7 @@ def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
     assert run(*words) == expected
 
 
-def test_spans_are_evaluated_where_labels_are_tags(tmp_path, run, monkeypatch):
+def test_spans_are_evaluated_if_labels_are_tags(tmp_path, run, monkeypatch):
     pytest.importorskip("seqeval")
     data, model = tmp_path / "data.conll", tmp_path / "model.treecrf"
     data.write_text("He B-NP\ncame B-VP\n\nthe B-NP\nman I-NP\ncame B-VP\n. O\n" * 5)
@@ -295,7 +299,7 @@ def test_spans_are_evaluated_where_labels_are_tags(tmp_path, run, monkeypatch):
     assert 'pip install "treecrf[spans]"' in errors
 
 
-def test_labels_that_training_did_not_have_count_as_wrong(table, model, run):
+def test_unseen_labels_count_as_wrong(table, model, run):
     table.write_text(table.read_text().replace(",x,", ",q,"))
     status, text, _ = run("evaluate", table, *TABLE, "--model", model)
     assert status == 0
@@ -303,8 +307,8 @@ def test_labels_that_training_did_not_have_count_as_wrong(table, model, run):
 
 
 def test_features_are_listed_by_importance(model, run):
-    told = run("info", model)[1].split("feature importances\n")[1]
-    lines = told.split("strongest rules\n")[0].splitlines()
+    listed = run("info", model)[1].split("feature importances\n")[1]
+    lines = listed.split("strongest rules\n")[0].splitlines()
     assert len(lines) == 2
     assert lines[0].endswith("column 'color'")
     assert run("info", model, "--features", "1")[1].count("  column '") == 1
@@ -330,7 +334,7 @@ def test_hyphenation_reaches_a_published_accuracy(data_folder, run, tmp_path):
     assert float(text.split("accuracy")[1].split()[0]) > 0.915
 
 
-def test_occupancy_reads_columns_as_they_are(data_folder, run, tmp_path):
+def test_occupancy_reads_the_original_columns(data_folder, run, tmp_path):
     pytest.importorskip("pyarrow")
     folder, model = data_folder / "occupancy", tmp_path / "model.treecrf"
     words = ["--format", "csv", "--label", "Occupancy", "--model", model]
@@ -342,7 +346,7 @@ def test_occupancy_reads_columns_as_they_are(data_folder, run, tmp_path):
     assert float(text.split("accuracy")[1].split()[0]) > 0.9
 
 
-# What cannot be done
+# Errors
 
 
 def failed(result):
@@ -395,10 +399,10 @@ def test_models_that_cannot_be_written_are_refused_before_training(table, run, t
     assert "the file cannot be written" in failed(run(*words, tmp_path))
 
 
-def test_columns_that_the_model_misses(table, model, run):
-    table.write_text(table.read_text().replace("color", "colour"))
+def test_columns_that_the_model_needs(table, model, run):
+    table.write_text(table.read_text().replace("color", "hue"))
     errors = failed(run("predict", table, "--model", model))
-    assert "there is no column 'color'; the columns are: id, y, colour, number" in errors
+    assert "there is no column 'color'; the columns are: id, y, hue, number" in errors
 
 
 def test_evaluation_needs_labels(table, model, run):
@@ -412,8 +416,8 @@ ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b
 @pytest.mark.parametrize("name", WRITERS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_files_end_in_a_model_or_one_line(name, letters, tmp_path, data):
-    """Bytes are cut out, put in and repeated, at random places."""
+def test_damaged_files_give_a_model_or_one_line(name, letters, tmp_path, data):
+    """Bytes are deleted, inserted and repeated at random positions."""
     options, path = options_of(name), tmp_path / f"data.{name}"
     WRITERS[name](path, ([word[:4] for word in letters[0][:3]], [y[:4] for y in letters[1][:3]]))
     content = path.read_bytes()

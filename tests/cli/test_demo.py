@@ -166,9 +166,9 @@ def test_features_of_a_line():
     assert found["indentation"] == 4
     assert found["length"] == 11
     assert found["words"] == 2
-    assert found["brackets left open"] == 1
-    assert found["first: small letter"] == found["last: comma"] == 1
-    assert found["keyword of a statement"] == found["call"] == 1
+    assert found["unclosed brackets"] == 1
+    assert found["first: lowercase letter"] == found["last: comma"] == 1
+    assert found["statement keyword"] == found["call"] == 1
     assert found["import"] == found["hash"] == 0
 
 
@@ -221,7 +221,7 @@ def test_load_files_skips_unusable_files(folder):
 
 def test_load_files_needs_two_files(folder):
     (folder / "a.py").unlink()
-    with pytest.raises(FileNotFoundError, match="1 Python files of 40 to 1200 lines, expected 2"):
+    with pytest.raises(FileNotFoundError, match="1 Python files of 40 to 1200 lines; expected at"):
         demo.load_files(10, folder=folder)
 
 

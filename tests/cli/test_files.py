@@ -1,4 +1,4 @@
-"""Files as the command line reads them: tables, and lines with a position each."""
+"""Files read by the command line: tables, and files with one line per position."""
 
 import datetime
 import decimal
@@ -19,7 +19,7 @@ import pyarrow.parquet  # noqa: E402
 
 @pytest.fixture(params=["one block", "small blocks"])
 def _blocks(request, monkeypatch):
-    """Files are read in one block, and in blocks of a few rows."""
+    """Files are read in one block, or in blocks of a few rows."""
     if request.param == "small blocks":
         monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
         monkeypatch.setattr(blocks, "LINES_IN_BLOCK", 3)
@@ -33,7 +33,7 @@ def read_csv(tmp_path, text, model=None, **reading):
 
 
 def column(data, name):
-    """Values of a column with categories spelled out, None where they are missing."""
+    """Values of a column, with categories instead of codes, and None if missing."""
     sequences = data.sequences
     j = sequences.names.index(name)
     values = np.concatenate([piece[:, j] for _, _, piece in sequences.pieces()])
@@ -51,7 +51,7 @@ def rows(name, values):
     return "".join(f"{line}\n" for line in [f"{name},y", *(f"{v},A" for v in values)])
 
 
-# What columns hold
+# Kinds of columns
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -75,7 +75,7 @@ def rows(name, values):
         ("a", "b", CATEGORY),
     ],
 )
-def test_the_kind_of_a_column_is_that_of_all_its_values(first, last, expected, tmp_path):
+def test_the_kind_of_a_column_depends_on_all_values(first, last, expected, tmp_path):
     values = [first] * 40 + [last]
     data = read_csv(tmp_path, rows("x", values), label="y")
     assert kind(data, "x") == expected
@@ -111,14 +111,14 @@ def test_labels_are_whole_numbers_or_text(values, expected, tmp_path):
     assert labels.tolist() == expected
 
 
-def test_whole_numbers_can_be_names(tmp_path):
+def test_whole_numbers_can_be_categories(tmp_path):
     data = read_csv(tmp_path, "k,x,y\n10,1,A\n9,2,B\n,3,B\n", label="y", category=("k",))
     assert column(data, "k") == [10, 9, None]
     assert data.sequences.categories[0].tolist() == [9, 10]
     assert kind(data, "x") == NUMBER
 
 
-def test_columns_that_are_no_features(tmp_path):
+def test_columns_that_are_not_features(tmp_path):
     data = read_csv(tmp_path, "id,a,y,d\n1,2,A,x\n", label="y", group="id", drop=("d",))
     assert data.sequences.names == ("a",)
     data = read_csv(tmp_path, "id,a,y,d\n1,2,A,x\n")
@@ -226,7 +226,7 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
         read_file(str(path), Reading(label="y"))
 
 
-# What is refused
+# Invalid files
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_tables_that_are_refused(text, reading, message, tmp_path):
         read_csv(tmp_path, text, **reading)
 
 
-def test_groups_that_come_again_in_another_block(tmp_path, monkeypatch):
+def test_groups_that_continue_in_a_later_block(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
     text = "id,x\n" + "1,0\n" * 40 + "2,0\n" * 40 + "1,0\n"
     with pytest.raises(ValueError, match="row 82: group '1' began in row 2 and is continued"):
@@ -272,17 +272,17 @@ def test_options_of_tables_are_refused_for_other_formats(tmp_path):
     ("name", "expected"),
     [("a.csv", "csv"), ("a.b.TSV", "tsv"), ("a.conll.gz", "conll"), ("x/a.pq", "parquet")],
 )
-def test_the_name_tells_the_format(name, expected):
+def test_the_extension_determines_the_format(name, expected):
     assert format_of(name) == expected
 
 
 @pytest.mark.parametrize("name", ["a", "a.txt", "a.gz", ".csv"])
-def test_names_that_do_not_tell_the_format(name):
+def test_unknown_extensions(name):
     with pytest.raises(ValueError, match="specify the format with --format: csv, tsv"):
         format_of(name)
 
 
-def test_without_pyarrow_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+def test_the_error_without_pyarrow_explains_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pip install "treecrf\[cli\]"'):
         read_csv(tmp_path, "a\n1\n")
@@ -380,11 +380,11 @@ def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
         np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
 
 
-# The table on disk
+# Spools
 
 
 @given(st.lists(st.integers(0, 6), max_size=5), st.data())
-def test_spools_give_the_rows_that_were_written(sizes, data):
+def test_spools_return_the_written_rows(sizes, data):
     n = sum(sizes)
     table = np.column_stack([np.arange(n) / 4, np.arange(n) % 3])
     spool = Spool([np.dtype(np.float64), np.dtype(np.int32)])
@@ -451,7 +451,7 @@ def test_crfsuite_files_that_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["X\0\ta\n", "X\ta\0\n"])
-def test_words_that_arrays_cannot_hold_are_refused(text, tmp_path):
+def test_words_that_arrays_cannot_store_are_refused(text, tmp_path):
     with pytest.raises(ValueError, match="ends with a NUL character"):
         read_lines(tmp_path, "a.crfsuite", text)
 

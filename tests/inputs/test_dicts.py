@@ -1,4 +1,4 @@
-"""Lists of dicts, as CRFsuite takes them: sparse columns with a name for each key."""
+"""Lists of dicts as in CRFsuite: sparse columns with one name per key."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def labels(sentences) -> list[list[str]]:
             for rows in sentences]  # fmt: skip
 
 
-def test_values_are_what_they_are():
+def test_types_of_values():
     X = [
         [{"w": "b", "n": 2, "f": True}, {"w": "a", "n": 0.5, "f": False}],
         [{}, {"w": None, "n": NAN, "f": None}, {"new": np.int8(-3)}, {"w": np.str_("é")}],
@@ -87,7 +87,7 @@ def test_other_mappings_are_dicts():
 
 
 def test_dicts_train_the_same_model_as_matrices(sentences, labels):
-    # Labels with weights leave no ties, which would go to the first column in storage.
+    # Class weights avoid ties, which the first column in storage would win.
     options = {"window": 0, "class_weight": {"n": 1.0, "o": 1.1, "v": 1.23}}
     crf = small(**options).fit(sentences, labels)
     words = ["barks", "cat", "dog", "the"]
@@ -132,7 +132,7 @@ def test_unseen_keys_are_ignored_and_unseen_values_missing(sentences, labels):
     np.testing.assert_array_equal(
         np.concatenate(crf.predict_proba(new)), np.concatenate(crf.predict_proba(gone))
     )
-    # Keys that no dict has any more are absent.
+    # Keys that are in no dict are absent.
     without = [[{k: v for k, v in row.items() if k != "rare"} for row in rows] for rows in more]
     assert np.isfinite(np.concatenate(crf.predict_proba(without))).all()
     assert np.isfinite(np.concatenate(crf.predict_proba([[{}], [{}, {}]]))).all()
@@ -158,7 +158,7 @@ def test_categorical_features_are_keys(sentences, labels):
         small(categorical_features=["length"]).fit([[{"word": "barks", "length": 5}]], ["x"])
 
 
-def test_a_frame_and_dicts_of_all_its_cells_are_the_same_to_a_model(sentences, labels):
+def test_a_frame_and_its_rows_as_dicts_train_the_same_model(sentences, labels):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("narwhals")
     full = [[{"word": row.get("word", "-"), "length": row["length"]} for row in rows]

@@ -64,7 +64,7 @@ def labels(columns) -> list[list[str]]:
 
 
 def rows_of(frame) -> np.ndarray:
-    """All values as they reach the encoder."""
+    """All values in the form that the encoder reads."""
     return np.concatenate([piece for _, _, piece in as_sequences([frame]).pieces()])
 
 
@@ -109,7 +109,7 @@ TYPES = {
     "polars Int128": (polars.Series([1, None], dtype=polars.Int128), NUMBER, [1, GAP]),
     "polars Decimal": (polars.Series(["1.5", None]).cast(polars.Decimal(9, 2)), NUMBER, [1.5, GAP]),
     "polars Boolean": (polars.Series([True, False]), BOOLEAN, [1, 0]),
-    "polars Boolean with gaps": (polars.Series([None, False]), BOOLEAN, [GAP, 0]),
+    "polars Boolean with missing values": (polars.Series([None, False]), BOOLEAN, [GAP, 0]),
     "polars String": (polars.Series(["b", None]), CATEGORY, [1, GAP]),
     "polars Categorical": (polars.Series(["b", "a"], dtype=polars.Categorical), CATEGORY, [2, 1]),
     "polars Enum": (polars.Series(["b", None], dtype=polars.Enum(["a", "b"])), CATEGORY, [1, GAP]),
@@ -178,10 +178,10 @@ def test_columns_of_numbers_are_those_of_an_array(library, columns, labels):
 
 
 @every_library
-def test_a_category_is_as_good_as_indicators(library, columns, labels):
+def test_a_category_is_equivalent_to_indicators(library, columns, labels):
     frames = [LIBRARIES[library](some) for some in columns]
     arrays = [as_indicators(some) for some in columns]
-    # A window of 0, and labels with weights, leave no ties between tests.
+    # A window of 0 and class weights avoid ties between tests.
     options = {"window": 0, "class_weight": {"x": 1.0, "y": 1.1, "z": 1.23}}
     one, other = small(**options).fit(frames, labels), small(**options).fit(arrays, labels)
     np.testing.assert_allclose(
@@ -202,7 +202,7 @@ def test_libraries_make_the_same_model(library, columns, labels):
     )
 
 
-def test_unnamed_columns_are_matched_by_place(columns, labels):
+def test_unnamed_columns_are_matched_by_position(columns, labels):
     names = ["heat", "count"]
     frames = [pandas.DataFrame({i: some[n] for i, n in enumerate(names)}) for some in columns]
     named = [pandas.DataFrame({n: some[n] for n in names}) for some in columns]
@@ -258,7 +258,7 @@ def test_an_unseen_category_is_missing(crf, columns, unseen):
     assert all(np.isnan(piece[:, 3]).all() for one in rows for _, _, piece in one.pieces())
 
 
-def test_columns_of_another_type_that_say_the_same(crf, columns):
+def test_equivalent_columns_of_another_type(crf, columns):
     frames = [pandas.DataFrame(some) for some in columns]
     same = [
         frame.assign(open=frame["open"].astype(int), room=frame["room"].astype("category"))
@@ -315,7 +315,7 @@ def test_missing_and_extra_columns_are_refused_by_name(crf, columns):
         crf.predict([np.zeros((2, 3))])
 
 
-def test_arrays_are_read_by_place(crf, columns):
+def test_columns_of_arrays_are_matched_by_position(crf, columns):
     frames = [pandas.DataFrame(some) for some in columns]
     arrays = [frame.to_numpy(dtype=object) for frame in frames]
     np.testing.assert_array_equal(
@@ -326,7 +326,7 @@ def test_arrays_are_read_by_place(crf, columns):
 
 
 @every_library
-def test_saved_models_know_their_columns(library, crf, columns, tmp_path):
+def test_saved_models_store_their_columns(library, crf, columns, tmp_path):
     crf.save(tmp_path / "model")
     again = treecrf.load(tmp_path / "model")
     frames = [LIBRARIES[library](some) for some in columns]
@@ -448,7 +448,7 @@ def test_model_selection_with_frames(columns, labels):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-# What is refused
+# Invalid input
 
 ONE = {"a": [1, 2]}
 BAD = {

@@ -1,4 +1,4 @@
-"""Labels: every form of them, and what is refused with the place where it stands."""
+"""Labels: all forms, and errors that name the position."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ BAD_Y = {
         ValueError,
         "sequence 1, position 2: label 18446744073709551615 is outside the range of int64",
     ),
-    "large beside small": (
+    "large and small": (
         [[-1, 2**63], [0, 0, 1]],
         ValueError,
         "sequence 0, position 1: label 9223372036854775808 is outside the range of int64",
@@ -186,8 +186,8 @@ def test_labels_unseen_in_training(trained):
         small().fit(["ab"], ["xy"], ["ab", "abc"], ["xy", "xy?"])
 
 
-def test_an_unseen_label_is_found_where_it_is_given(letters):
-    """Whether the sequence is held out or trained on, its number is that of the caller."""
+def test_an_unseen_label_is_reported_with_its_position(letters):
+    """The number of the sequence refers to the argument, in training and validation data."""
     X, y = letters
     crf = small(warm_start=True, early_stopping=True, validation_fraction=0.5, random_state=0)
     crf.fit(X, y).set_params(max_iter=9)

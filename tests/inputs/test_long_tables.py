@@ -1,4 +1,4 @@
-"""One long table in place of a list of sequences, with lengths or groups."""
+"""One long table instead of a list of sequences, with lengths or groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LONG = {
     "sparse": sparse.csc_array(TABLE),
     "string": "abbacabcab",
     "list of symbols": ["the", "cat", "a", "the", "dog", "cat", "the", "a", "cat", "dog"],
-    "symbols with gaps": WORDS,
+    "symbols with missing values": WORDS,
     "array of integers": np.arange(N) % 3,
     "dicts": [{"word": word, "odd": bool(i % 2)} for i, word in enumerate(WORDS)],
 }
@@ -158,12 +158,12 @@ def test_forms_of_long_labels():
 def test_validation_data_have_lengths_of_their_own():
     X, y = cut(TABLE), cut(Y)
     expected = small().fit(X[:3], y[:3], X[1:], y[1:])
-    for told in (
+    for arguments in (
         {"lengths": LENGTHS[:3], "lengths_val": LENGTHS[1:]},
         {"groups": GROUPS[:8], "groups_val": GROUPS[3:]},
         {"groups": GROUPS[:8], "lengths_val": LENGTHS[1:]},
     ):
-        crf = small().fit(TABLE[:8], Y[:8], TABLE[3:], Y[3:], **told)
+        crf = small().fit(TABLE[:8], Y[:8], TABLE[3:], Y[3:], **arguments)
         np.testing.assert_array_equal(crf.validation_score_, expected.validation_score_)
     listed = small().fit(TABLE[:8], Y[:8], X[1:], y[1:], lengths=LENGTHS[:3])
     np.testing.assert_array_equal(listed.validation_score_, expected.validation_score_)
@@ -212,7 +212,7 @@ def frame_of(library: str, **columns):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("groups", [GROUPS, np.repeat([7, 3, 5, 4], LENGTHS)])
-def test_a_column_of_a_frame_tells_the_groups(library, groups):
+def test_a_column_of_a_frame_can_be_the_groups(library, groups):
     pytest.importorskip("narwhals")
     columns = {f"n{j}": TABLE[:, j] for j in range(3)} | {"word": WORDS}
     frame = frame_of(library, id=groups, **columns)
@@ -223,11 +223,11 @@ def test_a_column_of_a_frame_tells_the_groups(library, groups):
     expected = small().fit(listed, cut(Y))
     np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
     assert_answers_alike(crf, frame, Y, expected, listed, cut(Y), {"groups": "id"})
-    # The same model takes them apart in any other way.
+    # The same model accepts other segmentations.
     features = frame_of(library, **columns)
-    for told in ({"groups": groups}, {"lengths": LENGTHS}):
+    for arguments in ({"groups": groups}, {"lengths": LENGTHS}):
         np.testing.assert_array_equal(
-            crf.predict_proba(features, **told), crf.predict_proba(frame, groups="id")
+            crf.predict_proba(features, **arguments), crf.predict_proba(frame, groups="id")
         )
     with pytest.raises(ValueError, match="X has the column 'id', not among the columns of the tra"):
         crf.predict(frame, lengths=LENGTHS)
@@ -253,7 +253,7 @@ def test_columns_of_categories_and_dates_are_groups():
         as_sequences(frame, segmentation=Segmentation(groups="id"))
 
 
-def test_errors_name_sequence_and_place_in_it():
+def test_errors_name_sequence_and_position():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("narwhals")
     infinite = TABLE.copy()
@@ -283,7 +283,7 @@ def test_model_selection_with_groups():
     assert scores[0] == expected
 
 
-# What is refused
+# Invalid input
 
 
 BAD = {

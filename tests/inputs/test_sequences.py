@@ -1,4 +1,4 @@
-"""Every form of input: equivalent forms train the same model, bad ones say what and where."""
+"""All forms of input: equivalent forms train the same model; invalid input raises errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SPARSE = [
 
 @pytest.fixture(scope="module")
 def integers():
-    """Tables of whole numbers of few values, and labels that depend on them."""
+    """Tables of whole numbers with few distinct values, and labels that depend on them."""
     rng = np.random.default_rng(2)
     X = [rng.integers(-3, 4, (n, 3)) for n in rng.integers(3, 12, 15)]
     return X, [(t[:, 0] + t[:, 1] > 0).astype(int) + (t[:, 2] > 1) for t in X]
@@ -87,7 +87,7 @@ def test_sparse_formats_train_the_same_model(form, integers):
 
 def test_sparse_and_dense_numbers_train_the_same_model(integers):
     X, y = integers
-    # Tests in lists ask how far a number is from 0 on its side, which matters beyond the ends.
+    # Tests in lists compare the distance from 0 in one direction, which matters outside the ends.
     for window, tables in ((0, X), (1, [np.maximum(table, 0) for table in X])):
         matrices = [sparse.csr_array(table) for table in tables]
         np.testing.assert_array_equal(
@@ -97,7 +97,7 @@ def test_sparse_and_dense_numbers_train_the_same_model(integers):
 
 
 def sparse_oddities(table: np.ndarray) -> dict[str, sparse.csr_array]:
-    """Write the same sparse matrix in ways that are legal and unusual."""
+    """The same sparse matrix in valid but unusual representations."""
     rows, columns = np.nonzero(table)
     values = table[rows, columns]
     starts = np.searchsorted(rows, np.arange(len(table) + 1))
@@ -117,7 +117,7 @@ def sparse_oddities(table: np.ndarray) -> dict[str, sparse.csr_array]:
 
 
 @pytest.mark.parametrize("way", ["duplicates", "unsorted", "explicit zeros", "int64 indices"])
-def test_unusual_sparse_matrices_mean_what_they_hold(way):
+def test_unusual_sparse_matrices(way):
     rng = np.random.default_rng(3)
     # Rare values are kept in lists, the others as bits or codes.
     density = np.array([0.05, 0.05, 0.3, 0.9])
@@ -152,9 +152,9 @@ def test_booleans_are_0_and_1_to_a_model_of_numbers(values, store):
     rng = np.random.default_rng(5)
     X = [rng.choice(values, (20, 1)) for _ in range(6)]
     crf = small(order=0, window=0).fit(X, [table[:, 0] == values[0] for table in X])
-    asked = np.array([[False], [True]])
+    others = np.array([[False], [True]])
     np.testing.assert_array_equal(
-        crf.predict_proba([store(asked)])[0], crf.predict_proba([store(asked.astype(int))])[0]
+        crf.predict_proba([store(others)])[0], crf.predict_proba([store(others.astype(int))])[0]
     )
 
 
@@ -254,7 +254,7 @@ def test_characters_are_read_one_by_one():
     assert characters(text).tolist() == list(text)
 
 
-def test_an_unseen_symbol_is_none_of_those_seen(trained):
+def test_an_unseen_symbol_passes_no_test(trained):
     a, b = trained.predict_proba(["ab?", "ab!"])
     np.testing.assert_array_equal(a, b)
 
@@ -288,7 +288,7 @@ def test_pieces_hold_whole_sequences_in_order():
 
 
 class Lazy(Sequences):
-    """A table that is made when it is asked for, as from a file, two sequences at a time."""
+    """A table that is read on demand, like a file, two sequences at a time."""
 
     def __init__(self, make, offsets, **description):
         super().__init__(form="dense", offsets=offsets, dtype=np.dtype(float), **description)
@@ -303,7 +303,7 @@ class Lazy(Sequences):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
 
 
-def test_a_table_may_be_read_when_it_is_asked_for():
+def test_a_table_can_be_read_on_demand():
     rng = np.random.default_rng(10)
     lengths = rng.integers(1, 9, 11)
     rooms = rng.choice(["attic", "bath", "cellar"], lengths.sum())
@@ -324,7 +324,7 @@ def test_a_table_may_be_read_when_it_is_asked_for():
     np.testing.assert_array_equal(
         np.concatenate(crf.predict_proba(lazy)), expected.predict_proba(table, lengths=lengths)
     )
-    # Categories of another reading get the codes of the model's.
+    # Categories that were read separately get the codes of the model.
     others = {"categories": {0: np.array(["attic", "balcony", "bath", "cellar"])}}
     shifted = np.column_stack([np.where(codes > 1, codes + 1, 2), heat])
     other = Lazy(lambda: shifted, offsets, **description | others)
@@ -380,7 +380,7 @@ BAD_X = {
     "strings and integers": (["ab", [1, 2]], TypeError, "some sequences hold strings, others int"),
     "mixed symbols": ([["a", 1]], TypeError, "sequence 0, position 1: symbol 1 is of type int"),
     "only missing symbols": ([[None, None], [None]], ValueError, "all symbols of X are missing"),
-    "strings and integers with gaps": (
+    "strings and integers with missing values": (
         [["a", None], [None, 1]],
         TypeError,
         "sequence 1, position 1: 1 is a number, but 'a' at sequence 0, position 0 is a string",
@@ -408,7 +408,7 @@ BAD_X = {
         ValueError,
         "sequence 1, position 1: symbol 9223372036854775808 is outside the range of int64",
     ),
-    "large beside small": (
+    "large and small": (
         [[2**63, -1]],
         ValueError,
         "sequence 0, position 0: symbol 9223372036854775808 is outside the range of int64",
@@ -468,7 +468,7 @@ def test_bad_input_is_refused_by_fit_and_predict(case, tables):
         crf.predict(X)
 
 
-def test_a_mask_that_masks_nothing_is_no_harm(integers):
+def test_an_empty_mask_is_harmless(integers):
     X, y = integers
     masked = [np.ma.masked_array(table) for table in X]
     np.testing.assert_array_equal(fitted_probabilities(masked, y), fitted_probabilities(X, y))
@@ -478,7 +478,7 @@ RARE = [np.ones(20), np.ones(20, bool), -np.ones(20), np.arange(20) - 9.5]
 
 
 def rare(n_columns: int, values) -> tuple[list, list]:
-    """Wide tables with the same 20 entries, whatever the width, and labels that go with some."""
+    """Wide tables with the same 20 entries for any width, and labels that depend on some."""
     rng = np.random.default_rng(9)
     places = [(np.arange(20), rng.permutation(20)) for _ in range(5)]
     X = [sparse.csr_array((values, place), shape=(20, n_columns)) for place in places]
@@ -486,7 +486,7 @@ def rare(n_columns: int, values) -> tuple[list, list]:
 
 
 def calls_of(function) -> int:
-    """Count the calls of functions while one runs."""
+    """Count the function calls while a function runs."""
     count = 0
 
     def profile(frame, event, argument):
@@ -558,7 +558,7 @@ def test_prediction_refuses_another_width_or_form(trained, tables):
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-def test_other_numbers_than_0_and_1_are_no_booleans(store):
+def test_only_0_and_1_are_booleans(store):
     X = [store(np.eye(3, dtype=bool)[:, :2]), store(np.eye(2, dtype=bool))]
     crf = small().fit(X, ["xyx", "yx"])
     expected = np.concatenate(crf.predict_proba(X))

@@ -1,4 +1,4 @@
-"""Random input for the tests: what users might give, and what nobody should."""
+"""Random input for the tests, valid and invalid."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ forms = st.one_of(
 sequences = forms.flatmap(lambda form: st.lists(form, min_size=1, max_size=4))
 
 
-# ColumnValues of tables: columns of one kind with gaps, and of many.
+# Columns of one kind with missing values, and of several kinds.
 kinds_of_cells = st.sampled_from([
     st.none() | st.booleans(), st.none() | st.integers(-2, 2), st.none() | st.floats(-9, 9),
     st.none() | st.sampled_from(["a", "b", "\U0001f600", ""]), st.none() | text,
@@ -89,7 +89,7 @@ kinds_of_cells = st.sampled_from([
 
 @st.composite
 def dicts(draw) -> list:
-    """Sequences of dicts that mostly go together."""
+    """Sequences of dicts that are mostly compatible."""
     keys = draw(st.lists(text, min_size=1, max_size=4, unique=True))
     cells = {key: draw(kinds_of_cells) for key in keys}
     row = st.fixed_dictionaries({}, optional=cells)
@@ -101,7 +101,7 @@ def dicts(draw) -> list:
 
 @st.composite
 def frames(draw) -> list:
-    """Data frames that mostly go together, of pandas or polars."""
+    """Data frames of pandas or polars that are mostly compatible."""
     import pandas
     import polars
 
@@ -126,7 +126,7 @@ def frames(draw) -> list:
 
 
 def labels_for(X: list) -> st.SearchStrategy:
-    """Label sequences that mostly fit."""
+    """Label sequences that are mostly valid."""
     kinds = st.sampled_from([
         st.sampled_from("xyz"), st.integers(0, 2), st.booleans(), st.sampled_from([0.0, 1.0]),
         st.integers(), scalars,
@@ -138,7 +138,7 @@ def labels_for(X: list) -> st.SearchStrategy:
 
 
 def check_call(call: Callable[[], list]) -> None:
-    """Run what must give probabilities or else an error of the package's own words."""
+    """Call a function that must return probabilities or raise an error of the package."""
     try:
         results = call()
     except (ValueError, TypeError) as error:

@@ -1,8 +1,8 @@
-"""The demonstration: label each line of Python source as code, comment, docstring or blank.
+"""Demonstration: label each line of Python source as code, comment, docstring or blank.
 
-``python -m treecrf demo`` learns it from the standard library of the running interpreter. The
-lines of a file are a sequence, a line is known by features that say nothing of its neighbors, and
-two models with the same window are compared: one labels each line alone, the other is a TREECRF.
+``python -m treecrf demo`` trains on the standard library of the running interpreter. Each file is a
+sequence of lines, and the features of a line do not depend on its neighbors. Two models with the
+same window are compared: one labels each line independently, the other is a TREECRF.
 """
 
 from treecrf.cli.demo.command import main

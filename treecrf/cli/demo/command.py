@@ -1,4 +1,4 @@
-"""The command line of the demonstration."""
+"""The command ``python -m treecrf demo``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from treecrf.cli.demo.lines import FEATURES
 from treecrf.cli.demo.page import render_page
 
 DESCRIPTION = (
-    "Label every line of Python source as code, comment, docstring or blank: a window of lines "
-    "alone against a TREECRF with the same window."
+    "Label every line of Python source as code, comment, docstring or blank. Compares a model that "
+    "labels each line independently from a window of lines with a TREECRF of the same window."
 )
 
 
@@ -25,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Options, as ``python -m treecrf demo --help`` lists them; those of the process if not given.
+        Options of ``python -m treecrf demo``; those of the process by default.
 
     Returns
     -------
     int
-        0: the exit status.
+        The exit status, 0.
     """
     parser = argparse.ArgumentParser(prog="python -m treecrf demo", description=DESCRIPTION)
     add_arguments(parser)
@@ -39,27 +39,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the demonstration with parsed options."""
-    say = (lambda *_: None) if options.quiet else print
-    say("Reading the standard library ...")
+    report = (lambda *_: None) if options.quiet else print
+    report("Reading the standard library ...")
     files = load_files(options.files + max(options.files // 2, 1), options.seed)
     n_test = max(len(files) // 3, 1)
     train, test = files[n_test:], files[:n_test]
-    say(f"{len(FEATURES)} features of a line, {options.window} lines of window on each side")
-    say(f"training: {_size(train)}; test: {_size(test)}")
+    report(f"{len(FEATURES)} features per line, window of {options.window} lines on each side")
+    report(f"training: {_size(train)}; test: {_size(test)}")
     results = []
     for name, model in make_models(
         options.window, options.iterations, options.jobs, options.seed
     ).items():
-        say(f"Training {name}, {options.iterations} iterations ...")
+        report(f"Training {name}, {options.iterations} iterations ...")
         results.append(evaluate(name, model, train, test))
     print(f"\n{format_table(results)}\n")
     for path in write_pictures(options.output, test, results):
-        print(f"{path}")
+        print(f"Wrote {path}")
     return 0
 
 
 def write_pictures(output: Path, test: list[SourceFile], results: list[Result]) -> list[Path]:
-    """Write one test file as a page, and as a PNG beside it where matplotlib is installed."""
+    """Write one test file as an HTML page and, if matplotlib is installed, as a PNG image."""
     file = show_case(test)
     which = next(index for index, other in enumerate(test) if other is file)
     columns = {result.name: result.predictions[which] for result in results}
@@ -80,25 +80,30 @@ def _size(files: list[SourceFile]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the options of the demonstration."""
+    """Add the options of the demonstration to a parser."""
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     add = parser.add_argument
-    add("--files", type=_positive, default=200, help="files to train on; half as many for the test")
-    add("--iterations", type=_positive, default=60, help="boosting iterations of each model")
-    add("--window", type=_whole, default=2, help="lines seen before and after the line")
-    add("--output", type=Path, default=Path("demo.html"), help="the page to write")
-    add("--seed", type=int, default=0, help="chooses files and the random state")
-    add("--jobs", type=int, default=os.cpu_count(), help="threads")
-    add("--quiet", action="store_true", help="print nothing but the results")
+    add(
+        "--files",
+        type=_positive,
+        default=200,
+        help="number of training files; half as many are test files",
+    )
+    add("--iterations", type=_positive, default=60, help="number of boosting iterations")
+    add("--window", type=_whole, default=2, help="number of lines in the window on each side")
+    add("--output", type=Path, default=Path("demo.html"), help="HTML file to write")
+    add("--seed", type=int, default=0, help="seed for selecting files and for training")
+    add("--jobs", type=int, default=os.cpu_count(), help="number of threads")
+    add("--quiet", action="store_true", help="print the results only")
 
 
 def _whole(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number, 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r}; expected an integer of at least 0")
     return int(text)
 
 
 def _positive(text: str) -> int:
     if not _whole(text):
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r}; expected at least 1")
     return int(text)

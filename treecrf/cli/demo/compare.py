@@ -1,4 +1,4 @@
-"""A window alone against a window and the previous label: train, measure, print side by side."""
+"""Comparison of a model of the window with a model of the window and the previous label."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from treecrf.cli.demo.files import SourceFile
 from treecrf.cli.demo.lines import LABELS
 from treecrf.metrics import log_likelihood, token_accuracy_score, token_precision_recall_fscore
 
-# Second-order steps reach in 60 iterations what plain ones need several times as many for; the
-# values did well for both models on files that other seeds choose.
+# With second-order steps, 60 iterations suffice, several times fewer than without. The values
+# worked well for both models on the files that other seeds select.
 SETTINGS = {
     "second_order": True,
     "learning_rate": 0.2,
@@ -24,20 +24,20 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What a model did with the test files.
+    """Predictions and scores of a model on the test files.
 
     Attributes
     ----------
     name : str
-        What the model is called in table and picture.
+        Name of the model in the table and the picture.
     predictions : list of ndarray of str
         The predicted labels of each test file.
     accuracy, log_likelihood : float
-        Share of lines that are right, and mean of log P(labels of a file) over its lines.
+        Fraction of lines with the correct label, and mean per line of log P(labels of a file).
     recall, f1 : dict of str to float
         For each of `LABELS`.
     seconds, lines_per_second : float
-        Time of training, and speed of prediction.
+        Training time and prediction speed.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Result:
 def make_models(
     window: int, iterations: int, n_jobs: int | None = None, seed: int = 0
 ) -> dict[str, TreeCRF]:
-    """Make the two models: they differ in nothing but the order, and so in what a label can see."""
+    """Create the two models, which differ only in the order."""
     return {
         name: TreeCRF(
             order=order,
@@ -68,7 +68,7 @@ def make_models(
 
 
 def evaluate(name: str, model: TreeCRF, train: list[SourceFile], test: list[SourceFile]) -> Result:
-    """Train a model on some files and measure it on others."""
+    """Train a model and evaluate it on the test files."""
     features, truth = [file.features for file in test], [file.labels for file in test]
     started = time.perf_counter()
     model.fit([file.features for file in train], [file.labels for file in train])
@@ -89,10 +89,10 @@ def evaluate(name: str, model: TreeCRF, train: list[SourceFile], test: list[Sour
 
 
 def table_rows(results: list[Result]) -> list[tuple[str, list[str]]]:
-    """Name the measures and write their values, one for each result."""
+    """Names of the scores, and their formatted values for each result."""
     rows = [
         ("accuracy", [f"{result.accuracy:.2%}" for result in results]),
-        ("wrong of 1,000 lines", [f"{1000 * (1 - result.accuracy):.1f}" for result in results]),
+        ("errors per 1,000 lines", [f"{1000 * (1 - result.accuracy):.1f}" for result in results]),
     ]
     for label in LABELS:
         rows.append((f"recall of {label}", [f"{result.recall[label]:.2%}" for result in results]))
@@ -100,14 +100,14 @@ def table_rows(results: list[Result]) -> list[tuple[str, list[str]]]:
         rows.append((f"F1 of {label}", [f"{result.f1[label]:.2%}" for result in results]))
     return [
         *rows,
-        ("log-likelihood of a line", [f"{result.log_likelihood:.4f}" for result in results]),
+        ("log-likelihood per line", [f"{result.log_likelihood:.4f}" for result in results]),
         ("training time", [f"{result.seconds:.1f} s" for result in results]),
-        ("lines labeled a second", [f"{result.lines_per_second:,.0f}" for result in results]),
+        ("lines labeled per second", [f"{result.lines_per_second:,.0f}" for result in results]),
     ]
 
 
 def format_table(results: list[Result]) -> str:
-    """Write the comparison as lines of text, one column for each result."""
+    """Format the comparison as text, with one column per result."""
     rows = [("", [result.name for result in results]), *table_rows(results)]
     left = max(len(title) for title, _ in rows)
     right = max(len(value) for _, values in rows for value in values)

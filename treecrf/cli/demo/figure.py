@@ -1,4 +1,4 @@
-"""A file seen from afar, in the colors of its labels: one strip for each model."""
+"""A file at reduced size in the colors of its labels: one strip for each model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH = 84
 
 
 def draw_minimaps(figure: Figure, file: SourceFile, columns: Mapping[str, Sequence[str]]) -> None:
-    """Draw a file in the colors of its true labels, and again for each model.
+    """Draw a file in the colors of its true labels, and of the labels of each model.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def draw_minimaps(figure: Figure, file: SourceFile, columns: Mapping[str, Sequen
     file : SourceFile
         The lines and their true labels.
     columns : mapping of str to sequence of str
-        The name of each model and its labels. Lines whose label is wrong are marked.
+        The predicted labels by name of the model. Lines with wrong labels are marked.
     """
     height = 1.4 + 0.042 * max(len(file.lines), 60)
     figure.set_size_inches(2.6 * (1 + len(columns)), height)

@@ -13,21 +13,21 @@ import numpy as np
 
 from treecrf.cli.demo.lines import LABELS, feature_table, label_lines, split_lines
 
-# Tests differ between installations or are left out; encodings are tables made by a program.
+# Tests differ between installations or are missing; encodings are generated tables.
 SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idle_test", "encodings"}
 SIZES = range(40, 1201)
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of Python source: its lines, what they are and what can be seen of them.
+    """A file of Python source with the labels and features of its lines.
 
     Attributes
     ----------
     name : str
-        Path below the folder it was found in.
+        Path relative to the library folder.
     lines : list of str
-        The lines, without their ends.
+        The lines without line endings.
     labels : ndarray of str, shape (n_lines,)
         One of `LABELS` for each line.
     features : ndarray of float64, shape (n_lines, n_features)
@@ -41,16 +41,16 @@ class SourceFile:
 
 
 def load_files(n_files: int, seed: int = 0, folder: Path | None = None) -> list[SourceFile]:
-    """Read files that are chosen by chance.
+    """Read randomly selected files.
 
     Parameters
     ----------
     n_files : int
-        Number of files. Fewer come back where there are fewer of moderate size.
+        Maximum number of files. Very short and very long files are skipped.
     seed : int, default=0
-        The same seed gives the same files in the same order.
+        Seed of the selection, which is the same for the same seed.
     folder : Path, optional
-        Where to look; the standard library of the running interpreter if not given.
+        Folder to search; the standard library of the running interpreter by default.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def load_files(n_files: int, seed: int = 0, folder: Path | None = None) -> list[
     Raises
     ------
     FileNotFoundError
-        If the folder holds less than two files that can be used.
+        If the folder contains fewer than two usable files.
     """
     folder = Path(folder or sysconfig.get_path("stdlib"))
     paths = sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix())
@@ -71,17 +71,17 @@ def load_files(n_files: int, seed: int = 0, folder: Path | None = None) -> list[
             break
     if len(files) < 2:
         raise FileNotFoundError(
-            f"{folder}: {len(files)} Python files of {SIZES[0]} to {SIZES[-1]} lines, expected 2 "
-            "or more"
+            f"{folder}: {len(files)} Python files of {SIZES[0]} to {SIZES[-1]} lines; expected at "
+            "least 2"
         )
     return files
 
 
 def show_case(files: list[SourceFile], max_lines: int = 260) -> SourceFile:
-    """Choose the file for the picture, by its true labels alone.
+    """Select the file for the picture, by its true labels only.
 
-    Docstrings are what needs context, so it is the file with most lines of docstring among those
-    that fit the picture and have every label; any file, if there is none of these.
+    Docstrings need context, so it is the file with the largest number of docstring lines, among
+    those that fit the picture and have all labels if possible.
     """
     fitting = [file for file in files if len(file.lines) <= max_lines]
     complete = [file for file in fitting if len(set(file.labels)) == len(LABELS)]
@@ -97,7 +97,7 @@ def _readable(paths: list[Path], folder: Path) -> Iterator[SourceFile]:
 
 
 def _read(path: Path, name: str) -> SourceFile | None:
-    """Read a file; None if it is too small, too large or no Python of this interpreter."""
+    """Read a file; None if it is too short, too long or not valid Python of this version."""
     try:
         with tokenize.open(path) as stream:
             source = stream.read()

@@ -1,4 +1,4 @@
-"""What a line of Python source is, and what can be seen of it alone."""
+"""Labels of the lines of Python source, and features of single lines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LABELS = ("code", "comment", "docstring", "blank")
 def label_lines(source: str) -> list[str]:
     r"""Label every line of a Python source.
 
-    A line is what its first character that is not white space belongs to: a comment, a docstring
-    or code. Strings that are no docstrings are code. A line of white space is blank, unless it lies
-    inside a string: then it is what the string is.
+    The first character that is not whitespace determines the label: comment, docstring or code.
+    Strings other than docstrings are code. A line of whitespace is blank, unless it is inside a
+    string; then it has the label of the string.
 
     Parameters
     ----------
     source : str
-        The text of a whole module, with ``\n`` at the ends of lines.
+        The text of a whole module, with ``\n`` as line ending.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def label_lines(source: str) -> list[str]:
     Raises
     ------
     SyntaxError, tokenize.TokenError
-        If the text is no Python of the running interpreter.
+        If the text is not valid Python of the running version.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def label_lines(source: str) -> list[str]:
 
 
 def split_lines(source: str) -> list[str]:
-    """Cut a text into the lines that Python sees; `str.splitlines` would cut at form feeds too."""
+    """Split a text into lines as Python does; `str.splitlines` would also split at form feeds."""
     return source.removesuffix("\n").split("\n") if source else []
 
 
 def _string_spans(tokens: list[tokenize.TokenInfo]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last row of every string; f-strings are many tokens from 3.12 on."""
+    """Yield the first and last row of every string; since 3.12, f-strings are several tokens."""
     open_rows = []
     for token in tokens:
         kind = tokenize.tok_name[token.type]
@@ -75,7 +75,7 @@ def _string_spans(tokens: list[tokenize.TokenInfo]) -> Iterator[tuple[int, int]]
 
 
 def _docstring_spans(source: str, lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the rows that begin inside a docstring; in ``def f(): "..."`` the first does not."""
+    """Yield the rows that start inside a docstring; in ``def f(): "..."``, the first does not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
@@ -101,7 +101,7 @@ CHARACTERS = {
     "backslash": "\\",
     "operator": "+-*/=<>|&^~%",
 }
-CATEGORIES = ("nothing", "small letter", "capital", "digit", *CHARACTERS, "something else")
+CATEGORIES = ("none", "lowercase letter", "uppercase letter", "digit", *CHARACTERS, "other")
 
 PATTERNS = {
     "triple quotes at start": r"^[rRbBuUfF]{0,2}(\"\"\"|''')",
@@ -109,27 +109,27 @@ PATTERNS = {
     "double quote": '"',
     "single quote": "'",
     "apostrophe": r"[a-z]'[a-z]",
-    "prompt of the interpreter": r"^(>>>|\.\.\.)( |$)",
+    "interpreter prompt": r"^(>>>|\.\.\.)( |$)",
     "def or class": r"^(async )?\s*(def|class)\b",
     "import": r"^(import|from)\b",
-    "keyword of a block": r"^(if|elif|else|for|while|try|except|finally|with|async|match|case)\b",
-    "keyword of a statement": r"^(return|raise|yield|pass|break|continue|del|assert|global)\b",
+    "block keyword": r"^(if|elif|else|for|while|try|except|finally|with|async|match|case)\b",
+    "statement keyword": r"^(return|raise|yield|pass|break|continue|del|assert|global)\b",
     "self": r"\bself\b",
     "constant": r"\b(None|True|False)\b",
     "equals": "=",
     "assignment": r"^[\w.,\[\] ]+ [-+*/|&]?= ",
-    "named argument": r"\w=[\w\"'(\[{-]",
+    "keyword argument": r"\w=[\w\"'(\[{-]",
     "comparison": r"==|!=|<=|>=| (is|in|not) ",
     "opening bracket": r"[(\[{]",
     "call": r"\w\(",
     "attribute": r"\w\.\w",
     "underscore in a name": r"\w_\w",
-    "comma and blank": ", ",
+    "comma and space": ", ",
     "hash": "#",
-    "words side by side": r"\b[a-z]+ [a-z]+ [a-z]+\b",
+    "three words in a row": r"\b[a-z]+ [a-z]+ [a-z]+\b",
     "new sentence": r"[a-z)][.!?]  ?[A-Z]",
-    "small word": r"\b(the|a|an|of|to|is|are|be|this|that|it|by|as)\b",
-    "item of a list": r"^([-*+o]|\d+[.)]|:\w+.*:) ",
+    "function word": r"\b(the|a|an|of|to|is|are|be|this|that|it|by|as)\b",
+    "list item": r"^([-*+o]|\d+[.)]|:\w+.*:) ",
     "only punctuation": r"^\W+$",
     "only one word": r"^\w+$",
 }
@@ -139,9 +139,9 @@ NUMBERS = (
     "indentation",
     "length",
     "words",
-    "share of letters",
-    "share of punctuation",
-    "brackets left open",
+    "fraction of letters",
+    "fraction of punctuation",
+    "unclosed brackets",
     "triple quotes",
 )
 
@@ -154,18 +154,18 @@ FEATURES = (
 
 
 def line_features(line: str) -> list[float]:
-    """Describe a line by itself.
+    """Compute the features of a single line.
 
     Parameters
     ----------
     line : str
-        A line of Python source, or of anything.
+        A line of Python source, or of any text.
 
     Returns
     -------
     list of float
-        The values of `FEATURES`: numbers, the class of the first and of the last character (a
-        category, as one indicator for each class), and whether certain patterns occur.
+        The values of `FEATURES`: numbers, indicators of the class of the first and of the last
+        character, and whether certain patterns occur.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def line_features(line: str) -> list[float]:
 
 
 def feature_table(lines: list[str]) -> np.ndarray:
-    """Describe the lines of a file: an array (n_lines, n_features)."""
+    """Features of the lines of a file, an array (n_lines, n_features)."""
     return np.array([line_features(line) for line in lines])
 
 
@@ -212,12 +212,12 @@ def _indicators(character: str) -> list[float]:
 
 def _category(character: str) -> str:
     if not character:
-        return "nothing"
+        return "none"
     for category, members in CHARACTERS.items():
         if character in members:
             return category
     if character.isdigit():
         return "digit"
     if character.isalpha():
-        return "capital" if character.isupper() else "small letter"
-    return "something else"
+        return "uppercase letter" if character.isupper() else "lowercase letter"
+    return "other"

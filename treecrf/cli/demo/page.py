@@ -1,4 +1,4 @@
-"""A file and its predicted labels as a page of HTML that needs nothing else."""
+"""A self-contained HTML page with a file and its predicted labels."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def render_page(
     columns: Mapping[str, Sequence[str]],
     measures: Sequence[tuple[str, Sequence[str]]] = (),
 ) -> str:
-    """Show a file beside itself, in the colors of predicted labels.
+    """Show a file once per model, side by side, in the colors of the predicted labels.
 
     Parameters
     ----------
     file : SourceFile
         The lines and their true labels.
     columns : mapping of str to sequence of str
-        The name of each model and its labels. A line whose label is wrong bears the true one.
+        The predicted labels by name of the model. Lines with wrong labels show the true label.
     measures : sequence of (str, sequence of str), default=()
-        Rows of a table above the picture: a title, and a value for each model.
+        Rows of the table above the file: a title, and a value for each model.
 
     Returns
     -------
     str
-        A whole page, in light or dark as the reader's system has it.
+        A complete page, light or dark depending on the reader's system.
     """
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -82,8 +82,9 @@ def render_page(
 </head>
 <body>
 <h1>What is each line of <code>{escape(file.name)}</code>?</h1>
-<p>Each model saw the features of a line and of its neighbors. The first labels every line by
-itself; TREECRF knows how labels follow each other. Neither was trained on this file.</p>
+<p>Both models use the features of a line and of its neighbors. The first labels every line
+independently. TREECRF also models how labels follow each other. Neither was trained on this
+file.</p>
 {_measures(columns, measures)}
 {_legend()}
 {_lines(file, columns)}
