@@ -23,7 +23,7 @@
 #define LOWEST_LOG (-200.0)
 #define HIGHEST_LOG 100.0
 
-/* Loops over so few labels are compiled for their number, see TREECRF_BY_SIZE. */
+/* Loops over so few labels are compiled for their number, see TREECRF_UP_TO_8. */
 #define FEW_LABELS 8
 
 /* Number of scores that are prefetched at a time. */
@@ -209,7 +209,7 @@ TREECRF_WIDEST static int forward_tile(const chain_shape *shape, const double *r
                                        ptrdiff_t count, double *forward, double *scale,
                                        double *log_z, double *work)
 {
-    TREECRF_BY_SIZE(shape->n_labels, return, forward_tile_n, shape, rows, t, count, forward, scale,
+    TREECRF_UP_TO_8(shape->n_labels, return, forward_tile_n, shape, rows, t, count, forward, scale,
                     log_z, work)
 }
 
@@ -343,7 +343,7 @@ TREECRF_WIDEST static void backward_tile(const chain_shape *shape, double *rows,
                                          const double *scale, double *backward, double *work,
                                          int pairs)
 {
-    TREECRF_BY_SIZE(shape->n_labels, , backward_tile_n, shape, rows, t, count, forward, scale,
+    TREECRF_UP_TO_8(shape->n_labels, , backward_tile_n, shape, rows, t, count, forward, scale,
                     backward, work, pairs)
 }
 
@@ -443,7 +443,7 @@ TREECRF_WIDEST static void best_tile(const chain_shape *shape, const double *sco
         for (ptrdiff_t v = 0; v < shape->n_labels; v++)
             for (ptrdiff_t i = 0; i < count * shape->width; i += 8)
                 (void)*(const volatile double *)(scores + v * stride + i);
-    TREECRF_BY_SIZE(shape->n_labels, , best_tile_n, shape, scores, stride, t, count, best, work)
+    TREECRF_UP_TO_8(shape->n_labels, , best_tile_n, shape, scores, stride, t, count, best, work)
 }
 
 /* Number of columns of scores that are processed at a time. */

@@ -39,12 +39,12 @@ TREECRF_TEMPLATE void means_before_n(const double *restrict rows, ptrdiff_t stri
         means[c] = totals[c] > 0.0 ? means[c] / totals[c] : 0.0;
 }
 
-/* The same where all contexts lead to one for each of few labels. */
-TREECRF_TEMPLATE void means_before_few_n(const double *restrict rows, ptrdiff_t stride, ptrdiff_t n,
+/* The same where the contexts are few labels and each label leads to one. */
+TREECRF_TEMPLATE void means_before_few_n(const double *restrict rows, ptrdiff_t stride,
                                          const double *restrict values, double *restrict means,
                                          ptrdiff_t n_labels)
 {
-    for (ptrdiff_t c = 0; c < n; c++) {
+    for (ptrdiff_t c = 0; c < n_labels; c++) {
         double mean = 0.0, total = 0.0;
         for (ptrdiff_t v = 0; v < n_labels; v++) {
             mean += rows[v * stride + c] * values[v];
@@ -54,21 +54,15 @@ TREECRF_TEMPLATE void means_before_few_n(const double *restrict rows, ptrdiff_t 
     }
 }
 
-TREECRF_TEMPLATE void any_means_before_n(const double *rows, ptrdiff_t stride, ptrdiff_t n,
-                                         ptrdiff_t n_ends, const double *values, double *means,
-                                         double *work, ptrdiff_t n_labels)
-{
-    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels)
-        means_before_few_n(rows, stride, n_labels, values, means, n_labels);
-    else
-        means_before_n(rows, stride, n, n_ends, values, means, work, n_labels);
-}
-
 TREECRF_WIDEST static void means_before(const double *rows, ptrdiff_t stride, ptrdiff_t n,
                                         ptrdiff_t n_ends, const double *values, double *means,
                                         double *work, ptrdiff_t n_labels)
 {
-    TREECRF_BY_SIZE(n_labels, , any_means_before_n, rows, stride, n, n_ends, values, means, work)
+    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels) {
+        TREECRF_UP_TO_8(n_labels, , means_before_few_n, rows, stride, values, means)
+    } else {
+        TREECRF_UP_TO_4(n_labels, , means_before_n, rows, stride, n, n_ends, values, means, work)
+    }
 }
 
 /* Multiply a row of probabilities by the sums of the values `before` and `after`; returns the mean
@@ -127,16 +121,20 @@ TREECRF_TEMPLATE void multiply_rows_n(double *restrict rows, ptrdiff_t stride, p
     }
 }
 
+/* The same for all rows, where the contexts are few labels and each label leads to one. */
+TREECRF_TEMPLATE void multiply_few_n(double *rows, ptrdiff_t stride, const double *before,
+                                     const double *after, double *means, ptrdiff_t n_labels)
+{
+    for (ptrdiff_t v = 0; v < n_labels; v++)
+        means[v] = multiply_row_n(rows + v * stride, n_labels, before, after[v]);
+}
+
 TREECRF_TEMPLATE void multiply_n(double *rows, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t n_ends,
                                  const double *before, const double *after, double *means,
                                  double *work, ptrdiff_t n_labels)
 {
-    ptrdiff_t v;
-    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels)
-        for (v = 0; v < n_labels; v++)
-            means[v] = multiply_row_n(rows + v * stride, n_labels, before, after[v]);
-    else if (n_ends == 1)
-        for (v = 0; v < n_labels; v++)
+    if (n_ends == 1)
+        for (ptrdiff_t v = 0; v < n_labels; v++)
             means[v] = multiply_row_n(rows + v * stride, n, before, after[v]);
     else
         multiply_rows_n(rows, stride, n, n_ends, before, after, means, work, n_labels);
@@ -148,7 +146,11 @@ TREECRF_WIDEST static void multiply(double *rows, ptrdiff_t stride, ptrdiff_t n,
                                     const double *before, const double *after, double *means,
                                     double *work, ptrdiff_t n_labels)
 {
-    TREECRF_BY_SIZE(n_labels, , multiply_n, rows, stride, n, n_ends, before, after, means, work)
+    if (n_labels <= FEW_LABELS && n_ends == 1 && n == n_labels) {
+        TREECRF_UP_TO_8(n_labels, , multiply_few_n, rows, stride, before, after, means)
+    } else {
+        TREECRF_UP_TO_4(n_labels, , multiply_n, rows, stride, n, n_ends, before, after, means, work)
+    }
 }
 
 /* Sum of absolute values in eight lanes. */

@@ -100,23 +100,39 @@ TREECRF_WIDEST static double largest(const double *values, ptrdiff_t n)
     return high;
 }
 
-/* Loops over few labels are common, and several times faster if their number is known at compile
- * time. A function f(..., n) defined as TREECRF_TEMPLATE is compiled once for each small n. */
+/* Loops over few labels are common, and faster if their number is known at compile time. A function
+ * f(..., n) defined as TREECRF_TEMPLATE is compiled once for each number in one of the lists below.
+ * Use a longer list only if a benchmark shows a gain, since every case takes time to compile. */
 #if defined(_MSC_VER)
 #define TREECRF_TEMPLATE static __forceinline
 #else
 #define TREECRF_TEMPLATE static inline __attribute__((always_inline))
 #endif
-#define TREECRF_BY_SIZE(n, RETURN, f, ...)                                                        \
+#define TREECRF_CASE(n, RETURN, f, ...) case n: RETURN f(__VA_ARGS__, n); break;
+#define TREECRF_UP_TO_4(n, RETURN, f, ...)                                                        \
     switch (n) {                                                                                  \
-    case 1: RETURN f(__VA_ARGS__, 1); break;                                                      \
-    case 2: RETURN f(__VA_ARGS__, 2); break;                                                      \
-    case 3: RETURN f(__VA_ARGS__, 3); break;                                                      \
-    case 4: RETURN f(__VA_ARGS__, 4); break;                                                      \
-    case 5: RETURN f(__VA_ARGS__, 5); break;                                                      \
-    case 6: RETURN f(__VA_ARGS__, 6); break;                                                      \
-    case 7: RETURN f(__VA_ARGS__, 7); break;                                                      \
-    case 8: RETURN f(__VA_ARGS__, 8); break;                                                      \
+        TREECRF_CASE(1, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(2, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(3, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(4, RETURN, f, __VA_ARGS__)                                                   \
+    default: RETURN f(__VA_ARGS__, n);                                                            \
+    }
+#define TREECRF_UP_TO_8(n, RETURN, f, ...)                                                        \
+    switch (n) {                                                                                  \
+        TREECRF_CASE(2, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(3, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(4, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(5, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(6, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(7, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(8, RETURN, f, __VA_ARGS__)                                                   \
+    default: RETURN f(__VA_ARGS__, n);                                                            \
+    }
+#define TREECRF_IF_2_4_8(n, RETURN, f, ...)                                                       \
+    switch (n) {                                                                                  \
+        TREECRF_CASE(2, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(4, RETURN, f, __VA_ARGS__)                                                   \
+        TREECRF_CASE(8, RETURN, f, __VA_ARGS__)                                                   \
     default: RETURN f(__VA_ARGS__, n);                                                            \
     }
 
@@ -130,7 +146,7 @@ TREECRF_TEMPLATE void add_scaled_n(double *restrict target, const double *restri
 
 static inline void add_scaled(double *target, const double *source, double weight, ptrdiff_t n)
 {
-    TREECRF_BY_SIZE(n, , add_scaled_n, target, source, weight)
+    TREECRF_UP_TO_4(n, , add_scaled_n, target, source, weight)
 }
 
 /* Sum of the products of two rows. */
@@ -144,7 +160,7 @@ TREECRF_TEMPLATE double dot_n(const double *restrict a, const double *restrict b
 
 static inline double dot(const double *a, const double *b, ptrdiff_t n)
 {
-    TREECRF_BY_SIZE(n, return, dot_n, a, b)
+    TREECRF_UP_TO_4(n, return, dot_n, a, b)
 }
 
 /* target += source */

@@ -33,7 +33,7 @@ TREECRF_TEMPLATE int level_rows_n(double *rows, ptrdiff_t length, ptrdiff_t n)
 
 TREECRF_WIDEST static int level_rows(double *rows, ptrdiff_t length, ptrdiff_t n_labels)
 {
-    TREECRF_BY_SIZE(n_labels, return, level_rows_n, rows, length)
+    TREECRF_UP_TO_8(n_labels, return, level_rows_n, rows, length)
 }
 
 /* after = factors * (now times the matrix of transitions) */
@@ -83,7 +83,7 @@ TREECRF_WIDEST static double forward_chain(const double *factors, ptrdiff_t leng
                                            const double *transitions, ptrdiff_t n_labels,
                                            double *forward, double *scale)
 {
-    TREECRF_BY_SIZE(n_labels, return, forward_chain_n, factors, length, transitions, forward, scale)
+    TREECRF_UP_TO_8(n_labels, return, forward_chain_n, factors, length, transitions, forward, scale)
 }
 
 /* now = (the matrix of transitions) * after; pairs += forward * after */
@@ -129,7 +129,7 @@ TREECRF_WIDEST static void backward_chain(double *rows, ptrdiff_t length, const 
                                           const double *scale, double weight, double *pairs,
                                           double *work)
 {
-    TREECRF_BY_SIZE(n_labels, , backward_chain_n, rows, length, transitions, forward, scale, weight,
+    TREECRF_UP_TO_8(n_labels, , backward_chain_n, rows, length, transitions, forward, scale, weight,
                     pairs, work)
 }
 

@@ -58,7 +58,7 @@ TREECRF_WIDEST static double best_path(const double *rows, ptrdiff_t length, ptr
                                        const double *transitions, ptrdiff_t n_labels, double *work,
                                        int32_t *from, int32_t *out)
 {
-    TREECRF_BY_SIZE(n_labels, return, best_path_n, rows, length, width, transitions, work, from, out)
+    TREECRF_UP_TO_4(n_labels, return, best_path_n, rows, length, width, transitions, work, from, out)
 }
 
 #endif

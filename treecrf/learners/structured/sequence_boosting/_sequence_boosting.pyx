@@ -76,7 +76,7 @@ cdef class PieceLosses:
         cdef Memory m
         cdef Py_ssize_t n = self.chains.n_labels, n_pairs = (n + 1) * n
         cdef Py_ssize_t longest = self.chains.longest
-        m.all = <double *> malloc((longest * (2 * self.width + n) + 2 * n_pairs + (n + 3) * n)
+        m.all = <double *> malloc((longest * (2 * self.width + n) + 2 * n_pairs + (n + 4) * n)
                                   * sizeof(double))
         if m.all == NULL:
             raise MemoryError(f"not enough memory for the inference of {longest} positions")
