@@ -14,6 +14,7 @@ from support.beams import (
 from support.cases import GAPPED_STORAGES, gapped_sequences, pack, random_sequences
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
+from support.sweeps import sweep
 
 from treecrf import TreeCRF, load
 from treecrf.chains import _beam
@@ -60,7 +61,7 @@ def random_settings(rng, seed):
     }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", sweep(range(30), 6))
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_random_cases(method, kind, seed):
@@ -71,7 +72,7 @@ def test_random_cases(method, kind, seed):
         positions.check(grower, rng)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sweep(range(12), 2))
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_examples_in_planes(method, kind, seed):
@@ -106,7 +107,9 @@ def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
 
-@pytest.mark.parametrize("rates", [(0.0, 0.3), (0.2, 0.0), (0.3, 0.6), (0.0, 1.0), (0.2, 1.0)])
+@pytest.mark.parametrize(
+    "rates", sweep([(0.0, 0.3), (0.3, 0.6), (0.2, 0.0), (0.0, 1.0), (0.2, 1.0)], 2)
+)
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_new_sequences(method, kind, rates):
@@ -135,7 +138,7 @@ def test_other_ways_to_grow(method, growth):
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
 
-@pytest.mark.parametrize("length", [1023, 1024, 1025, 4097])
+@pytest.mark.parametrize("length", sweep([1025, 1023, 1024, 4097], 1))
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_and_threads(method, length):
     trained = TrainedOnGaps("letters", 0, missing=method, n_iter=1, max_leaf_nodes=8)
@@ -154,7 +157,7 @@ def test_unseen_symbols_are_missing(method, kind):
     np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("order", sweep([2, 0, 1], 1))
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_given_labels(method, kind, order):
@@ -177,7 +180,7 @@ def test_given_labels(method, kind, order):
     np.testing.assert_array_equal(walked, booster.scores[:, :, 0])
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", sweep([2, 1], 1))
 @pytest.mark.parametrize("kind", GAPPED_STORAGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_contexts_one_by_one(method, kind, order):

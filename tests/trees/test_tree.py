@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.cases import STORAGES
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting, random_positions
+from support.sweeps import sweep
 
 import treecrf.trees.growing.window_tests
 from treecrf import TreeCRF
@@ -19,7 +20,7 @@ def check_case(kind, seed, n_trees=1, **options):
         positions.check(grower, rng)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sweep(range(12), 3))
 @pytest.mark.parametrize("kind", STORAGES)
 @pytest.mark.parametrize("n_planes", [1, 3])
 def test_examples_in_planes(n_planes, kind, seed):
@@ -41,7 +42,7 @@ def test_examples_in_planes(n_planes, kind, seed):
         planes.check(rng)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", sweep(range(30), 8))
 @pytest.mark.parametrize("kind", STORAGES)
 def test_random_cases(kind, seed, few_codes):
     rng = np.random.default_rng(seed)
@@ -66,7 +67,7 @@ def test_random_cases(kind, seed, few_codes):
 
 
 @pytest.mark.parametrize("weights", ["counted", "weighted", "second order", "both"])
-@pytest.mark.parametrize("min_samples_leaf", [1, 3, 10])
+@pytest.mark.parametrize("min_samples_leaf", sweep([3, 1, 10], 1))
 @pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
 def test_fewest_examples_of_a_leaf(kind, min_samples_leaf, weights):
     check_case(
@@ -78,7 +79,7 @@ def test_fewest_examples_of_a_leaf(kind, min_samples_leaf, weights):
     )
 
 
-@pytest.mark.parametrize("n_labels", [2, 3, 4])
+@pytest.mark.parametrize("n_labels", sweep([3, 2, 4], 1))
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_label_contexts_and_windows(window, order, n_labels):
