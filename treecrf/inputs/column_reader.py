@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NoReturn
@@ -48,13 +48,15 @@ class Coder:
         else:
             self.index |= {value: code for code, value in enumerate(known, 1)}
 
+    def lookup(self, values: Iterable) -> Iterator[int]:
+        """Yield the codes of values; raises TypeError if one cannot be hashed."""
+        if self.is_fixed:
+            return map(self.index.get, values, repeat(0))
+        return map(self.index.__getitem__, values)
+
     def codes(self, values: Iterable, n: int) -> np.ndarray:
         """Codes of ``n`` values, an int32 array; raises TypeError if one cannot be hashed."""
-        if self.is_fixed:
-            found = map(self.index.get, values, repeat(0))
-        else:
-            found = map(self.index.__getitem__, values)
-        return np.fromiter(found, np.int32, n)
+        return np.fromiter(self.lookup(values), np.int32, n)
 
     @property
     def values(self) -> list:

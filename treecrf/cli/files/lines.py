@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from scipy import sparse
@@ -34,9 +34,9 @@ class CodedStrings:
         self._coder = Coder()
         self._codes = array("i")
 
-    def extend(self, strings: Sequence[str]) -> None:
+    def extend(self, strings: Iterable[str]) -> None:
         """Append strings."""
-        self._codes.frombytes(self._coder.codes(strings, len(strings)).tobytes())
+        self._codes.extend(self._coder.lookup(strings))
 
     def finish(self) -> ColumnValues:
         """All strings as a category; raises ValueError if one ends with NUL."""
@@ -102,11 +102,8 @@ class AttributeTable:
     def append(self, attributes: dict[str, float]) -> None:
         """Append a row. An attribute with value 0 is the same as no attribute."""
         present = {name: value for name, value in attributes.items() if value}
-        codes = self._coder.codes(present, len(present)).tolist()
-        for code, value in zip(codes, present.values(), strict=True):
-            if code:
-                self._codes.append(code)
-                self._values.append(value)
+        self._codes.extend(self._coder.lookup(present))
+        self._values.extend(present.values())
         self._ends.append(len(self._codes))
 
     def finish(self) -> tuple[tuple[str, ...], sparse.csr_array]:
@@ -115,7 +112,9 @@ class AttributeTable:
         if names is None:
             values, ranks = self._coder.ranks()
             names, codes = tuple(string_array(values).tolist()), ranks[codes]
-        entries = (np.array(self._values), codes - 1, np.array(self._ends))
+        known = codes > 0
+        ends = np.append(0, np.cumsum(known))[np.array(self._ends)]
+        entries = (np.array(self._values)[known], codes[known] - 1, ends)
         return names, sparse.csr_array(entries, shape=(len(self._ends) - 1, len(names)))
 
 
