@@ -139,9 +139,7 @@ def right_share(text, letters, table, numbers):
             f"w{i}" for i, word in enumerate(letters[0]) for _ in word
         ]
         predicted = [row["prediction"] for row in rows]
-        probabilities = [
-            {k[2:]: float(v) for k, v in row.items() if k[:2] == "p_"} for row in rows
-        ]
+        probabilities = [{k[2:]: float(v) for k, v in row.items() if k[:2] == "p_"} for row in rows]
     else:
         assert text.count("\n\n") == len(letters[0])
         lines = [line.split("\t") for line in text.splitlines() if line]

@@ -10,17 +10,17 @@ cdef struct Node:
     int32_t slot
     int32_t low
     int32_t high
-    int32_t missing            # code, or listed id, of who misses the value; -1 for none
+    int32_t missing            # code or listed id of a missing value; -1 for none
     int32_t passed
     int32_t failed
     int32_t first_surrogate
     int32_t n_surrogates
-    double value               # of a leaf; else the share of those that pass
+    double value               # of a leaf, else the fraction that passes
 
 
 cdef class TreeScores(ContextScores):
     cdef const Node[::1] nodes, surrogates
-    cdef bint follows_surrogates, has_gaps
+    cdef bint follows_surrogates, has_missing
     cdef const int32_t[::1] roots
     cdef Py_ssize_t n_iter
     cdef const int32_t[::1] row_of_position
@@ -28,12 +28,12 @@ cdef class TreeScores(ContextScores):
     cdef const int64_t[::1] list_starts
     cdef const int32_t[::1] list_ids
 
-    cdef void _recall(self, Request *request) noexcept nogil
-    cdef void _remember(self, const Request *request) noexcept nogil
+    cdef void _load(self, Request *request) noexcept nogil
+    cdef void _store(self, const Request *request) noexcept nogil
     cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil
     cdef void _walk(self, const Request *request, Py_ssize_t root, Py_ssize_t label) noexcept nogil
     cdef bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil
-    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil
+    cdef bint _is_missing(self, const Node *node, Py_ssize_t row) noexcept nogil
     cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil
     cdef bint _lists(self, Py_ssize_t row, int32_t low, int32_t high) noexcept nogil
 
@@ -47,8 +47,8 @@ cdef class CachedScores(TreeScores):
     cdef uint8_t[:, ::1] labels_
 
     cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil
-    cdef void _seat(self, const Request *request, Py_ssize_t s) noexcept nogil
+    cdef void _insert(self, const Request *request, Py_ssize_t s) noexcept nogil
     cdef Py_ssize_t _rank(self, Py_ssize_t row, int64_t context) noexcept nogil
     cdef Py_ssize_t _row(self, const Request *request) noexcept nogil
-    cdef Py_ssize_t _place(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil
-    cdef int32_t _vacate(self, Py_ssize_t row) noexcept nogil
+    cdef Py_ssize_t _entry(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil
+    cdef int32_t _free_plane(self, Py_ssize_t row) noexcept nogil

@@ -21,7 +21,7 @@ cdef class TreeScores(ContextScores):
     Parameters
     ----------
     encoded : treecrf.encoding.encoded.EncodedSequences
-        Stored as the nodes say.
+        The positions; the nodes refer to the storage of their columns.
     n_labels, order : int
     """
 
@@ -31,20 +31,20 @@ cdef class TreeScores(ContextScores):
         self.bits = encoded.bits
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
-        self.has_gaps = encoded.has_missing.any()
+        self.has_missing = encoded.has_missing.any()
         self.n_labels = n_labels
         self.order = order
 
     def plant(self, nodes, roots, surrogates, Py_ssize_t max_nodes):
-        """Say which trees there are.
+        """Set the trees.
 
         Parameters
         ----------
         nodes : array of treecrf.trees.context_scores.NODE
         roots : int32 array (n_iterations * n_labels,)
-            The root of each tree, all classes of an iteration side by side.
+            The root of each tree, iteration by iteration.
         surrogates : array of treecrf.trees.context_scores.NODE or None
-            None where those that miss a value go to both sides in part.
+            None if positions without a value go to both children in part.
         max_nodes : int
             Number of nodes of the largest tree.
         """
@@ -59,7 +59,7 @@ cdef class TreeScores(ContextScores):
     cdef void _fill(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
         cdef Py_ssize_t r, n_behind = 0
         for r in range(n_requests):
-            self._recall(&requests[r])
+            self._load(&requests[r])
             find_stale(&requests[r], self.n_iter)
             if requests[r].n_stale:
                 requests[r], requests[n_behind] = requests[n_behind], requests[r]
@@ -68,18 +68,18 @@ cdef class TreeScores(ContextScores):
             write_stale_symbols(&requests[r], self.n_labels, self.order)
         self._catch_up(requests, n_behind)
         for r in range(n_behind):
-            self._remember(&requests[r])
+            self._store(&requests[r])
 
-    cdef void _recall(self, Request *request) noexcept nogil:
-        """Fill the rows as far as they are known."""
+    cdef void _load(self, Request *request) noexcept nogil:
+        """Fill the rows with the stored sums, and set the iterations that these include."""
         memset(request.rows, 0, request.n * self.n_labels * sizeof(double))
         memset(request.included, 0, request.n * sizeof(int32_t))
 
-    cdef void _remember(self, const Request *request) noexcept nogil:
-        """Take note of the rows that were brought up to date."""
+    cdef void _store(self, const Request *request) noexcept nogil:
+        """Store the rows that have been brought up to date."""
 
     cdef void _catch_up(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
-        """Walk the trees that rows miss; one tree at a time, so that its nodes stay in cache."""
+        """Add the trees that rows lack, one tree at a time so that its nodes stay in cache."""
         cdef Py_ssize_t i, k, r, first = self.n_iter
         for r in range(n_requests):
             for k in range(requests[r].n_stale):
@@ -94,7 +94,7 @@ cdef class TreeScores(ContextScores):
 
     cdef void _walk(self, const Request *request, Py_ssize_t root,
                     Py_ssize_t label) noexcept nogil:
-        """Take the contexts of a position down a tree, together until a label parts them."""
+        """Take the contexts of a position down a tree, together until a label test splits them."""
         cdef Py_ssize_t i, middle, n_open = 1, row = self.row_of_position[request.position]
         cdef const Node *nodes = &self.nodes[0]
         cdef const Node *node
@@ -108,18 +108,18 @@ cdef class TreeScores(ContextScores):
             node = nodes + here.node
             while node.kind != LEAF:
                 if node.kind == LABEL:
-                    middle = part_walkers(request, here.first, here.last, node, self.order)
+                    middle = split_walking(request, here.first, here.last, node, self.order)
                     passed = middle > here.first
                     if passed and middle < here.last:
                         request.segments[n_open] = Segment(node.failed, middle, here.last,
                                                            here.weight)
                         n_open += 1
                         here.last = middle
-                elif self.has_gaps and self._misses(node, row + node.offset):
+                elif self.has_missing and self._is_missing(node, row + node.offset):
                     if self.follows_surrogates:
                         passed = self._passes_surrogates(node, row)
                     else:
-                        n_open += part_weight(&here, node, &request.segments[n_open])
+                        n_open += split_weight(&here, node, &request.segments[n_open])
                         passed = here.node == node.passed
                 else:
                     passed = self._passes(node, row + node.offset)
@@ -128,8 +128,8 @@ cdef class TreeScores(ContextScores):
             for i in range(here.first, here.last):
                 request.rows[request.stale[i] * self.n_labels + label] += value
 
-    cdef bint _misses(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a row misses the value that a test of the window asks for."""
+    cdef bint _is_missing(self, const Node *node, Py_ssize_t row) noexcept nogil:
+        """Whether a row lacks the value of a window test."""
         if node.missing < 0:
             return False
         if node.kind <= CODE_ABOVE:
@@ -137,19 +137,19 @@ cdef class TreeScores(ContextScores):
         return self._lists(row, node.missing, node.missing + 1)
 
     cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a position passes by the first surrogate that it answers, or as most do."""
+        """Whether a position passes by the first surrogate whose value it has, or the majority."""
         cdef Py_ssize_t i
         cdef const Node *surrogate
         for i in range(node.first_surrogate, node.first_surrogate + node.n_surrogates):
             surrogate = &self.surrogates[i]
-            if not self._misses(surrogate, row + surrogate.offset):
+            if not self._is_missing(surrogate, row + surrogate.offset):
                 if self._passes(surrogate, row + surrogate.offset):
                     return surrogate.passed
                 return surrogate.failed
         return node.value >= 0.5
 
     cdef inline bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a row passes a test of the window."""
+        """Whether a row passes a window test."""
         if node.kind == CODE_EQUAL:
             return self.codes[row, node.slot] == node.low
         if node.kind == CODE_ABOVE:
@@ -172,7 +172,7 @@ cdef class TreeScores(ContextScores):
 
 
 cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:
-    """List the contexts whose rows miss iterations."""
+    """List the contexts whose rows lack iterations."""
     cdef Py_ssize_t s
     request.n_stale = request.n_walking = 0
     for s in range(request.n):
@@ -200,7 +200,7 @@ cdef void write_symbols(int64_t context, Py_ssize_t depth, Py_ssize_t n_labels, 
 
 
 cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
-    """Let the contexts walk whose rows end before this iteration."""
+    """Include the contexts whose rows end before this iteration."""
     cdef Py_ssize_t k
     cdef int32_t s
     for k in range(request.n_walking, request.n_stale):
@@ -211,8 +211,8 @@ cdef void join_walk(Request *request, Py_ssize_t iteration) noexcept nogil:
             request.n_walking += 1
 
 
-cdef bint part_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
-    """Let a part of the weight go on to those that pass; True if the rest stays behind."""
+cdef bint split_weight(Segment *here, const Node *node, Segment *rest) noexcept nogil:
+    """Let a fraction of the weight pass; True if some weight fails and waits in ``rest``."""
     cdef uint32_t weight = fraction_of(here.weight, <uint32_t> rint(node.value * WHOLE))
     rest[0] = Segment(node.failed, here.first, here.last, here.weight - weight)
     here.node = node.passed if weight else node.failed
@@ -221,9 +221,9 @@ cdef bint part_weight(Segment *here, const Node *node, Segment *rest) noexcept n
     return weight > 0 and rest.weight > 0
 
 
-cdef Py_ssize_t part_walkers(const Request *request, Py_ssize_t first, Py_ssize_t last,
-                             const Node *node, Py_ssize_t order) noexcept nogil:
-    """Put those that pass a test of a label in front; returns where the others begin."""
+cdef Py_ssize_t split_walking(const Request *request, Py_ssize_t first, Py_ssize_t last,
+                              const Node *node, Py_ssize_t order) noexcept nogil:
+    """Move the contexts that pass a label test to the front; returns where the others begin."""
     cdef int32_t s
     while first < last:
         s = request.stale[first]
@@ -237,20 +237,20 @@ cdef Py_ssize_t part_walkers(const Request *request, Py_ssize_t first, Py_ssize_
 
 
 cdef class CachedScores(TreeScores):
-    """Scores under a growing forest, which remember the contexts seen lately.
+    """Scores under a growing forest, with a cache of the contexts used last.
 
-    Each row of encoded positions has ``n_planes`` places. Context by context they hold the scores
-    of all labels, class-major, as examples in planes of ``treecrf._tree.TreeGrower``: example
-    ``plane * n_rows + row``. A context that was not seen for longest makes room for another.
+    Each row of encoded positions has ``n_planes`` entries. An entry holds the scores of all labels
+    in one context, class-major, like the examples in planes of ``treecrf._tree.TreeGrower``: entry
+    ``plane * n_rows + row``. The least recently used context of a row makes room for a new one.
 
     Parameters
     ----------
     encoded, n_labels, order
         As for `TreeScores`.
     n_planes : int
-        At least the number of contexts that are asked for at once.
+        At least the number of contexts that are requested at once.
     n_rows : int
-        Number of rows of a plane, counted from that of the first position.
+        `EncodedSequences.n_padded_rows`.
 
     Attributes
     ----------
@@ -281,38 +281,38 @@ cdef class CachedScores(TreeScores):
         return np.asarray(self.labels_)
 
     def begin_pass(self):
-        """Announce that all positions are asked for once."""
+        """Begin a pass, in which each position is requested once."""
         self.clock += 1
 
     def seen(self):
-        """Which examples were asked for in this pass; bool array (n_planes * n_rows,)."""
+        """The examples requested in this pass; bool array (n_planes * n_rows,)."""
         return np.asarray(self.used) == self.clock
 
     def note_iteration(self):
-        """Note that the examples seen have received the values of one more iteration of trees."""
+        """Note that the examples of this pass include one more iteration of trees."""
         np.asarray(self.included)[self.seen()] = self.n_iter + 1
 
-    cdef void _recall(self, Request *request) noexcept nogil:
+    cdef void _load(self, Request *request) noexcept nogil:
         cdef Py_ssize_t s, v
         for s in range(request.n):
             request.places[s] = -1
-        # First those that are there, lest they make room for the others.
+        # First the cached contexts, so that they do not make room for the others.
         for s in range(request.n):
             self._find(request, s)
         for s in range(request.n):
             if request.places[s] < 0:
-                self._seat(request, s)
+                self._insert(request, s)
         for s in range(request.n):
             request.included[s] = self.included[request.places[s]]
             for v in range(self.n_labels):
                 request.rows[s * self.n_labels + v] = self.values_[v, request.places[s]]
 
     cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil:
-        """Set the place of a context that is there."""
+        """Set the entry of a context if it is cached."""
         cdef Py_ssize_t row = self._row(request), place
         cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
         if rank < self.n_cached[row]:
-            place = self._place(rank, row)
+            place = self._entry(rank, row)
             if self.contexts[place] == request.contexts[s]:
                 self.used[place] = self.clock
                 request.places[s] = place
@@ -320,25 +320,25 @@ cdef class CachedScores(TreeScores):
     cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
         return self.row_of_position[request.position] - self.row_of_position[0]
 
-    cdef inline Py_ssize_t _place(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
-        """Where the context of some rank at a row is kept."""
+    cdef inline Py_ssize_t _entry(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
+        """Entry of the context with this rank in a row."""
         return self.ranking[rank * self.n_rows + row] * self.n_rows + row
 
     cdef Py_ssize_t _rank(self, Py_ssize_t row, int64_t context) noexcept nogil:
-        """Number of contexts of a row that are below another."""
+        """Number of cached contexts of a row that are less than a context."""
         cdef Py_ssize_t low = 0, high = self.n_cached[row], middle
         while low < high:
             middle = (low + high) // 2
-            if self.contexts[self._place(middle, row)] < context:
+            if self.contexts[self._entry(middle, row)] < context:
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    cdef void _seat(self, const Request *request, Py_ssize_t s) noexcept nogil:
-        """Make a place for a context that is not there."""
+    cdef void _insert(self, const Request *request, Py_ssize_t s) noexcept nogil:
+        """Make an entry for a context that is not cached."""
         cdef Py_ssize_t i, v, place, row = self._row(request)
-        cdef int32_t plane = self._vacate(row)
+        cdef int32_t plane = self._free_plane(row)
         cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
         for i in range(self.n_cached[row], rank, -1):
             self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
@@ -355,14 +355,14 @@ cdef class CachedScores(TreeScores):
                           &self.labels_[0, place], self.n_places)
         request.places[s] = place
 
-    cdef int32_t _vacate(self, Py_ssize_t row) noexcept nogil:
-        """A plane that is free at a row, if need be that of the context not seen for longest."""
+    cdef int32_t _free_plane(self, Py_ssize_t row) noexcept nogil:
+        """A free plane at a row, if necessary that of the least recently used context."""
         cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
         cdef int32_t plane
         if n < self.n_planes:
             return <int32_t> n
         for i in range(1, n):
-            if self.used[self._place(i, row)] < self.used[self._place(oldest, row)]:
+            if self.used[self._entry(i, row)] < self.used[self._entry(oldest, row)]:
                 oldest = i
         plane = self.ranking[oldest * self.n_rows + row]
         for i in range(oldest, n - 1):
@@ -370,7 +370,7 @@ cdef class CachedScores(TreeScores):
         self.n_cached[row] -= 1
         return plane
 
-    cdef void _remember(self, const Request *request) noexcept nogil:
+    cdef void _store(self, const Request *request) noexcept nogil:
         cdef Py_ssize_t k, s, v
         for k in range(request.n_stale):
             s = request.stale[k]

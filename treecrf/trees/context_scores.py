@@ -1,4 +1,4 @@
-"""Scores of single contexts under a forest: its trees as the kernel walks them, and a memory."""
+"""Scores of single contexts under a growing forest: nodes for the kernel, and a cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from treecrf.trees._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.growing.window_tests import missing_values
 
-# A node as the kernel walks it; the kinds of tests are those of the encoder, and these.
+# A node as the kernel reads it. Kinds of window tests are those of `treecrf.encoding.plan`.
 NODE = np.dtype(
     [
         ("kind", "i2"),
@@ -30,21 +30,21 @@ NODE = np.dtype(
 )
 LABEL_TEST, LEAF = 4, 5
 
-# Contexts remembered at each position, as a multiple of those asked for at once: one that is not
-# asked for now and then is not summed anew.
-REMEMBERED = 2
+# Contexts cached at each position, as a multiple of those requested at once: a context that a few
+# iterations do not request need not be summed again from the first tree.
+CACHED = 2
 
 
 class Nodes:
-    """The trees of a growing forest, as the kernel walks them.
+    """The nodes of a growing forest, as the kernel reads them.
 
-    A surrogate is a node too, whose children are 1 for what passes its node's test, and 0.
+    A surrogate is also stored as a node. Its children are 1 for passing its node's test, and 0.
 
     Parameters
     ----------
     encoder : Encoder
     plan : Plan, optional
-        Where the sequences have their columns; by default as the encoder stores them.
+        Storage of the sequences' columns; by default the encoder's plan.
     """
 
     def __init__(self, encoder: Encoder, plan: Plan | None = None):
@@ -55,7 +55,7 @@ class Nodes:
         self.max_nodes = 0
 
     def follow(self, forest: Forest) -> None:
-        """Take over the trees that have been added since the last time."""
+        """Add the trees that the forest has gained since the last call."""
         new = Forest(forest.n_labels, forest.order)
         new.trees = forest.trees[len(self.roots) :]
         packed = new.pack()
@@ -66,7 +66,7 @@ class Nodes:
         self.max_nodes = max(self.max_nodes, np.diff(starts).max(initial=0))
 
     def plant_in(self, scores: TreeScores) -> None:
-        """Let scores be those of the trees."""
+        """Set the trees of some scores."""
         surrogates = self.surrogates.array if self.encoder.missing == "surrogate" else None
         scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
 
@@ -101,7 +101,7 @@ class Nodes:
     def _look_up(
         self, nodes: np.ndarray, columns: np.ndarray, values: np.ndarray, chosen: np.ndarray
     ) -> None:
-        """Say where the answers to some window tests are."""
+        """Set how some window tests are evaluated."""
         columns, values = columns[chosen].astype(np.int64), values[chosen].astype(np.int64)
         where = self.encoder.storage_of(columns, values, self.plan)
         for name, array in zip(("kind", "slot", "low", "high"), where, strict=True):
@@ -110,7 +110,7 @@ class Nodes:
 
 
 class _Growing:
-    """An array that is extended again and again, and has room ahead so that it is seldom copied."""
+    """An array that grows; it has spare room, so that it is rarely copied."""
 
     def __init__(self):
         self._room = np.zeros(0, NODE)
@@ -126,17 +126,17 @@ class _Growing:
 
 
 class ScoreCache:
-    """Scores of some positions under a growing forest, in the contexts seen lately.
+    """Cached scores of some positions under a growing forest, in the contexts used last.
 
     Parameters
     ----------
     forest : Forest
     encoder : Encoder
     plan : Plan
-        Where ``encoded`` has its columns.
+        Storage of the columns of ``encoded``.
     encoded : EncodedSequences
     width : int
-        Most contexts that are asked for at once.
+        Maximum number of contexts that are requested at once.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ScoreCache:
         width: int,
     ):
         self.forest = forest
-        self.n_planes = min(REMEMBERED * width, forest.n_labels**forest.order)
+        self.n_planes = min(CACHED * width, forest.n_labels**forest.order)
         self.rows = encoded.rows_from_first
         self.n_rows = encoded.n_padded_rows
         self.nodes = Nodes(encoder, plan)
@@ -157,14 +157,14 @@ class ScoreCache:
         )
 
     def begin_pass(self) -> CachedScores:
-        """Scores under the trees of now, to be asked for once at each position."""
+        """Scores under the current trees, for one request at each position."""
         self.nodes.follow(self.forest)
         self.nodes.plant_in(self.scores)
         self.scores.begin_pass()
         return self.scores
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """Give all examples of a position its value."""
+        """Copy the value of each position to all its examples."""
         plane = np.zeros(self.n_rows)
         plane[self.rows] = values
         return np.tile(plane, self.n_planes)

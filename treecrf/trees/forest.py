@@ -1,4 +1,4 @@
-"""Trees packed into arrays: collected while boosting, evaluated on encoded sequences."""
+"""Forests: trees collected by boosting, packed into arrays, evaluated on encoded sequences."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ SURROGATE_FIELDS = (*(f"surrogate_{name}" for name in TEST), "reversed")
 class Forest:
     """The trees of all classes, iteration by iteration.
 
-    A node holds its test as (column, offset, value): ``column`` counts the input's columns,
-    ``BOUNDARY`` asks whether the sequence has ended at ``offset``, ``LABEL`` whether the label
-    ``offset`` positions back is number ``value`` (``n_labels``: there is none). Children are
-    counted from the start of their tree; leaves have none (-1) and hold ``leaf``.
+    A node stores its test as (column, offset, value). ``column`` is an index of an encoded column;
+    ``BOUNDARY`` tests whether the sequence has ended at ``offset``, and ``LABEL`` whether the label
+    ``offset`` positions back is number ``value`` (``n_labels`` for no label). Children are counted
+    from the start of their tree; leaves have none (-1) and store their value, ``leaf``.
 
-    Who misses the value of a test goes to both children, with ``share`` of the weight to the one
-    that passes; or, where the encoder says ``missing="surrogate"``, by the first test at hand of
-    the node's surrogates, the other way round where these are ``reversed``, else to the child with
-    the larger share. The surrogates of all nodes follow each other, ``n_surrogates`` each.
+    A position that lacks the value of a test goes to both children, with the fraction ``share`` of
+    its weight to the true child. If the encoder has ``missing="surrogate"``, it goes to one child
+    instead: by the node's first surrogate whose value is not missing, with the opposite outcome if
+    the surrogate is ``reversed``, or else to the child with the larger share. The surrogates of all
+    nodes are concatenated, ``n_surrogates`` for each node.
 
     Parameters
     ----------
@@ -50,16 +51,16 @@ class Forest:
 
     @property
     def n_iter(self) -> int:
-        """Number of boosting iterations: each has one tree a class."""
+        """Number of boosting iterations; each has one tree for each class."""
         return len(self.trees) // self.n_labels
 
     def copy(self, n_iter: int | None = None) -> Forest:
-        """The first iterations, in a list of their own."""
+        """A forest of the first iterations, or of all."""
         n_trees = len(self.trees) if n_iter is None else n_iter * self.n_labels
         return self.some(0, n_trees)
 
     def some(self, first: int, last: int) -> Forest:
-        """The trees from one to another, in a list of their own."""
+        """A forest of the trees from ``first`` to ``last - 1``."""
         forest = Forest(self.n_labels, self.order)
         forest.trees = self.trees[first:last]
         return forest
@@ -67,8 +68,8 @@ class Forest:
     def meanings(self, table: TestTable) -> np.ndarray:
         """Column, offset and value of every test; int32 array (3, n_tests + 1).
 
-        The window tests are followed by those of the previous labels and, last, by a place for
-        the leaves, whose test is -1.
+        The window tests are followed by those of the previous labels. The last entry is for leaves,
+        whose test is -1.
         """
         n_symbols = self.n_labels + 1
         lag, symbol = np.divmod(np.arange(self.order * n_symbols), n_symbols)
@@ -85,7 +86,7 @@ class Forest:
         self.trees.append(tree)
 
     def pack(self) -> dict[str, np.ndarray]:
-        """All nodes in one array a field, and where each tree starts."""
+        """All nodes, in one array for each field, and the start of each tree."""
         packed = {
             name: np.concatenate([tree[name] for tree in self.trees]) if self.trees else np.zeros(0)
             for name in FIELDS + SURROGATE_FIELDS
@@ -138,7 +139,7 @@ class Forest:
         Parameters
         ----------
         iterations : (int, int), optional
-            First iteration and the one after the last; all by default.
+            First iteration, and the one after the last. By default all are used.
         start : array (n_labels, n_positions, n_contexts), optional
             Scores to add to, in place.
         given : uint8 array (order, n_positions), optional
@@ -156,18 +157,18 @@ class Forest:
         return scores
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
-        """Room for the scores of all contexts, or of the given one alone."""
+        """Scores of 0 for all contexts, or for the given one."""
         n_contexts = 1 if given is not None else self.n_labels**self.order
         return np.zeros((self.n_labels, encoded.n_positions, n_contexts))
 
     def depth_of(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
-        """Number of labels before each position that tell its context apart."""
+        """Number of labels before each position that define its context; uint8."""
         if given is not None:
             return np.zeros(encoded.n_positions, dtype=np.uint8)
         return encoded.depth_of(self.order)
 
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
-        """The chosen iterations, ready to score; the whole forest is kept for the next time."""
+        """A scorer of some iterations; that of the whole forest is cached."""
         key = (first, last, is_given)
         if key in self._scorers:
             return self._scorers[key]

@@ -1,4 +1,4 @@
-"""The window tests that a tree can ask, numbered by the bins of its histograms."""
+"""The window tests of trees, numbered by the bins of histograms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BITS, BOUNDARY, CODES, LISTS, Plan
 
-# How the tests of a run of bins follow from the bins; the kernel uses the same numbers.
+# How the tests of a run of bins follow from the bins; `_tests.pxd` has the same numbers.
 EACH, SUFFIX, PREFIX = 0, 1, 2
 
 # Joint histograms of two codes must stay in the nearest caches.
@@ -19,18 +19,18 @@ MAX_JOINT_BINS = 8192
 
 @dataclass(frozen=True)
 class TestTable:
-    """The window tests, numbered by the bin of the histogram that judges them.
+    """The window tests, each numbered by its bin in a histogram.
 
     The bins of all code columns at all offsets come first (offsets outermost; derived columns have
-    bins at offset 0 alone), then those of the bits, then those of the lists. ``columns``,
-    ``offsets`` and ``values`` say what a test means; ``kinds``, ``slots``, ``lows`` and ``highs``
-    where to look, and ``missing`` which code, or listed id where they do not look at codes, says
-    that the value is missing; -1 where training data miss none. Runs are stretches of bins whose
-    tests follow from the bins in the same way; ``run_missing`` is the bin of the rows that miss the
-    run's value, -1 where none do. Bins outside the runs belong to no test.
+    bins at offset 0 only), then those of the bits, then those of the lists. ``columns``,
+    ``offsets`` and ``values`` define a test; ``kinds``, ``slots``, ``lows`` and ``highs`` how it is
+    evaluated. ``missing`` is the code of a missing value, or its listed id if the column is not in
+    codes; -1 if no value is missing in training. Runs are ranges of bins whose tests follow from
+    the bins in the same way; ``run_missing`` is the bin of rows that lack the run's value, -1 if
+    there are none. Bins outside the runs belong to no test.
     """
 
-    __test__ = False  # not a test case, whatever pytest makes of the name
+    __test__ = False  # pytest must not collect it as a test case
 
     left: int
     width: int
@@ -58,22 +58,22 @@ class TestTable:
 
     @property
     def has_missing(self) -> bool:
-        """Whether training data miss any value."""
+        """Whether the training data have missing values."""
         return bool((self.run_missing >= 0).any())
 
     @property
     def n_features(self) -> int:
-        """Number of columns times offsets, as far as they have bins."""
+        """Number of pairs of a column and an offset that have bins."""
         return len(self.feature_starts) - 1
 
 
 def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
-    """Number all tests at all offsets of the encoder's window, where the plan has the columns."""
+    """Number all tests at all offsets of the encoder's window, with columns stored by the plan."""
     return _TableBuilder(encoder, plan or encoder.plan).build()
 
 
 def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
-    """Code, or listed id of columns that are not in codes, of missing values; -1 for none."""
+    """The code of a missing value in each column, or its listed id; -1 if it has none."""
     real, outside = np.maximum(columns, 0), columns == BOUNDARY
     in_codes = plan.storage[real] == CODES
     values = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
@@ -81,7 +81,7 @@ def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
 
 
 def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Choose neighbouring codes of the window to be counted in joint histograms.
+    """Choose adjacent codes of the window to be counted in joint histograms.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _code_sizes(table: TestTable) -> np.ndarray:
 
 
 class _TableBuilder:
-    """Lays out the bins of a histogram and the tests that they judge."""
+    """Lays out the bins of a histogram and their tests."""
 
     def __init__(self, encoder: Encoder, plan: Plan):
         self.encoder = encoder
@@ -190,7 +190,7 @@ class _TableBuilder:
         kinds: np.ndarray,
         missing_from: np.ndarray | int,
     ) -> None:
-        """The tests of some columns, one a bin, each column from its first bin on.
+        """Add the tests of some columns, one for each bin from the column's first bin on.
 
         The codes or ids of missing values have bins from ``missing_from`` on.
         """
@@ -259,7 +259,7 @@ class _TableBuilder:
 
 
 def _merged(runs: np.ndarray) -> np.ndarray:
-    """Join neighbouring runs in which every bin is a test by itself that all rows answer."""
+    """Join adjacent runs in which every bin is a test of its own and no value is missing."""
     starts, ends, kinds, missing = runs
     simple = (kinds == EACH) & (missing < 0)
     joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])

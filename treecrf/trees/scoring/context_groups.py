@@ -1,4 +1,4 @@
-"""Contexts that the trees of a forest cannot tell apart."""
+"""Groups of contexts that the trees of a forest do not distinguish."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of contexts that all tests of previous labels in some trees see alike.
+    """Groups of contexts with the same outcomes of all tests of previous labels in some trees.
 
-    Each tree of a class parts the contexts into groups; where trees have a group in common, it is
-    one. The groups are ordered by class.
+    Each tree of a class divides the contexts into groups. A group that several trees have in common
+    is stored once. The groups are ordered by class.
 
     Attributes
     ----------
     outcomes : uint8 array (n_contexts, order * (n_labels + 1) + 1)
-        Whether each context passes the tests of previous labels; the last column means nothing.
+        Whether each context passes the tests of previous labels; the last column is unused.
     classes : int32 array (n_groups,)
     members : uint8 array (n_groups, n_contexts)
     starts : int32 array (n_groups + 1,)
@@ -35,7 +35,7 @@ class Groups:
 
     @cached_property
     def passing(self) -> np.ndarray:
-        """Contexts, at most 64, that pass each test of previous labels: a bit each, uint64."""
+        """The contexts (at most 64) that pass each test of previous labels, as bits; uint64."""
         words = np.zeros((self.outcomes.shape[1], 8), dtype=np.uint8)
         bits = np.packbits(self.outcomes, axis=0, bitorder="little").T
         words[:, : bits.shape[1]] = bits
@@ -84,7 +84,7 @@ def groups_of(
 
 
 def _parts(outcomes: np.ndarray) -> list[bytes]:
-    """Rows that agree, as masks of all rows."""
+    """Sets of equal rows, as masks of all rows."""
     rows = np.pad(outcomes, [(0, 0), (0, 1)])
     _, which = np.unique(rows, axis=0, return_inverse=True)
     which = which.reshape(-1)
