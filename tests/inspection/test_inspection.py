@@ -421,7 +421,7 @@ def test_the_message_names_the_estimator(letters):
     model = SlidingWindowClassifier(LogisticRegression()).fit(*letters)
     with pytest.raises(TypeError, match=r"^SlidingWindowClassifier around LogisticRegression has"):
         gain_importance(model)
-    with pytest.raises(TypeError, match="a HMMClassifier has no trees"):
+    with pytest.raises(TypeError, match=r"^HMMClassifier has no boosted trees"):
         export_text(HMMClassifier().fit(*letters))
 
 

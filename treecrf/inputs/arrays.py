@@ -31,7 +31,13 @@ from treecrf.inputs.tables import (
     sparse_table_of,
     table_of,
 )
-from treecrf.inputs.values import is_number, refuse_infinite, stands_for_missing
+from treecrf.inputs.values import (
+    IGNORE_OVERFLOW,
+    first_infinite,
+    is_number,
+    refuse_infinite,
+    stands_for_missing,
+)
 
 FORMS = (
     "a sequence is a 2-D array (positions, features), a scipy sparse matrix, a data frame, a list "
@@ -259,10 +265,12 @@ def _cell_name(item: Any, start: int, offsets: np.ndarray, i: int) -> str:
 
 def _refuse_infinite(items: list, offsets: np.ndarray) -> None:
     start = 0
-    for item in items:
-        values = item.data if sparse.issparse(item) else item
-        refuse_infinite(values, partial(_cell_name, item, start, offsets))
-        start += item.shape[0]
+    with np.errstate(**IGNORE_OVERFLOW):  # once, because it costs more than a short sequence
+        for item in items:
+            values = item.data if sparse.issparse(item) else item
+            if first_infinite(values) is not None:
+                refuse_infinite(values, partial(_cell_name, item, start, offsets))
+            start += item.shape[0]
 
 
 def _check_booleans(items: list, offsets: np.ndarray, schema: InputSchema) -> None:

@@ -15,6 +15,8 @@ NUMBERS = (Integral, np.bool_, *FLOATS)
 MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
 MAX_NAMES = 5
+# Arguments of np.errstate for sums that may overflow or add infinities of both signs.
+IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 def is_number(kind: type) -> bool:
@@ -124,20 +126,22 @@ def refuse_infinite(values: np.ndarray, where: Callable[[int], str]) -> None:
     where : callable
         Description of where the i-th value is, in C order, for the error message.
     """
-    if values.dtype.kind != "f":
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A finite sum means finite values. Otherwise, one may be infinite or NaN, or the sum
-        # overflows.
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-        infinite = np.isinf(values.astype(np.float64, copy=False))
-    if infinite.any():
-        i = int(np.argmax(infinite))
+    with np.errstate(**IGNORE_OVERFLOW):
+        i = first_infinite(values)
+    if i is not None:
         raise ValueError(
             f"{where(i)}: {values.flat[i]} is infinite; expected a finite number, or NaN for a "
             "missing value"
         )
+
+
+def first_infinite(values: np.ndarray) -> int | None:
+    """Return the index of the first infinite number in C order; call under `IGNORE_OVERFLOW`."""
+    # A finite sum means finite values. Otherwise, one may be infinite or NaN, or the sum overflows.
+    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+        return None
+    infinite = np.isinf(values.astype(np.float64, copy=False))
+    return int(np.argmax(infinite)) if infinite.any() else None
 
 
 def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:

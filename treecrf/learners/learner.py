@@ -124,16 +124,14 @@ class SequenceLearner(SequenceClassifier):
         raw = RawData(X, y, Segmentation(lengths, groups))
         validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val))
         fitted = self._train(raw, validation, allowed)
-        # Everything that can fail or take time is done. An exception or an interrupt before this
-        # point leaves the estimator as it was, including the results of an earlier fit.
-        self._clear_fitted()
-        vars(self).update(fitted)
+        kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
+        # A single assignment: an interrupt leaves either the old results or all of the new ones.
+        self.__dict__ = kept | fitted
         return self
 
-    def _clear_fitted(self) -> None:
-        """Remove the results of an earlier fit, so that none can pass for results of this one."""
-        for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted]:
-            delattr(self, name)
+    def _is_fitted(self, name: str) -> bool:
+        """Whether an attribute is a result of `fit`, to be replaced by the next one."""
+        return name.endswith("_") or name in self._fitted
 
     @abstractmethod
     def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
