@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 
 
@@ -10,6 +11,7 @@ cdef struct ContextSet:
     Py_ssize_t last_context         # the last context of full depth in the set
 
 
+@cython.final
 cdef class ContextSets:
     cdef readonly Py_ssize_t n_labels, order, n_contexts, n_extended
     cdef const int32_t[:, ::1] symbols      # previous label at each lag of each extended context

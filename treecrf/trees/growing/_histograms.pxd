@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int32_t, uint8_t
 
 from treecrf.trees.growing._context_sets cimport ContextSets
@@ -12,6 +13,7 @@ cdef struct Histogram:
     double *contexts           # residuals, weights and examples of each extended context
 
 
+@cython.final
 cdef class Histograms:
     cdef Features features
     cdef ContextSets contexts

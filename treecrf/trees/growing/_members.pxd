@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int32_t, uint8_t
 
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
@@ -5,6 +6,7 @@ from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._row_sets cimport RowSet
 
 
+@cython.final
 cdef class Members:
     cdef ContextSets contexts
     cdef const int32_t[::1] position_of_row

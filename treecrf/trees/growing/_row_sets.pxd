@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 # Weights of rows in sets are in units of 1 / WHOLE.
@@ -34,6 +35,7 @@ cdef inline double value_of_fraction(double value, uint32_t weight) noexcept nog
     return round_value(value * (weight * (1.0 / WHOLE)))
 
 
+@cython.final
 cdef class RowSets:
     cdef RowSet *sets
     cdef bint failed, with_weights

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.trees.growing._context_sets cimport ContextSets
@@ -5,6 +6,7 @@ from treecrf.trees.growing._histograms cimport Histogram
 from treecrf.trees.growing._nodes cimport Node
 
 
+@cython.final
 cdef class SplitSearch:
     cdef ContextSets contexts
     cdef const int64_t[::1] run_starts, run_ends, run_missing
