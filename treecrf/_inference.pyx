@@ -118,7 +118,7 @@ cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
 def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
               const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
               double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods):
-    """Functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
+    """Write the functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
 
     ``out[v, t, c]`` is rounded to a multiple of 2**-32. Contexts that do not exist get 0, and so do
     forbidden labels unless they are true labels. ``curvature``, if given, receives the bound on the
@@ -160,7 +160,7 @@ cdef void add_indicators(const Chain *chain, const int32_t[::1] labels,
 
 
 cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
-    """Bounds of the row sums of the absolute Hessian of the log-likelihood.
+    """Write bounds of the row sums of the absolute Hessian of the log-likelihood.
 
     The Hessian with respect to the scores is minus the covariance of the indicators of
     (context, label) pairs. The diagonal matrix of its absolute row sums bounds it, which makes
@@ -185,27 +185,27 @@ cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
 
 
 cdef inline double *future_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Influence of each context at t on the positions from t on, in the memory of ``backward``."""
+    """Return the influence of each context at t from t on, in the memory of ``backward``."""
     return chain.backward + t * chain.shape.n_contexts
 
 
 cdef inline double *pairs_at(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Probabilities of the pairs at position t with label 0."""
+    """Return the probabilities of the pairs at position t with label 0."""
     return tile_pairs(chain, t // chain.tile) + t % chain.tile * chain.shape.width
 
 
 cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Distance from the pairs of one label at position t to those of the next label."""
+    """Return the distance from the pairs of one label at position t to those of the next label."""
     return tile_length(chain, t // chain.tile) * chain.shape.width
 
 
 cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Number of contexts at t + 1 that end in the same label."""
+    """Return the number of contexts at t + 1 that end in the same label."""
     return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
 
 
 cdef void sum_contexts(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """P(context at t + 1) from the pairs at t, to ``forward``."""
+    """Write P(context at t + 1), the sums of the pairs at t, to ``forward``."""
     cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
     cdef double total
@@ -233,12 +233,12 @@ cdef inline double inverse_of(double p) noexcept nogil:
 
 
 cdef inline double own_influence(double p) noexcept nogil:
-    """Influence of an event of probability p on its own position."""
+    """Return the influence of an event of probability p on its own position."""
     return 2.0 * (1.0 - min(p, 1.0))
 
 
 cdef void influence_of_future(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Influence of knowing the context at t on the pair probabilities from t on.
+    """Compute the influence of knowing the context at t on the pair probabilities from t on.
 
     The influence of context c on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), with TV the
     total variation. It is 2 (1 - P(c)) at s = t and does not grow with s. From t + 1 on it is at
@@ -273,7 +273,7 @@ cdef void influence_of_future(Chain *chain, Py_ssize_t t) noexcept nogil:
 
 cdef void influence_of_past(Chain *chain, Py_ssize_t t, const double *here,
                             double *after) noexcept nogil:
-    """The same for the positions before t + 1, to ``after``, from those before t (``here``).
+    """Do the same for the positions before t + 1: from those before t (``here``) to ``after``.
 
     ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
     """

@@ -75,7 +75,7 @@ cdef inline double *row_at(const Trellis *trellis, Py_ssize_t t, Py_ssize_t s) n
 
 cdef inline Py_ssize_t end_of_base(const Trellis *trellis, Py_ssize_t t,
                                    Py_ssize_t s) noexcept nogil:
-    """One past the last state that has the same base as state s."""
+    """Return the index after the last state that has the same base as state s."""
     cdef State *states = states_at(trellis, t)
     cdef int64_t base = states[s].base
     while s < trellis.n_states[t] and states[s].base == base:

@@ -61,7 +61,7 @@ cdef class BeamChains:
         self.forward_only = forward_only
 
     cdef Beam open(self, Py_ssize_t first, Py_ssize_t last) except *:
-        """Memory for a batch, at least for the longest of some sequences."""
+        """Allocate memory for a batch, at least for the longest of some sequences."""
         cdef Beam beam
         cdef Py_ssize_t i, longest = 0
         memset(&beam, 0, sizeof(Beam))
@@ -253,7 +253,7 @@ cdef void advance(Trellis *trellis, Py_ssize_t t, int32_t label) noexcept nogil:
 
 cdef void sum_weights(const Trellis *trellis, Py_ssize_t t, Py_ssize_t first,
                       Py_ssize_t last) noexcept nogil:
-    """Log-weight of each label after the states of one base, to ``scratch``."""
+    """Write the log-weight of each label after the states of one base to ``scratch``."""
     cdef State *states = states_at(trellis, t)
     cdef Py_ssize_t s, v, n = trellis.n_labels
     cdef double *out = trellis.scratch
@@ -357,7 +357,7 @@ cdef void rescale(Trellis *trellis, State *states, Py_ssize_t n) noexcept nogil:
 
 cdef double joint_weights(const Trellis *trellis, Py_ssize_t t, double *out,
                           double *total) noexcept nogil:
-    """Weights of all pairs (state, label) relative to the largest, and their total.
+    """Write the weights of all pairs (state, label) relative to the largest, and their total.
 
     Returns the logarithm of the largest weight. ``out`` may be the rows themselves.
     """
@@ -385,7 +385,7 @@ cdef void complete_log_z(Trellis *trellis, Py_ssize_t t) noexcept nogil:
 
 
 cdef double path_log_likelihood(const Trellis *trellis) noexcept nogil:
-    """log P(given labels); -inf if they are forbidden, even if all label sequences are."""
+    """Return log P(labels); -inf if they are forbidden, even if all label sequences are."""
     return trellis.path - trellis.log_z if trellis.path > -INFINITY else -INFINITY
 
 
@@ -403,7 +403,7 @@ cdef void backward(Trellis *trellis, bint forward_only) noexcept nogil:
 
 
 cdef void follow_past(Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Probabilities given the positions up to t."""
+    """Turn the weights of t into probabilities given the positions up to t."""
     cdef Py_ssize_t i
     cdef double total
     cdef double *rows = row_at(trellis, t, 0)

@@ -17,7 +17,7 @@ cdef Py_ssize_t TILE = 16
 
 def residuals(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
               double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
-    """Functional gradient in the beam: ``I(c, v) - P(c, v | X)`` for the kept contexts.
+    """Write the functional gradient in the beam: ``I(c, v) - P(c, v | X)`` for kept contexts.
 
     ``out[v, column]`` is rounded to a multiple of 2**-32; the columns are those that the scores
     assign to contexts, and those of contexts outside the beam do not change. ``curvature``, if
@@ -71,7 +71,7 @@ cdef void store_negative_rows(const Trellis *trellis, double[:, ::1] out) noexce
 
 cdef void store_curvature(const Trellis *trellis, bint forward_only,
                           double[:, ::1] out) noexcept nogil:
-    """Bounds of the effect of all scores on the probability of each pair (context, label).
+    """Write bounds of the effect of all scores on the probability of each (context, label).
 
     As in ``_inference.store_curvature``, the bound of a pair of probability p is p times its
     influence: 2 (1 - p) on its own position, and on others the influence of the two states that
@@ -96,7 +96,7 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only,
 
 
 cdef void spread_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
-    """Influence of each state and label of a position on later positions, to ``scratch``."""
+    """Write the influence of each state and label on later positions to ``scratch``."""
     cdef Py_ssize_t j, s, n = trellis.n_labels
     cdef State *after = states_at(trellis, t + 1)
     memset(trellis.scratch, 0, trellis.n_states[t] * n * sizeof(double))
@@ -106,7 +106,7 @@ cdef void spread_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
 
 
 cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
-    """Influence of knowing a state on the probabilities from its position on.
+    """Compute the influence of knowing a state on the probabilities from its position on.
 
     ``_inference.influence_of_future`` derives it, for all contexts in place of states.
     """
@@ -137,7 +137,7 @@ cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
 
 
 cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
-    """The same for the positions before a state; compare ``_inference.influence_of_past``."""
+    """Do the same for the positions before a state; compare ``_inference.influence_of_past``."""
     cdef Py_ssize_t t, j, s, v
     cdef State *states
     cdef State *after
@@ -164,7 +164,7 @@ cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
 
 
 cdef void sum_arrivals(const Trellis *trellis, Py_ssize_t t, double *chances) noexcept nogil:
-    """P(state at t) from the probabilities of the states after it, to ``chances``.
+    """Write P(state at t), from the probabilities of the states after it, to ``chances``.
 
     Forward only, these take one position more into account than the rows of t.
     """

@@ -42,7 +42,7 @@ def best_paths(BeamChains chains, Py_ssize_t first, Py_ssize_t last, int32_t[:, 
 
 
 cdef void search_paths(const Trellis *trellis, Path *paths, Py_ssize_t n) noexcept nogil:
-    """The n best paths to each state."""
+    """Find the n best paths to each state."""
     cdef Py_ssize_t t, j, s, v
     cdef State *after
     cdef Path *here
@@ -62,7 +62,7 @@ cdef void search_paths(const Trellis *trellis, Path *paths, Py_ssize_t n) noexce
 
 cdef void end_paths(const Trellis *trellis, const Path *paths, Py_ssize_t n,
                     Path *ends) noexcept nogil:
-    """The n best paths of the whole sequence; ties go by the context that a path leads to."""
+    """Find the n best paths of the whole sequence; ties go to the lowest last context."""
     cdef Py_ssize_t t = trellis.length - 1, first = 0, last, s, v
     cdef const Path *before = paths + t * trellis.width * n
     clear_paths(ends, n)

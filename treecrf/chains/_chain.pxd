@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef inline Py_ssize_t tile_of(const chain_shape *shape, Py_ssize_t longest) noexcept nogil:
-    """Number of positions in a tile."""
+    """Return the number of positions in a tile."""
     cdef Py_ssize_t tile = min(BURST, TILE // shape.n_labels) // shape.width
     return min(longest, max(1, tile))
 
@@ -38,7 +38,7 @@ cdef inline chain_shape shape_of(const double[:, :, ::1] scores) noexcept nogil:
 
 cdef inline Py_ssize_t next_context(const chain_shape *shape, Py_ssize_t t, Py_ssize_t c,
                                     Py_ssize_t v) noexcept nogil:
-    """Context at t + 1 after context c and label v at t."""
+    """Return the context at t + 1 after context c and label v at t."""
     cdef Py_ssize_t after = c * shape.n_labels + v
     return after if t < shape.order else after % shape.n_contexts
 
@@ -74,7 +74,7 @@ cdef inline Py_ssize_t tile_length(const Chain *chain, Py_ssize_t i) noexcept no
 
 
 cdef inline double *tile_pairs(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Rows of tile i; those of label v start at ``v * tile_length * width``."""
+    """Return the rows of tile i; those of label v start at ``v * tile_length * width``."""
     cdef Py_ssize_t size = chain.shape.n_labels * chain.tile * chain.shape.width
     return chain.pairs + i % chain.n_kept * size
 
@@ -84,7 +84,7 @@ cdef inline double *forward_row(const Chain *chain, Py_ssize_t t) noexcept nogil
 
 
 cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogil:
-    """Row of the j-th position of the current tile."""
+    """Return the row of the j-th position of the current tile."""
     return chain.backward + j * chain.shape.n_contexts
 
 

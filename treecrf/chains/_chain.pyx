@@ -34,7 +34,7 @@ cdef extern from "chains/recursions.h" nogil:
 
 cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                       Py_ssize_t first, Py_ssize_t last, Py_ssize_t keep) except *:
-    """Scratch memory for the longest of some sequences."""
+    """Allocate scratch memory for the longest of some sequences."""
     cdef Chain chain
     cdef Py_ssize_t i, n_tiles, n_pairs, n_rows, longest = 1
     memset(&chain, 0, sizeof(Chain))
@@ -85,14 +85,14 @@ cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::
 
 
 cdef void forward(Chain *chain) noexcept nogil:
-    """log Z of the sequence; prepares `backward`."""
+    """Return log Z of the sequence; prepare `backward`."""
     chain.in_logs = not scaled_forward(chain)
     if chain.in_logs:
         log_forward(chain)
 
 
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
-    """Backward pass over tile i, after `forward` and the backward pass over later tiles.
+    """Run the backward pass over tile i, after `forward` and the pass over later tiles.
 
     If ``pairs`` is true, the tile receives the probabilities of (label, context) pairs, with 0 for
     contexts that do not exist.
@@ -112,7 +112,7 @@ cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
 
 cdef void occupancy(const Chain *chain, Py_ssize_t t, const double *backward,
                     double *out) noexcept nogil:
-    """P(context at t), given the row of ``backward`` for t."""
+    """Write P(context at t), given the row of ``backward`` for t."""
     cdef Py_ssize_t c, n = contexts_at(&chain.shape, t)
     cdef double *forward = forward_row(chain, t)
     if chain.log_z == -INFINITY:
@@ -151,7 +151,7 @@ cdef bint load_tile(Chain *chain, Py_ssize_t i) noexcept nogil:
 
 
 cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Best score of the first context of a tile, which is probably close to the others."""
+    """Return the best score of the first context of a tile, probably close to the others."""
     cdef Py_ssize_t v
     cdef double high = -INFINITY
     for v in range(chain.shape.n_labels):
@@ -160,7 +160,7 @@ cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
 
 
 cdef double highest_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Largest score of a tile; 0 if all are forbidden."""
+    """Return the largest score of a tile; 0 if all are forbidden."""
     cdef Py_ssize_t count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
     cdef double high
@@ -247,7 +247,7 @@ cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil:
 
 
 cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
-    """Logarithm of the sum of exponentials; overwrites the values."""
+    """Return the logarithm of the sum of exponentials; overwrites the values."""
     cdef Py_ssize_t i
     cdef double total = 0.0, high = largest(values, n)
     # If all are -inf, the differences are NaN, which `exp_below` turns into 0.
@@ -259,7 +259,7 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
 
 cdef void log_forward_step(Chain *chain, const double *rows, Py_ssize_t stride,
                            Py_ssize_t t) noexcept nogil:
-    """Logarithms of the weights at t + 1 from those at t and the scores."""
+    """Compute the logarithms of the weights at t + 1 from those at t and the scores."""
     cdef Py_ssize_t v, low, h, n_labels = chain.shape.n_labels
     cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
     cdef Py_ssize_t n_starts = contexts_at(&chain.shape, t) // n_ends
@@ -286,7 +286,7 @@ cdef void log_backward(Chain *chain, Py_ssize_t i) noexcept nogil:
 
 cdef void log_backward_step(const Chain *chain, double *rows, Py_ssize_t stride, Py_ssize_t t,
                             double *now, const double *after) noexcept nogil:
-    """Logarithms of the weights at t from those at t + 1; turns scores into probabilities."""
+    """Compute the log-weights at t from those at t + 1; turns scores into probabilities."""
     cdef Py_ssize_t v, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
     cdef double *factor = chain.work
     cdef double *total = factor + chain.shape.n_contexts

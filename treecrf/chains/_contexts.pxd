@@ -8,7 +8,7 @@ cdef extern from "utils/vector_math.h" nogil:
 
 
 cdef inline Py_ssize_t n_contexts_at(const int64_t *depth_starts, uint8_t depth) noexcept nogil:
-    """Number of contexts of a depth."""
+    """Return the number of contexts of a depth."""
     if depth:
         return depth_starts[depth - 1] - depth_starts[depth]
     return 1

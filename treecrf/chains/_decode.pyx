@@ -62,7 +62,7 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
 
 cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
                    Py_ssize_t end, double *best, double *work) noexcept nogil:
-    """Best sum of scores up to each context at each position."""
+    """Compute the best sum of scores up to each context at each position."""
     cdef Py_ssize_t t = 0, length = end - start, tile = tile_of(shape, length)
     best[0] = 0.0
     while t < length:
@@ -73,7 +73,7 @@ cdef void sum_best(const chain_shape *shape, const double[:, :, ::1] scores, Py_
 
 cdef double follow_back(const chain_shape *shape, const double[:, :, ::1] scores, Py_ssize_t start,
                         Py_ssize_t end, const double *best, int32_t[::1] out) noexcept nogil:
-    """Labels of the best sequence from the best sums; returns its score."""
+    """Write the labels of the best sequence, from the best sums; returns its score."""
     cdef Py_ssize_t t, h, context = 0, n = contexts_at(shape, end - start)
     cdef const double *now = best + (end - start) * shape.n_contexts
     cdef double reached
@@ -162,13 +162,13 @@ cdef void close_search(Search *search) noexcept nogil:
 
 
 cdef inline int64_t *origin_of(const Search *search, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
-    """Origins of the label sequences that end in context c after position t."""
+    """Return the origins of the label sequences that end in context c after position t."""
     return search.origin + (t * search.shape.width + c) * search.n_best
 
 
 cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_t start,
                        Py_ssize_t t) noexcept nogil:
-    """Lists after position t from those before it."""
+    """Make the lists after position t from those before it."""
     cdef Py_ssize_t v, low, h, c, size = 0, n_labels = search.shape.n_labels
     cdef Py_ssize_t n_ends = contexts_at(&search.shape, t + 1) // n_labels
     cdef Py_ssize_t n_starts = contexts_at(&search.shape, t) // n_ends
@@ -188,7 +188,7 @@ cdef void extend_lists(Search *search, const double[:, :, ::1] scores, Py_ssize_
 
 cdef void merge_lists(Search *search, Py_ssize_t length, double[:, ::1] best_scores,
                       Py_ssize_t i) noexcept nogil:
-    """Best label sequences of all contexts after the last position."""
+    """Merge the best label sequences of all contexts after the last position."""
     cdef Py_ssize_t c, size = 0
     cdef Py_ssize_t n = 1 if search.shape.width == 1 else contexts_at(&search.shape, length)
     for c in range(n):

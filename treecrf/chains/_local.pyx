@@ -44,7 +44,7 @@ def normalize(double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t f
 def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
                     const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                     double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
-    """Functional gradient of sum_t log P(y_t | context), P the softmax of ``scores[:, t]``.
+    """Write the gradient of sum_t log P(y_t | context), P the softmax of ``scores[:, t]``.
 
     ``scores[v, t]`` are those in the true context of t. ``out[v, t]`` receives I(v) - P(v), and
     ``curvature``, if given, 2 P(v) (1 - P(v)), the row sums of the absolute Hessian. Both are
@@ -72,7 +72,7 @@ def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
 def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
                      const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                      double[:, :, ::1] out, double[:, :, ::1] curvature):
-    """Functional gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
+    """Write the gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
 
     ``out`` is rounded as in `local_residuals`. ``curvature``, if given, receives the row sums of
     the absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over
@@ -112,7 +112,7 @@ cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcep
 
 cdef Py_ssize_t true_context(const Conditional *given, const int32_t[::1] labels, Py_ssize_t t,
                              Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
-    """Context of position t under the given labels, with one of them changed."""
+    """Return the context of position t under the given labels, with one of them changed."""
     cdef Py_ssize_t j, power = 1, context = 0
     for j in range(1, min(t, given.shape.order) + 1):
         context += power * (label if t - j == changed else labels[given.start + t - j])
@@ -122,7 +122,7 @@ cdef Py_ssize_t true_context(const Conditional *given, const int32_t[::1] labels
 
 cdef void condition(const Conditional *given, const double[:, :, ::1] scores,
                     const int32_t[::1] labels, Py_ssize_t t) noexcept nogil:
-    """P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
+    """Compute P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
     cdef Py_ssize_t v, s, context
     cdef double highest = -INFINITY, total = 0.0
     cdef double *p = given.p

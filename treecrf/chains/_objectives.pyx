@@ -201,7 +201,7 @@ def inverse_weights(const double[::1] logs, double[::1] out):
 
 cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
-    """Scratch memory for the longest of some sequences; closes the chain if it is refused."""
+    """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
     cdef Slope slope
     cdef Py_ssize_t i, longest = 1, n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))
@@ -245,12 +245,12 @@ cdef void store_logs(const Chain *chain, const Slope *slope, double[::1] log_q) 
 
 
 cdef inline double *future_row(const Chain *chain, const Slope *slope, Py_ssize_t t) noexcept nogil:
-    """Row of the contexts after t."""
+    """Return the row of the contexts after t."""
     return slope.future + t * chain.shape.n_contexts
 
 
 cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Number of contexts after t that end in the same label."""
+    """Return the number of contexts after t that end in the same label."""
     return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
 
 
@@ -259,7 +259,7 @@ cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogi
 
 cdef bint backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
                         double[:, :, ::1] out) noexcept nogil:
-    """Probabilities of the true labels, and ``future`` unless ``out`` is None.
+    """Compute the probabilities of the true labels, and ``future`` unless ``out`` is None.
 
     Tiles that do not stay in memory store their pairs in ``out``. Returns whether the probabilities
     are in range.
@@ -325,7 +325,7 @@ cdef void restore_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) 
 
 cdef void forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
                        double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
-    """``past`` of each position, and from it and ``future`` the derivative."""
+    """Compute ``past`` of each position, and the derivative from it and ``future``."""
     cdef Py_ssize_t i, j, t, stride
     cdef double *rows
     slope.past[0] = 0.0
@@ -344,13 +344,13 @@ cdef void forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
 
 
 cdef inline double rounding_of(const Slope *slope) noexcept nogil:
-    """Number that is added and subtracted to round a residual."""
+    """Return the number that is added and subtracted to round a residual."""
     return 0.0 if slope.exponential else SHIFT_TO_INTEGER
 
 
 cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, double[:, :, ::1] out,
                      double[::1] sizes) noexcept nogil:
-    """Derivatives of a tile, scaled or rounded."""
+    """Store the derivatives of a tile, scaled or rounded."""
     cdef Py_ssize_t v, count = tile_length(chain, i), width = chain.shape.width
     cdef Py_ssize_t start = chain.start + i * chain.tile
     cdef double factor = slope.lowest if slope.exponential else 1.0
@@ -368,7 +368,7 @@ cdef inline double score_of(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
 
 
 cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
-    """Softmax in place; returns the logarithm of the sum. If all are -inf, they become 0."""
+    """Apply softmax in place; returns the logarithm of the sum. If all are -inf, they become 0."""
     cdef Py_ssize_t i
     cdef double total = 0.0, highest = largest(logs, n)
     if highest == -INFINITY:
@@ -384,7 +384,7 @@ cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
 
 
 cdef void log_probabilities(Chain *chain, Slope *slope, const int32_t[::1] labels) noexcept nogil:
-    """Backward pass, and probabilities of the true labels, in logarithms."""
+    """Run the backward pass and compute the probabilities of the true labels, in logarithms."""
     cdef Py_ssize_t t
     if not chain.in_logs:
         chain.in_logs = True
@@ -409,7 +409,7 @@ cdef void log_backward_step(const Chain *chain, Slope *slope, Py_ssize_t t) noex
 
 
 cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t c) noexcept nogil:
-    """Logarithms of the weights of the labels at t after context c, to ``work``."""
+    """Write the logarithms of the weights of the labels at t after context c to ``work``."""
     cdef Py_ssize_t v, n_labels = chain.shape.n_labels
     cdef const double *after = future_row(chain, slope, t) + c % n_ends_of(chain, t) * n_labels
     for v in range(n_labels):
@@ -418,7 +418,7 @@ cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t 
 
 cdef double context_probabilities(const Chain *chain, Slope *slope, Py_ssize_t t,
                                   Py_ssize_t label) noexcept nogil:
-    """Probabilities of the contexts after t, then those given the true label, to ``work``.
+    """Write the probabilities of the contexts after t, and given the true label, to ``work``.
 
     Returns the logarithm of the probability of the label.
     """

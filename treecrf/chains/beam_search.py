@@ -16,7 +16,7 @@ Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def beam_search(
     step: Step, offsets: np.ndarray, n_labels: int, order: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Most probable label sequences found by a beam search.
+    """Find the most probable label sequences by a beam search.
 
     Label sequences with the same last ``order`` labels have the same future, so that only the best
     of them is kept. If the beam holds all contexts, this is the Viterbi algorithm.
@@ -63,7 +63,7 @@ def beam_search(
 def _best(
     values: np.ndarray, recent: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parents, labels and values of the best continuations, at most one per next context."""
+    """Find the best continuations, at most one per next context: parents, labels and values."""
     n, n_parents, n_labels = values.shape
     contexts = _numbered(recent[:-1]) if len(recent) > 1 else np.zeros((n, n_parents), dtype=int)
     n_contexts = int(contexts.max()) + 1
@@ -79,7 +79,7 @@ def _best(
 
 
 def _numbered(recent: np.ndarray) -> np.ndarray:
-    """Number of each column of labels among the distinct columns."""
+    """Number the distinct columns of labels, and return the number of each column."""
     columns = recent.reshape(len(recent), -1)
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
     return numbers.reshape(recent.shape[1:])

@@ -31,7 +31,7 @@ class Transitions:
     ends: np.ndarray
 
     def reversed(self) -> Transitions:
-        """Transitions of the reversed sequences."""
+        """Return the transitions of the reversed sequences."""
         return Transitions(np.vstack([self.follows[:-1].T, self.ends]), self.follows[-1])
 
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
@@ -153,7 +153,7 @@ class Constraints:
 def _reaching_end(
     transitions: Transitions, offsets: np.ndarray, allowed: np.ndarray | None
 ) -> np.ndarray | None:
-    """Labels from which the end of the sequence can be reached; None if all can."""
+    """Return the labels from which the end of the sequence can be reached; None if all can."""
     follows, ends, lengths = transitions.follows, transitions.ends, np.diff(offsets)
     by_distance = _by_distance(follows, ends, int(lengths.max()))
     if allowed is None and by_distance.all():
@@ -175,7 +175,7 @@ def _reaching_end(
 
 
 def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
-    """Such labels by distance from the end, until they no longer change."""
+    """Yield these labels by distance from the end, until they no longer change."""
     rows = [ends]
     while len(rows) < n:
         rows.append(follows[:-1][:, rows[-1]].any(axis=1))
@@ -227,7 +227,7 @@ def _rules(name: str, classes: np.ndarray) -> Transitions:
 
 
 def _parse(label: object, name: str, letters: str) -> tuple[str, str]:
-    """Letter and type of a tag."""
+    """Split a tag into its letter and its type."""
     letter, dash, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
     if label == OUTSIDE or (letter in set(letters) - {OUTSIDE} and bool(dash) == bool(kind)):
         return letter, kind

@@ -55,7 +55,7 @@ def check_lags(order: int) -> None:
 
 
 def extended_contexts(n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts of every depth, from those of ``order`` labels to the empty one.
+    """Return the contexts of every depth, from those of ``order`` labels to the empty one.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def previous_labels(
 def true_contexts(
     offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Context of the previous labels at each position.
+    """Return the context of the previous labels at each position.
 
     Returns
     -------

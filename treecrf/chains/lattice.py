@@ -13,7 +13,7 @@ from treecrf.utils.threads import Threads
 
 
 def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
-    """Offsets of independent chains; with order 0, every position is a chain of its own."""
+    """Return the offsets of independent chains; with order 0, every position is a chain."""
     return offsets if order else np.arange(offsets[-1] + 1)
 
 
@@ -48,7 +48,7 @@ class Lattice:
         return chains_of(self.offsets, self.order)
 
     def marginals(self) -> np.ndarray:
-        """P(label) at every position, (n_positions, n_labels)."""
+        """Return P(label) at every position, (n_positions, n_labels)."""
         chains = self.chains
         out = np.zeros((self.scores.shape[1], self.n_labels))
         log_z = np.zeros(len(chains) - 1)
@@ -59,7 +59,7 @@ class Lattice:
         return out
 
     def pairwise(self) -> np.ndarray:
-        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
+        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
         n = self.scores.shape[1]
         if self.order == 0:
             marginals = self.marginals()
@@ -74,7 +74,7 @@ class Lattice:
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
-        """Log-probability of a label sequence for each sequence."""
+        """Return the log-probability of a label sequence for each sequence."""
         chains = self.chains
         values = np.zeros(len(chains) - 1)
         self.threads.map(
@@ -84,7 +84,7 @@ class Lattice:
         return self._by_sequence(values)
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Most probable label sequence of each sequence as codes, and its log-probability."""
+        """Return the codes and the log-probability of the best label sequence of each sequence."""
         chains = self.chains
         codes = np.zeros(self.scores.shape[1], dtype=np.int32)
         best = np.zeros(len(chains) - 1)
@@ -95,7 +95,7 @@ class Lattice:
         return codes, self.log_likelihoods(codes)
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """The n best label sequences of each sequence as codes, and their log-probabilities."""
+        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
         codes = np.zeros((n, self.scores.shape[1]), dtype=np.int32)
         values = np.zeros((len(self.offsets) - 1, n))
         self.threads.map(
@@ -112,7 +112,7 @@ class Lattice:
         return found
 
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the chains of each sequence."""
+        """Return the sums over the chains of each sequence."""
         return values if self.order else np.add.reduceat(values, self.offsets[:-1])
 
 

@@ -54,13 +54,13 @@ class Objective(Protocol):
     def examples(
         self, scores: np.ndarray, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Functional gradient, curvature (or None) and value at the scores.
+        """Compute the functional gradient, curvature (or None) and value at the scores.
 
         The arrays have the shape (n_labels, n_positions, n_contexts) and hold multiples of 2**-32.
         """
 
     def value(self, scores: np.ndarray) -> float:
-        """Value at the scores, per position."""
+        """Compute the value at the scores, per position."""
 
 
 class ChainObjective(ABC):
@@ -116,7 +116,7 @@ class ChainObjective(ABC):
     def examples(
         self, scores: np.ndarray, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and value at the scores."""
+        """Compute the residuals, curvature and value at the scores."""
         if self._residuals is None:
             self._residuals = np.empty(self._shape)
             self._curvature = np.empty(self._shape) if self.second_order else None
@@ -129,11 +129,11 @@ class ChainObjective(ABC):
 
     @abstractmethod
     def value(self, scores: np.ndarray) -> float:
-        """Value at the scores."""
+        """Compute the value at the scores."""
 
     @abstractmethod
     def _compute(self, scores: np.ndarray) -> float:
-        """Value at the scores; computes the residuals, and the curvature if ``second_order``."""
+        """Compute the residuals and, if ``second_order``, the curvature; return the value."""
 
     def _pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
         _local.pseudo_residuals(
@@ -165,7 +165,7 @@ class LogLikelihood(ChainObjective):
         self.likelihoods = np.zeros(len(self.chains) - 1)
 
     def value(self, scores: np.ndarray) -> float:
-        """Value at the scores."""
+        """Compute the value at the scores."""
         self.threads.map(
             lambda part: _inference.log_likelihood(
                 scores, self.chains, self.codes, *part, self.likelihoods
@@ -242,7 +242,7 @@ class HammingLogLikelihood(ChainObjective):
         )
 
     def value(self, scores: np.ndarray) -> float:
-        """Value at the scores."""
+        """Compute the value at the scores."""
         self.threads.map(
             lambda part: self._true_labels.update(scores, *part),
             self.parts,
@@ -332,11 +332,11 @@ class LocalObjective:
     def examples(
         self, scores: np.ndarray, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood at the scores."""
+        """Compute the residuals, curvature and mean log-likelihood at the scores."""
         return self._residuals, self._curvature, self.value(scores)
 
     def value(self, scores: np.ndarray) -> float:
-        """Mean log-likelihood of a position; also computes the residuals."""
+        """Compute the mean log-likelihood of a position, and the residuals."""
         columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
         curvature = None if self._curvature is None else self._curvature[:, :, 0]
         self.threads.map(
@@ -366,12 +366,12 @@ OBJECTIVES: dict[str, type[ChainObjective]] = {
 
 
 def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective:
-    """Objective of this name; the other arguments are those of `ChainObjective`."""
+    """Make the objective with this name; the other arguments are those of `ChainObjective`."""
     return OBJECTIVES[name](*arguments, **options)
 
 
 def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
-    """Minus the logarithm of the mean of ``exp(-logs)``.
+    """Compute minus the logarithm of the mean of ``exp(-logs)``.
 
     ``weights`` receives the terms divided by their mean. Logarithms that are not finite have the
     weight 0; the value is -inf or NaN if there are any.

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _are_tags(labels: list[np.ndarray]) -> bool:
-    """Whether labels are tags that mark spans."""
+    """Return whether labels are tags that mark spans."""
     found = set(np.unique(np.concatenate(labels)).tolist())
     return all(isinstance(label, str) and TAG.fullmatch(label) for label in found) and any(
         label.startswith("B-") for label in found

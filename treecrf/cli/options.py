@@ -46,7 +46,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def reading_of(options: argparse.Namespace) -> Reading:
-    """The options for reading a file."""
+    """Return the options for reading a file."""
     return Reading(
         format=options.format,
         label=options.label,
@@ -77,7 +77,7 @@ def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClas
 
 
 def input_of(model: SequenceClassifier) -> ModelInput:
-    """Requirements of a model on a file."""
+    """Return the requirements of a model on a file."""
     return ModelInput(model._schema, model.classes_)
 
 

@@ -45,7 +45,7 @@ def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClas
 
 
 def parameters_of(name: str) -> list[str]:
-    """Names of the parameters that ``--set`` accepts for a learner."""
+    """Return the names of the parameters that ``--set`` accepts for a learner."""
     return [key for key in LEARNERS[name]().get_params(deep=False) if key not in EXCLUDED]
 
 

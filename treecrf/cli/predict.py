@@ -63,7 +63,7 @@ def predictions(
 
 
 def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
-    """Runs of sequences with about ``n_positions`` positions each."""
+    """Yield runs of sequences with about ``n_positions`` positions each."""
     for first, last in runs(sequences.offsets, n_positions):
         yield sequences.take(np.arange(first, last))
 

@@ -112,7 +112,7 @@ def _describe(data: FileData) -> None:
 def _validation(
     options: argparse.Namespace, reading: Reading, learner: SequenceClassifier, data: FileData
 ) -> tuple:
-    """Validation sequences and labels for `fit`, read like the training data."""
+    """Read the validation sequences and labels for `fit`, like the training data."""
     if options.validation is None:
         return ()
     if "validation_fraction" not in learner.get_params():

@@ -88,21 +88,21 @@ class Columns(Sequence):
         return (self.n_tests == 1) & ~self.is_category
 
     def only_thresholds(self) -> np.ndarray:
-        """The threshold of each number with one test, 0 for booleans and all others."""
+        """Return the threshold of each number with one test, 0 for booleans and all others."""
         only = np.zeros(len(self))
         chosen = self.is_single & self.is_number
         only[chosen] = self.thresholds[self.starts[:-1][chosen]]
         return only
 
     def n_negative(self) -> np.ndarray:
-        """Number of thresholds below 0 of each number."""
+        """Return the number of thresholds below 0 of each number."""
         before = np.append(0, np.cumsum(self.thresholds < 0))
         return before[self.starts[1:]] - before[self.starts[:-1]]
 
     # Saved models
 
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays of a saved model."""
+        """Return the arrays of a saved model."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         return arrays | {f"categories.{j}": values for j, values in self.categories.items()}
 
@@ -140,7 +140,7 @@ class Columns(Sequence):
     # Bins
 
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Number of thresholds of its column that each value exceeds, by binary search."""
+        """Count the thresholds of its column that each value exceeds, by binary search."""
         first, end = self.starts[columns], self.starts[columns + 1]
         found = first
         step = 1 << int(np.diff(self.starts).max()).bit_length()
@@ -187,7 +187,7 @@ def learn_columns(
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
-    """Columns of the given kinds; categories and booleans lose their thresholds.
+    """Make columns of the given kinds; categories and booleans lose their thresholds.
 
     A constant boolean becomes a number without thresholds.
     """
@@ -199,7 +199,7 @@ def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.nd
 
 
 def find_missing(sequences: Sequences) -> np.ndarray:
-    """Which columns have missing values."""
+    """Mark the columns that have missing values."""
     found = np.zeros(sequences.n_features, dtype=bool)
     for _, _, piece in sequences.pieces():
         if piece.dtype.kind != "f":
@@ -212,7 +212,7 @@ def find_missing(sequences: Sequences) -> np.ndarray:
 
 
 def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
-    """Boolean columns; those with constant values become numbers without thresholds."""
+    """Make boolean columns; those with constant values become numbers without thresholds."""
     fractions = _fraction_listed(sequences, np.zeros(sequences.n_features))
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
@@ -225,7 +225,7 @@ def _symbols(sequences: Sequences) -> Columns:
 
 
 def _fraction_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
-    """Fraction of the values that exceed their column's threshold, or whose threshold is negative.
+    """Compute the fraction of the values above their column's threshold, or with a negative one.
 
     Zeros of sparse columns do not count as values.
     """

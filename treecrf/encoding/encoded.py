@@ -65,5 +65,5 @@ class EncodedSequences:
         return np.append(0, starts), by_id.astype(np.int32)
 
     def depth_of(self, order: int) -> np.ndarray:
-        """Number of labels before each position, at most ``order``; uint8."""
+        """Count the labels before each position, at most ``order``; uint8."""
         return np.minimum(positions_in_sequences(self.offsets), order).astype(np.uint8)

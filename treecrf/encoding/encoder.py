@@ -114,7 +114,7 @@ class Encoder:
         return len(self.columns) - self.n_derived
 
     def origin_of(self, column: int) -> tuple[str, int]:
-        """Where the values of a column come from.
+        """Determine where the values of a column come from.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Encoder:
         return INDICATOR_COLUMN, int(self.imputation.sources[column])
 
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
-        """Sums over the columns of each feature; float array (n_features,).
+        """Sum over the columns of each feature; float array (n_features,).
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Encoder:
         return np.bincount(self.imputation.sources, weights=gains, minlength=self.n_features)
 
     def features_in_use(self, tested: np.ndarray) -> np.ndarray:
-        """Which features the values of some columns depend on.
+        """Mark the features that the values of some columns depend on.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Encoder:
     # Encoding
 
     def has_boundary_code(self) -> bool:
-        """Whether a code column of its own marks the boundary rows.
+        """Return whether a separate code column marks the boundary rows.
 
         The code column of symbols marks them too, because every position has a symbol.
         """
@@ -165,17 +165,17 @@ class Encoder:
         return any(self.window) and not marked
 
     def has_one_id(self) -> np.ndarray:
-        """Which columns have one id in lists: those whose only test is false at 0."""
+        """Mark the columns with one id in lists: those whose only test is false at 0."""
         return self.plan.has_one_id(self.columns)
 
     def storage_of(
         self, columns: np.ndarray, values: np.ndarray, plan: Plan | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """How to evaluate tests on a row: kinds, slots, lows and highs, see `Plan.lookups`."""
+        """Define how tests are evaluated on a row; see `Plan.lookups`."""
         return (plan or self.plan).lookups(self.columns, columns, values)
 
     def prepared(self, sequences: Sequences) -> Sequences:
-        """Sequences of the columns that are encoded, with the codes of the model's categories."""
+        """Return sequences with the columns to encode and the codes of the model's categories."""
         schema = self.schema
         sequences = sequences.for_model(schema)
         if self.imputation is None:
@@ -194,7 +194,7 @@ class Encoder:
     # Saved models
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Contents of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         values = {name: getattr(self, name) for name in ("max_bins", "form", "missing")}
         values["window"] = list(self.window)
         values["names"] = None if self.names is None else list(self.names)

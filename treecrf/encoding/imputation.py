@@ -42,7 +42,7 @@ class Imputation:
         return np.append(np.arange(len(self.values)), self.indicator_columns).astype(np.int64)
 
     def kinds(self, kinds: np.ndarray) -> np.ndarray:
-        """Kinds of all columns, given those of the input."""
+        """Return the kinds of all columns, given those of the input."""
         return np.append(kinds, np.full(len(self.indicator_columns), BOOLEAN)).astype(np.uint8)
 
     def fill(self, piece: Any) -> Any:
@@ -72,7 +72,7 @@ class Imputation:
     # Saved models
 
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays of a saved model."""
+        """Return the arrays of a saved model."""
         return {"values": self.values, "indicator_columns": self.indicator_columns}
 
     @classmethod
@@ -103,7 +103,7 @@ class ImputedSequences(Sequences):
 
     @classmethod
     def of(cls, base: Sequences, imputation: Imputation, schema: InputSchema) -> ImputedSequences:
-        """Sequences that fit a description, with imputed values and indicator columns."""
+        """Check sequences against a schema; return them with imputed values and indicators."""
         return cls(
             form="sparse" if base.form == "sparse" else "dense",
             offsets=base.offsets,
@@ -116,16 +116,16 @@ class ImputedSequences(Sequences):
         )
 
     def rows(self, first: int, last: int) -> Any:
-        """The values of sequences ``first`` to ``last - 1`` together."""
+        """Return the concatenated values of sequences ``first`` to ``last - 1``."""
         return self.imputation.fill(self.base.rows(first, last))
 
     def take(self, indices: np.ndarray) -> ImputedSequences:
-        """The chosen sequences, in the given order."""
+        """Return the selected sequences, in the order of the indices."""
         base = self.base.take(indices)
         return replace(self, base=base, offsets=base.offsets)
 
     def reversed(self) -> ImputedSequences:
-        """The same sequences, each from its end to its start."""
+        """Return the same sequences, each in reverse order."""
         return replace(self, base=self.base.reversed())
 
 
@@ -150,7 +150,7 @@ def learn_imputation(sequences: Sequences, schema: InputSchema, method: str) -> 
 
 
 def _usual_values(sequences: Sequences, schema: InputSchema) -> np.ndarray:
-    """Mean of each number, and most frequent value of each other column."""
+    """Compute the mean of each number, and the most frequent value of each other column."""
     counts = {j: np.zeros(len(values) + 1) for j, values in schema.categories.items()}
     for _, _, piece in sequences.pieces() if counts else ():
         table = Vocabulary(schema.categories[0]).column(piece) if piece.ndim == 1 else piece
@@ -164,7 +164,7 @@ def _usual_values(sequences: Sequences, schema: InputSchema) -> np.ndarray:
 
 
 def means_of(sequences: Sequences) -> np.ndarray:
-    """Mean of the values of each column that are not missing.
+    """Compute the mean of the values of each column that are not missing.
 
     It is 0 for symbols, and for columns without values.
     """
@@ -185,7 +185,7 @@ def _missing_to_zero(table: Any) -> Any:
 
 
 def _count_missing(table: Any) -> np.ndarray | int:
-    """Number of missing values of each column."""
+    """Count the missing values of each column."""
     if table.dtype.kind != "f":
         return 0
     if sparse.issparse(table):
@@ -194,6 +194,6 @@ def _count_missing(table: Any) -> np.ndarray | int:
 
 
 def _count_values(column: Any, n: int) -> np.ndarray:
-    """Number of occurrences of each category in a column; index 0 counts absent values."""
+    """Count the occurrences of each category in a column; index 0 counts absent values."""
     values = (column.toarray() if sparse.issparse(column) else column).ravel()
     return np.bincount(values[~np.isnan(values)].astype(np.int64), minlength=n)

@@ -50,7 +50,7 @@ class RowLayout:
 
 
 def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
-    """Row of each position, given the row at which each sequence starts.
+    """Compute the row of each position, given the row at which each sequence starts.
 
     Parameters
     ----------

@@ -61,12 +61,12 @@ def name_of_test(
 
 
 def bracketed(offset: int) -> str:
-    """An offset in brackets."""
+    """Write an offset in brackets."""
     return f"[{offset:+d}]" if offset else "[0]"
 
 
 def points_down(encoder: Encoder, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Which tests on numbers hold below their thresholds: in lists, those on values below 0."""
+    """Mark the tests on numbers that hold below their thresholds: in lists, values below 0."""
     real, plan = np.maximum(columns, 0), encoder.plan
     in_lists = (plan.storage[real] == LISTS) & encoder.columns.is_number[real]
     return (np.asarray(columns) != BOUNDARY) & in_lists & (values < plan.zeros[real])
@@ -80,7 +80,7 @@ def feature_name(schema: InputSchema | Encoder, j: int) -> str:
 
 
 def feature_names(schema: InputSchema) -> np.ndarray:
-    """Names of all features; an array of str objects."""
+    """Return the names of all features; an array of str objects."""
     names = [feature_name(schema, j) for j in range(schema.n_features)]
     return np.array(names, dtype=object)
 

@@ -96,13 +96,13 @@ class Plan:
         return self.n_ids + int((self.missing_ids >= 0).sum())
 
     def has_one_id(self, columns: Columns) -> np.ndarray:
-        """Which columns have one id in lists: those whose only test is false at 0."""
+        """Mark the columns with one id in lists: those whose only test is false at 0."""
         return columns.is_single & (self.zeros == 0)
 
     def lookups(
         self, columns: Columns, tested: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """How to evaluate tests on a row.
+        """Define how tests are evaluated on a row.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Plan:
     # Saved models
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Contents of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         return {"n_bits": self.n_bits, "n_ids": self.n_ids}, arrays
 
@@ -180,7 +180,7 @@ class Plan:
         require((self.slots[listed] + n_ids[listed] <= self.n_ids).all(), "plan")
 
     def has_free_first_code(self) -> bool:
-        """Whether a code column exists, and the first one stores no column of the input."""
+        """Return whether a code column exists, and the first one stores no column of the input."""
         return len(self.n_codes) > 0 and not (self.slots[self.storage == CODES] == 0).any()
 
 
@@ -227,20 +227,20 @@ def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool
 
 
 def fits_codes(columns: Columns) -> np.ndarray:
-    """Which columns are categories with so few values that one byte distinguishes them."""
+    """Mark the categories with so few values that one byte distinguishes them."""
     n_tests = columns.n_tests
     return columns.is_category & (n_tests > 0) & (n_tests <= MAX_CODES)
 
 
 def _needs_codes(columns: Columns, has_missing: np.ndarray, is_sparse: bool) -> np.ndarray:
-    """Which columns of dense tables are not categories and do not fit into one bit."""
+    """Mark the columns of dense tables that are not categories and do not fit into one bit."""
     if is_sparse:
         return np.zeros(len(columns), dtype=bool)
     return ~columns.is_category & (~columns.is_single | has_missing)
 
 
 def _missing_ids(in_need: np.ndarray, has_missing: np.ndarray, first: int) -> np.ndarray:
-    """Ids from ``first`` on; columns with missing values come first."""
+    """Number ids from ``first`` on; columns with missing values come first."""
     ids = np.full(len(in_need), -1, dtype=np.int32)
     columns = np.flatnonzero(in_need)
     columns = columns[np.argsort(~has_missing[columns], kind="stable")]

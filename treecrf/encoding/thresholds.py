@@ -51,7 +51,7 @@ def learn_thresholds(
 
 
 def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
-    """All rows, or enough of them for quantiles."""
+    """Return all rows, or enough of them for quantiles."""
     n = sequences.n_positions
     chosen = None
     if n > MAX_SAMPLES:
@@ -68,7 +68,7 @@ def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
 
 
 def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns, counted from the first, and values of a run, sorted by both.
+    """Return the columns, counted from the first, and the values of a run, sorted by both.
 
     Missing values are omitted. All zeros of a sparse column count as one value, so that they do not
     take up the quantiles.
@@ -89,7 +89,7 @@ def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.nd
 
 
 def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and values without missing values."""
+    """Drop missing values from columns and values."""
     present = ~np.isnan(values)
     return (columns, values) if present.all() else (columns[present], values[present])
 
@@ -97,7 +97,7 @@ def _present(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 def _thresholds(
     columns: np.ndarray, values: np.ndarray, n_columns: int, max_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds between all distinct values of a column or, if there are many, at quantiles.
+    """Find thresholds between all distinct values of a column or, if there are many, at quantiles.
 
     Columns and values are sorted. Returns the number of thresholds of each column, and the
     thresholds of one column after another.
@@ -122,6 +122,6 @@ def _thresholds(
 
 
 def _quantile_indices(sizes: np.ndarray, chosen: np.ndarray, max_bins: int) -> np.ndarray:
-    """Indices of the quantiles among the sorted values; one row per chosen column."""
+    """Return the indices of the quantiles among the sorted values; one row per chosen column."""
     steps = np.linspace(0, sizes[chosen] - 1, max_bins + 1, axis=1)[:, 1:-1]
     return (np.cumsum(sizes) - sizes)[chosen][:, np.newaxis] + steps.astype(np.int64)

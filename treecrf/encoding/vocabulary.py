@@ -21,17 +21,17 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sequences: Sequences) -> Vocabulary:
-        """The distinct symbols of sequences."""
+        """Return the distinct symbols of sequences."""
         return cls(sequences.symbols())
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """Indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
+        """Return the indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
         if not len(self.symbols):
             return np.zeros(len(values), dtype=np.intp)
         indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[indices] == values, indices, len(self.symbols))
 
     def column(self, values: np.ndarray) -> np.ndarray:
-        """A table of one category: indices from 1, NaN for unseen symbols."""
+        """Make a table of one category: indices from 1, NaN for unseen symbols."""
         codes = self.codes(values)
         return np.where(codes < len(self.symbols), codes + 1.0, np.nan)[:, np.newaxis]

@@ -73,7 +73,7 @@ class RowWriter:
         )
 
     def _find_missing(self, ids: np.ndarray) -> np.ndarray:
-        """Which columns have missing values."""
+        """Mark the columns that have missing values."""
         plan = self.plan
         found = np.zeros(len(self.columns), dtype=bool)
         for j in np.flatnonzero(plan.storage == CODES):
@@ -137,7 +137,7 @@ class RowWriter:
                 self.bits[rows, slot >> 3] |= passed.astype(np.uint8) << np.uint8(slot & 7)
 
     def _codes_of(self, j: int, values: np.ndarray) -> np.ndarray:
-        """Codes of a column's values: index of a category, truth of a boolean, bin of a number."""
+        """Return codes of values: index of a category, value of a boolean, bin of a number."""
         if self.columns.is_category[j]:
             codes = values
         elif self.columns.is_number[j]:
@@ -149,7 +149,7 @@ class RowWriter:
         return codes.astype(np.uint8)
 
     def _is_listed(self, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Which values pass the only test or, for categories and most numbers, are not 0."""
+        """Mark values that pass the only test or, for categories and most numbers, are not 0."""
         above = values > self._thresholds[columns]
         listed = np.where(self._has_one_id[columns], above, values != 0)
         return listed & ~np.isnan(values) if values.dtype.kind == "f" else listed
@@ -171,7 +171,7 @@ class RowWriter:
 
 
 def _as_int32(layout: RowLayout) -> np.ndarray:
-    """Row of each position, of the type that kernels read."""
+    """Return the row of each position, of the type that kernels read."""
     rows = layout.rows
     if len(rows) and rows[-1] > np.iinfo(np.int32).max - layout.n_boundary_rows:
         raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
@@ -181,7 +181,7 @@ def _as_int32(layout: RowLayout) -> np.ndarray:
 def _join_lists(
     lists: list[tuple[np.ndarray, np.ndarray]], n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row starts and ascending ids, from pairs of rows and ids in any order."""
+    """Convert pairs of rows and ids in any order to row starts and ascending ids."""
     starts = np.zeros(n_rows + 1, dtype=np.int64)
     if not lists:
         return starts, np.zeros(0, dtype=np.int32)

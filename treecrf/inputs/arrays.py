@@ -96,7 +96,7 @@ def _read_numbers(
     segmentation: Segmentation,
     schema: InputSchema | None,
 ) -> Sequences:
-    """Tables of numbers and booleans, which are used without a copy."""
+    """Read tables of numbers and booleans, which are used without a copy."""
     _refuse_infinite(items, offsets)
     if schema is not None:
         _check_booleans(items, offsets, schema)
@@ -110,7 +110,7 @@ def _read_numbers(
 def _read_columns(
     items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Tables with some columns that are categories."""
+    """Read tables with some columns that are categories."""
     columns = []
     names, width = None if schema is None else schema.names, items[0].shape[1]
     for j, reader in enumerate(column_readers(names, width, schema, categorical, offsets)):
@@ -126,7 +126,7 @@ def _read_columns(
 def _read_sparse_columns(
     items: list, offsets: np.ndarray, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Sparse matrices with some columns that are categories; 0 means that there is none."""
+    """Read sparse matrices with some columns that are categories; 0 is no category."""
     _refuse_infinite(items, offsets)
     table = sparse.csc_array(sparse.vstack(items), dtype=np.float64)
     kinds = np.full(table.shape[1], NUMBER, dtype=np.uint8)
@@ -225,7 +225,7 @@ def _form(item: Any) -> str:
 
 
 def _common_form(items: list, wheres: list[str]) -> str:
-    """The form of all items; raises ValueError if they differ."""
+    """Return the form of all items; raises ValueError if they differ."""
     form = _form(items[0])
     for item, where in zip(items, wheres, strict=True):
         if _form(item) != form:
@@ -237,7 +237,7 @@ def _common_form(items: list, wheres: list[str]) -> str:
 
 
 def describe(item: Any) -> str:
-    """Type and shape of an object in error messages."""
+    """Describe an object by its type and shape in error messages."""
     if isinstance(item, str):
         return "a string"
     if sparse.issparse(item):
@@ -251,14 +251,14 @@ def describe(item: Any) -> str:
 
 
 def _cell(item: Any, i: int) -> tuple[int, int]:
-    """Row and column of the i-th value of an array in C order, or of the i-th that is stored."""
+    """Return the row and column of the i-th value in C order, or of the i-th stored value."""
     if sparse.issparse(item):
         return int(np.searchsorted(item.indptr, i, side="right")) - 1, int(item.indices[i])
     return divmod(i, item.shape[1])
 
 
 def _cell_name(item: Any, start: int, offsets: np.ndarray, i: int) -> str:
-    """Description of a value of an item whose first row is position ``start``."""
+    """Describe a value of an item whose first row is position ``start``."""
     row, column = _cell(item, i)
     return f"{position_name(start + row, offsets)}, {column_name(None, column)}"
 

@@ -55,7 +55,7 @@ class Coder:
         return map(self.index.__getitem__, values)
 
     def codes(self, values: Iterable, n: int) -> np.ndarray:
-        """Codes of ``n`` values, an int32 array; raises TypeError if one cannot be hashed."""
+        """Return the int32 codes of ``n`` values; raises TypeError if one cannot be hashed."""
         return np.fromiter(self.lookup(values), np.int32, n)
 
     @property
@@ -64,7 +64,7 @@ class Coder:
         return list(self.index)[1:]
 
     def ranks(self) -> tuple[list, np.ndarray]:
-        """The values, sorted, and the rank of each code among them, from 1; 0 for the code 0."""
+        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
         values = self.values
         if values and not isinstance(values[0], str):
             values = list(map(int, values))
@@ -97,7 +97,7 @@ class ColumnSpec:
 
     @classmethod
     def of_schema(cls, schema: InputSchema, j: int) -> ColumnSpec:
-        """Column ``j`` must hold the same kind of values as in training."""
+        """Require the same kind of values in column ``j`` as in training."""
         kind, known = schema.kinds[j], schema.categories.get(j)
         held = "booleans" if kind == BOOLEAN else "numbers"
         held = TYPES[known.dtype.kind] if kind == CATEGORY else held
@@ -130,7 +130,7 @@ class ColumnValues:
     values: np.ndarray | None = None
 
     def as_floats(self) -> np.ndarray:
-        """Numbers, booleans, or codes of categories, and NaN where a value is missing."""
+        """Convert numbers, booleans, or codes of categories, with NaN for missing values."""
         return np.where(self.data == 0, np.nan, self.data) if self.kind == CATEGORY else self.data
 
 
@@ -252,7 +252,7 @@ class ColumnReader:
         return ColumnValues(CATEGORY, ranks[codes], np.array(values, dtype=dtype))
 
     def _codes(self) -> np.ndarray:
-        """Codes of all parts; in parts that were read as numbers, all values must be missing."""
+        """Join the codes of all parts; in parts read as numbers, all values must be missing."""
         codes = []
         for kind, start, part in self.parts:
             if kind in (BOOLEAN, NUMBER):
@@ -325,7 +325,7 @@ class ColumnReader:
 
 
 def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any]:
-    """Index and value of the first value of some types, or of the first that is not missing."""
+    """Return the index and value of the first value of some types, or of the first present one."""
     found = (
         (t, value)
         for t, value in enumerate(values)

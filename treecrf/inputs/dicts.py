@@ -24,7 +24,7 @@ from treecrf.inputs.tables import CellNames, column_specs, sparse_table_of
 
 
 def are_dicts(item: Any) -> bool:
-    """Whether a sequence starts with a dict."""
+    """Return whether a sequence starts with a dict."""
     is_list = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
     return is_list and len(item) > 0 and isinstance(item[0], Mapping)
 
@@ -107,7 +107,7 @@ def _by_column(
 
 
 def _columns(rows: list, n: int, schema: InputSchema | None) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names of the columns, and the column of each entry; -1 for keys not seen in training."""
+    """Return the names of the columns, and the column of each entry; -1 for unseen keys."""
     keys = chain.from_iterable(rows)
     if schema is not None:
         if schema.names is None:

@@ -16,7 +16,7 @@ from treecrf.inputs.tables import check_width, column_readers, order_of, table_o
 
 
 def is_frame(item: Any) -> bool:
-    """Whether an object is a data frame, judging by its class."""
+    """Return whether an object is a data frame, judging by its class."""
     return hasattr(type(item), "columns")
 
 
@@ -103,12 +103,12 @@ def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
 
 
 def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:
-    """Names and indices of the columns that are features."""
+    """Return the names and indices of the columns that are features."""
     return {name: j for j, name in enumerate(frame.columns) if groups is None or name != groups}
 
 
 def _names_of(columns: dict[Any, int], where: str) -> tuple[str, ...] | None:
-    """Names of the columns; None if they are numbered."""
+    """Return the names of the columns; None if they are numbered."""
     are_strings = {isinstance(name, str) for name in columns}
     if are_strings == {True, False}:
         raise TypeError(f"{where}: some column names are strings, others are not")
@@ -121,7 +121,7 @@ def _match(
     wheres: list[str],
     schema: InputSchema | None,
 ) -> list[list[int]]:
-    """Indices of the features of each frame, in the order of the model or the first frame."""
+    """Find the features of each frame, in the order of the model or the first frame."""
     expected = names if schema is None else schema.names
     owner = wheres[0] if schema is None else "the training data"
     orders = []
@@ -139,7 +139,7 @@ def _match(
 
 
 def _types_of(frame: Any) -> Any:
-    """Key of frames to concatenate: few long columns are read faster than many short ones."""
+    """Group frames to concatenate: few long columns are read faster than many short ones."""
     native = frame.to_native()
     return native.schema if hasattr(native, "schema") else [*native.columns, *native.dtypes]
 
@@ -158,7 +158,7 @@ def _read_column(parts: list, reader: ColumnReader, narwhals: ModuleType) -> Col
 
 
 def _is_plain(series: Any, narwhals: ModuleType) -> bool:
-    """Whether a column holds numbers, or booleans without missing values."""
+    """Return whether a column holds numbers, or booleans without missing values."""
     if series.dtype == narwhals.Boolean:
         return series.null_count() == 0
     return series.dtype.is_numeric()

@@ -97,12 +97,12 @@ def label_array(item: Any, where: str) -> np.ndarray:
 
 
 def label_kind(array: np.ndarray) -> str:
-    """Kind of the labels in a result of `label_array`: "str" or "number"."""
+    """Return the kind of the labels in a result of `label_array`: "str" or "number"."""
     return "str" if array.dtype.kind == "U" else "number"
 
 
 def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
-    """Codes of all labels, one sequence after another.
+    """Return the codes of all labels, one sequence after another.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
 
 
 def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
-    """The distinct labels, sorted.
+    """Return the distinct labels, sorted.
 
     Raises
     ------

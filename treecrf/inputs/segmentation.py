@@ -37,11 +37,11 @@ class Segmentation:
         return self.groups if isinstance(self.groups, str) else None
 
     def item_names(self, n: int) -> list[str]:
-        """Names of the ``n`` items of X in error messages."""
+        """Name the ``n`` items of X in error messages."""
         return ["X"] if self.is_long else [f"sequence {i}" for i in range(n)]
 
     def offsets(self, n: int, groups: Any = None) -> np.ndarray:
-        """Starts of the sequences among ``n`` positions, and the end of the last sequence.
+        """Return the starts of the sequences among ``n`` positions, and the end of the last.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Segmentation:
         return split(items, offsets)
 
     def items(self, argument: Any, offsets: np.ndarray, name: str, expected: str) -> list:
-        """One item per sequence, from a list of them or from a long list of all positions.
+        """Return one item per sequence, from a list of them or from a long list of all positions.
 
         Raises
         ------
@@ -95,12 +95,12 @@ class Segmentation:
         return items
 
     def join(self, items: list[np.ndarray]) -> Any:
-        """Results of all sequences in the form of X: one long array, or a list."""
+        """Return the results of all sequences in the form of X: one long array, or a list."""
         return np.concatenate(items) if self.is_long else items
 
 
 def offsets_of_items(lengths: list[int]) -> np.ndarray:
-    """Starts of the sequences in a list, and the end of the last one; none may be empty."""
+    """Return the starts of the sequences in a list, and the end of the last; none may be empty."""
     if not lengths:
         raise ValueError("X holds no sequences")
     if 0 in lengths:

@@ -135,15 +135,15 @@ class Sequences:
 
     @abstractmethod
     def rows(self, first: int, last: int) -> Any:
-        """The concatenated values of sequences ``first`` to ``last - 1``."""
+        """Return the concatenated values of sequences ``first`` to ``last - 1``."""
 
     @abstractmethod
     def take(self, indices: np.ndarray) -> Sequences:
-        """The selected sequences, in the order of the indices."""
+        """Return the selected sequences, in the order of the indices."""
 
     @abstractmethod
     def reversed(self) -> Sequences:
-        """The same sequences, each in reverse order."""
+        """Return the same sequences, each in reverse order."""
 
     # Methods that build on them
 
@@ -156,7 +156,7 @@ class Sequences:
         return InputSchema(form, self.n_features, self.names, self.column_kinds, categories)
 
     def symbols(self) -> np.ndarray:
-        """The distinct symbols, sorted."""
+        """Return the distinct symbols, sorted."""
         if self.of_symbols:
             return self.categories[0]
         return np.unique(np.concatenate([np.unique(piece) for _, _, piece in self.pieces()]))
@@ -181,13 +181,13 @@ class Sequences:
         return int(self.offsets[-1])
 
     def pieces(self) -> Iterator[tuple[int, int, Any]]:
-        """Runs of whole sequences: first position, position after the last, and values."""
+        """Yield runs of whole sequences: first position, position after the last, and values."""
         row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
 
     def with_used_categories(self) -> Sequences:
-        """The same sequences without categories that do not occur."""
+        """Drop categories that do not occur."""
         if not self.categories:
             return self
         used = {j: np.zeros(len(values) + 1, bool) for j, values in self.categories.items()}
@@ -200,7 +200,7 @@ class Sequences:
         return self.with_categories(categories)
 
     def with_categories(self, categories: dict[int, np.ndarray]) -> Sequences:
-        """The same sequences with codes of the given categories; all others become missing."""
+        """Recode sequences by the given categories; all others become missing."""
         tables = {}
         for j, values in self.categories.items():
             if not np.array_equal(values, categories[j]):
@@ -210,7 +210,7 @@ class Sequences:
         return RecodedSequences(**_description(self, categories), base=self, tables=tables)
 
     def for_model(self, schema: InputSchema) -> Sequences:
-        """The same sequences with codes of the categories of a model.
+        """Recode sequences by the categories of a model.
 
         Raises
         ------
@@ -245,7 +245,7 @@ def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dic
 
 
 def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """0, then for each value its rank among the known values from 1, or NaN if unknown."""
+    """Return 0, followed by the rank of each value among the known ones, from 1; NaN if unknown."""
     if not len(known) or known.dtype.kind != values.dtype.kind:
         return np.append(0.0, np.full(len(values), np.nan))
     ranks = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -253,7 +253,7 @@ def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _column(table: Any, j: int) -> np.ndarray:
-    """View of a column of an array, or of the values of a column that a CSC matrix stores."""
+    """Return a view of a column of an array, or of its stored values in a CSC matrix."""
     if sparse.issparse(table):
         return table.data[table.indptr[j] : table.indptr[j + 1]]
     return table[:, j]
@@ -272,7 +272,7 @@ class ListedSequences(Sequences):
     items: list
 
     def rows(self, first: int, last: int) -> Any:
-        """The concatenated values of some sequences."""
+        """Return the concatenated values of some sequences."""
         items = self.items[first:last]
         if self.form == "sparse":
             return items[0] if len(items) == 1 else sparse.vstack(items, format="csr")
@@ -281,12 +281,12 @@ class ListedSequences(Sequences):
         return items[0] if len(items) == 1 else np.concatenate(items)
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The selected sequences, in the order of the indices."""
+        """Return the selected sequences, in the order of the indices."""
         lengths = np.diff(self.offsets)[indices]
         return replace(self, items=[self.items[i] for i in indices], offsets=offsets_of(lengths))
 
     def reversed(self) -> Sequences:
-        """The same sequences, each in reverse order."""
+        """Return the same sequences, each in reverse order."""
         return replace(self, items=[item[::-1] for item in self.items])
 
 
@@ -333,11 +333,11 @@ class LongSequences(Sequences):
 
     @classmethod
     def of(cls, table: Any, offsets: np.ndarray, **description: Any) -> LongSequences:
-        """Contiguous sequences of a table."""
+        """Make contiguous sequences of a table."""
         return cls(table=table, starts=offsets[:-1], offsets=offsets, **description)
 
     def rows(self, first: int, last: int) -> Any:
-        """The concatenated values of some sequences."""
+        """Return the concatenated values of some sequences."""
         starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
@@ -348,12 +348,12 @@ class LongSequences(Sequences):
         return self.table[np.repeat(starts, lengths) + positions]
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The selected sequences, in the order of the indices."""
+        """Return the selected sequences, in the order of the indices."""
         lengths = np.diff(self.offsets)[indices]
         return replace(self, starts=self.starts[indices], offsets=offsets_of(lengths))
 
     def reversed(self) -> Sequences:
-        """The same sequences, each in reverse order."""
+        """Return the same sequences, each in reverse order."""
         return replace(self, backward=not self.backward)
 
 
@@ -372,7 +372,7 @@ class RecodedSequences(Sequences):
     tables: dict[int, np.ndarray]
 
     def rows(self, first: int, last: int) -> Any:
-        """The concatenated values of some sequences."""
+        """Return the concatenated values of some sequences."""
         piece = self.base.rows(first, last)
         table = sparse.csc_array(piece) if sparse.issparse(piece) else piece.copy()
         for j, codes in self.tables.items():
@@ -382,12 +382,12 @@ class RecodedSequences(Sequences):
         return sparse.csr_array(table) if sparse.issparse(table) else table
 
     def take(self, indices: np.ndarray) -> Sequences:
-        """The selected sequences, in the order of the indices."""
+        """Return the selected sequences, in the order of the indices."""
         base = self.base.take(indices)
         return replace(self, base=base, offsets=base.offsets)
 
     def reversed(self) -> Sequences:
-        """The same sequences, each in reverse order."""
+        """Return the same sequences, each in reverse order."""
         return replace(self, base=self.base.reversed())
 
 
@@ -407,14 +407,14 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
-    """Starts of sequences with the given lengths, and the end of the last one."""
+    """Return the starts of sequences with the given lengths, and the end of the last one."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    """One array per sequence, views of ``values``."""
+    """Return one array per sequence, views of ``values``."""
     return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
 
 
@@ -442,7 +442,7 @@ def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
 
 
 def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
-    """Index of each position within its sequence, from 0.
+    """Return the index of each position within its sequence, from 0.
 
     Parameters
     ----------
@@ -457,13 +457,13 @@ def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
 
 
 def reversed_positions(offsets: np.ndarray) -> np.ndarray:
-    """For each position, the position at the same index of the reversed sequences."""
+    """Map each position to the position at the same index of the reversed sequences."""
     n = int(offsets[-1])
     return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
 
 
 def position_name(position: int, offsets: np.ndarray) -> str:
-    """Sequence and position in error messages, given a position among all."""
+    """Name a sequence and a position in error messages, given the position among all."""
     i = int(np.searchsorted(offsets, position, side="right")) - 1
     return f"sequence {i}, position {position - int(offsets[i])}"
 

@@ -122,7 +122,7 @@ def _common_type(items: list) -> np.dtype:
 
 
 def _unified(items: list) -> list:
-    """Strings if all sequences are strings, otherwise arrays."""
+    """Return strings if all sequences are strings, otherwise arrays."""
     if all(isinstance(item, str) for item in items):
         return items
     return [characters(item) if isinstance(item, str) else item for item in items]

@@ -49,7 +49,7 @@ def sparse_table_of(
     kinds: np.ndarray,
     categories: dict[int, np.ndarray] | None = None,
 ) -> LongSequences:
-    """Sequences of a sparse table whose columns have been read."""
+    """Combine columns into sequences of a sparse table."""
     table = sparse.csr_array(table)
     table.eliminate_zeros()
     return LongSequences.of(
@@ -81,7 +81,7 @@ class CellNames:
     positions: np.ndarray | None = None
 
     def __call__(self, i: int) -> str:
-        """Sequence, position and column of the i-th value."""
+        """Name the sequence, position and column of the i-th value."""
         position = i if self.positions is None else int(self.positions[i])
         return f"{position_name(position, self.offsets)}, {self.column}"
 
@@ -93,7 +93,7 @@ def column_readers(
     categorical: Any,
     offsets: np.ndarray,
 ) -> Iterator[ColumnReader]:
-    """A reader for each of the ``n`` columns of a table of concatenated sequences."""
+    """Make a reader for each of the ``n`` columns of a table of concatenated sequences."""
     for j, spec in enumerate(column_specs(names, n, schema, categorical)):
         yield ColumnReader(spec, CellNames(offsets, column_name(names, j)))
 
@@ -101,7 +101,7 @@ def column_readers(
 def column_specs(
     names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
 ) -> list[ColumnSpec]:
-    """Values that each column may hold: as in training, or as the user specifies."""
+    """Return the values that each column may hold: as in training, or as the user specifies."""
     if schema is not None:
         return [ColumnSpec.of_schema(schema, j) for j in range(n)]
     selected = selected_columns(categorical, names, n)
@@ -122,7 +122,7 @@ def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> N
 
 
 def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
-    """Indices of the columns that are categories, in a table of numbers without names."""
+    """Return the indices of the categorical columns of a table of numbers without names."""
     if schema is not None:
         return np.flatnonzero(schema.kinds == CATEGORY).tolist()
     selected = selected_columns(categorical, None, n)
@@ -130,7 +130,7 @@ def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> li
 
 
 def selected_columns(categorical: Any, names: tuple[str, ...] | None, n: int) -> np.ndarray | None:
-    """Mask of the columns in ``categorical_features``; None if types determine the categories.
+    """Return a mask of ``categorical_features``; None if types determine the categories.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
 def order_of(
     names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str
 ) -> Sequence[int]:
-    """Indices of the expected columns.
+    """Return the indices of the expected columns.
 
     Raises
     ------
@@ -194,6 +194,6 @@ def order_of(
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names of columns in error messages."""
+    """List names of columns in error messages."""
     what = "the column" if len(names) == 1 else "the columns"
     return f"{what} {short_list(list(map(repr, names)))}"

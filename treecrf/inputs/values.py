@@ -20,7 +20,7 @@ IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 def is_number(kind: type) -> bool:
-    """Whether values of this type are booleans, integers or floats."""
+    """Return whether values of this type are booleans, integers or floats."""
     return issubclass(kind, NUMBERS) and not issubclass(kind, np.timedelta64)
 
 
@@ -50,13 +50,13 @@ def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
 
 
 def stands_for_missing(kind: type) -> bool:
-    """Whether values of this type are None, pandas' NA or NaT, or NumPy's masked constant."""
+    """Return whether values of a type are None, pandas' NA or NaT, or NumPy's masked constant."""
     of_pandas = kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
     return kind is type(None) or of_pandas or kind is np.ma.core.MaskedConstant
 
 
 def find_missing(values: Sequence) -> np.ndarray | None:
-    """Mask of missing values, including NaN, in a sequence of objects; None if all are present."""
+    """Return a mask of the missing objects, including NaN; None if all are present."""
     kinds = set(map(type, values))
     missing = {kind for kind in kinds if stands_for_missing(kind)}
     floats = {kind for kind in kinds if issubclass(kind, FLOATS)}
@@ -67,7 +67,7 @@ def find_missing(values: Sequence) -> np.ndarray | None:
 
 
 def short_repr(value: object) -> str:
-    """Representation of a value in error messages, shortened if it is long."""
+    """Represent a value in error messages, shortened if it is long."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python refuses to convert integers of several thousand digits to text.
@@ -76,12 +76,12 @@ def short_repr(value: object) -> str:
 
 
 def short_list(items: Sequence[str], n: int = MAX_NAMES) -> str:
-    """The first ``n`` items, separated by commas."""
+    """Return the first ``n`` items, separated by commas."""
     return ", ".join(items[:n]) + (", ..." if len(items) > n else "")
 
 
 def characters(text: str) -> np.ndarray:
-    """The characters of a string as an array of strings of length 1."""
+    """Return the characters of a string as an array of strings of length 1."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<U1")
 
 

@@ -81,7 +81,7 @@ class FittedTrees:
 
 
 def has_trees(model: Any) -> bool:
-    """Whether a fitted classifier has boosted trees."""
+    """Return whether a fitted classifier has boosted trees."""
     return hasattr(model, "_forest")
 
 

@@ -65,7 +65,7 @@ class SequenceClassifier(BaseEstimator):
 
     @abstractmethod
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        """Scores of shape (n_labels, n_positions, n_contexts)."""
+        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
 
     # Prediction
 
@@ -126,7 +126,7 @@ class SequenceClassifier(BaseEstimator):
         return segmentation.join(self._labels(*self._read(X, allowed, known, segmentation)))
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Labels of checked sequences, chosen by ``decoding``."""
+        """Predict the labels of checked sequences, as chosen by ``decoding``."""
         if self.decoding == "viterbi":
             return self._decoded(sequences, masks)[0]
         with Threads(self.n_jobs) as threads:
@@ -183,7 +183,7 @@ class SequenceClassifier(BaseEstimator):
         return segmentation.join(self._proba(*self._read(X, allowed, known, segmentation)))
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Marginal probabilities of checked sequences."""
+        """Predict the marginal probabilities of checked sequences."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             return self._as_read(split(lattice.marginals(), lattice.offsets))
@@ -344,7 +344,7 @@ class SequenceClassifier(BaseEstimator):
     def _decoded(
         self, sequences: Sequences, masks: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Most probable label sequences of checked sequences, and their log-probabilities."""
+        """Find the most probable label sequences of checked sequences, and log-probabilities."""
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             codes, log_probabilities = lattice.best()
@@ -414,18 +414,18 @@ class SequenceClassifier(BaseEstimator):
 
     @staticmethod
     def _feature_names(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
-        """The fitted attribute ``feature_names_in_``, if the features have names."""
+        """Return the fitted attribute ``feature_names_in_``, if the features have names."""
         return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
 
     # Reading
 
     def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
-        """Sequences checked against the training data."""
+        """Check sequences against the training data."""
         check_is_fitted(self, "classes_")
         return as_sequences(X, self._schema, segmentation)
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, list[np.ndarray]]:
-        """Checked sequences and their labels, in the direction of the input."""
+        """Check sequences and their labels, in the direction of the input."""
         sequences = self._sequences(raw.X, raw.segmentation)
         return sequences, as_label_arrays(raw.y, sequences.offsets, raw.segmentation)
 
@@ -436,7 +436,7 @@ class SequenceClassifier(BaseEstimator):
         known: Any = None,
         segmentation: Segmentation | None = None,
     ) -> tuple[Sequences, np.ndarray | None]:
-        """Checked sequences and masks of possible labels, in the direction of the chain."""
+        """Check sequences and masks of possible labels; return them in the chain's direction."""
         segmentation = segmentation or Segmentation()
         sequences = self._sequences(X, segmentation)
         masks = as_allowed(allowed, known, self.classes_, sequences.offsets, segmentation)
@@ -446,7 +446,7 @@ class SequenceClassifier(BaseEstimator):
         return sequences, masks
 
     def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:
-        """Results per sequence, converted from the chain's direction to that of the input."""
+        """Convert results per sequence from the chain's direction to that of the input."""
         return [item[::-1] for item in items] if self._trained_backward else items
 
     def _lattice(self, sequences: Sequences, masks: np.ndarray | None, threads: Threads) -> Lattice:
@@ -455,12 +455,12 @@ class SequenceClassifier(BaseEstimator):
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
     ) -> Lattice:
-        """A lattice of the scores of checked sequences under constraints."""
+        """Make a lattice of the scores of checked sequences under constraints."""
         scores = self._scores_of(sequences, threads)
         return self._constrained(scores, sequences.offsets, constraints, threads)
 
     def _constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
-        """Constraints from the parameter ``transitions`` and from masks, if any."""
+        """Make constraints from the parameter ``transitions`` and from masks, if any."""
         return Constraints.of_parameters(
             self.transitions,
             self._trained_order,
@@ -473,14 +473,14 @@ class SequenceClassifier(BaseEstimator):
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
     ) -> Lattice:
-        """A lattice of scores under constraints; the scores change in place."""
+        """Make a lattice of scores under constraints; the scores change in place."""
         constraints.forbid(scores, offsets)
         return Lattice(scores, offsets, self._trained_order, threads)
 
     def _log_likelihoods(
         self, sequences: Sequences, codes: np.ndarray, threads: Threads
     ) -> np.ndarray:
-        """Log-probabilities of label sequences, with everything in the chain's direction."""
+        """Compute log-probabilities of label sequences, with all data in the chain's direction."""
         constraints = self._constraints(sequences.offsets)
         return self._lattice_of(sequences, constraints, threads).log_likelihoods(codes)
 
@@ -491,7 +491,7 @@ class SequenceClassifier(BaseEstimator):
         offsets: np.ndarray,
         masks: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Codes of training labels, checked against the parameters and the masks."""
+        """Encode training labels, and check them against the parameters and the masks."""
         codes = encode_labels(labels, classes)
         cost_table(self.cost_matrix, classes)
         check_labels(self.transitions, self.order, classes, codes, offsets, masks)
@@ -528,7 +528,7 @@ class SequenceClassifier(BaseEstimator):
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Content of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
 
     @abstractmethod
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceClassifier:

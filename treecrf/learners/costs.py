@@ -9,7 +9,7 @@ import numpy as np
 
 
 def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
-    """Cost of each predicted label for each true one; float array (n_labels, n_labels).
+    """Return the cost of each predicted label for each true one; float (n_labels, n_labels).
 
     Parameters
     ----------

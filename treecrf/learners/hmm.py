@@ -281,13 +281,13 @@ def count_pairs(first: np.ndarray, second: np.ndarray, shape: tuple[int, int]) -
 
 
 def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
-    """Logarithms of the smoothed relative frequencies along the last axis."""
+    """Compute the logarithms of the smoothed relative frequencies along the last axis."""
     corrected = counts + laplace
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
 
 
 def _symbol_codes(vocabulary: Vocabulary, sequences: Sequences) -> np.ndarray:
-    """Indices of all symbols in the vocabulary; the next two are for unseen and missing ones."""
+    """Return indices in the vocabulary; the next two are for unseen and missing symbols."""
     pieces = [piece for _, _, piece in sequences.pieces()]
     if not sequences.of_symbols:
         return np.concatenate([vocabulary.codes(piece) for piece in pieces])

@@ -130,7 +130,7 @@ class SequenceLearner(SequenceClassifier):
         return self
 
     def _is_fitted(self, name: str) -> bool:
-        """Whether an attribute is a result of `fit`, to be replaced by the next one."""
+        """Return whether an attribute is a result of `fit`, to be replaced by the next one."""
         return name.endswith("_") or name in self._fitted
 
     @abstractmethod
@@ -157,7 +157,7 @@ class SequenceLearner(SequenceClassifier):
 
     @abstractmethod
     def _required_schema(self, earlier: dict) -> InputSchema | None:
-        """What the training sequences must be like, if anything is fixed before reading them."""
+        """Return the schema that the training sequences must match, if it is fixed in advance."""
 
     def _labeled(
         self,
@@ -166,19 +166,19 @@ class SequenceLearner(SequenceClassifier):
         classes: np.ndarray,
         masks: np.ndarray | None = None,
     ) -> LabeledSequences:
-        """Labeled sequences in the direction of the chain, checked against the parameters."""
+        """Check labeled sequences against the parameters; return them in the chain's direction."""
         codes = self._checked_codes(labels, classes, sequences.offsets, masks)
         labeled = LabeledSequences(sequences, codes, masks)
         return labeled.reversed() if self._is_backward() else labeled
 
     def _is_backward(self) -> bool:
-        """Whether training begins at the end of the sequences."""
+        """Return whether training begins at the end of the sequences."""
         return False
 
     # Warm start and early stopping
 
     def _earlier_fit(self) -> dict:
-        """Fitted attributes that a warm start continues from; empty for a fresh start."""
+        """Return fitted attributes that a warm start continues from; empty for a fresh start."""
         if not self.warm_start or not hasattr(self, self._fitted[0]):
             return {}
         for name, trained in self._fixed_settings().items():
@@ -190,11 +190,11 @@ class SequenceLearner(SequenceClassifier):
         return vars(self)
 
     def _fixed_settings(self) -> dict[str, Any]:
-        """Parameters that a warm start cannot change, with the values of the fitted model."""
+        """Return the parameters that a warm start cannot change, with their fitted values."""
         return {}
 
     def _stopping(self) -> Stopping | None:
-        """The rule of early stopping, if it is enabled."""
+        """Return the rule of early stopping, if it is enabled."""
         return Stopping(self.n_iter_no_change) if self.early_stopping else None
 
     def _window(self) -> tuple[int, int]:

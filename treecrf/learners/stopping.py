@@ -28,7 +28,7 @@ class Stopping:
     tol: float = 0.0
 
     def is_reached(self, scores: list[float]) -> bool:
-        """Whether none of the latest validation scores improves on the best one before them."""
+        """Return whether none of the latest validation scores improves on the earlier best one."""
         if len(scores) <= self.n_iter_no_change:
             return False
         best = max(scores[: -self.n_iter_no_change])
@@ -47,34 +47,34 @@ class History:
     validation: list[float] = field(default_factory=list)
 
     def latest(self, name: str) -> dict[str, float]:
-        """The latest scores, for display; ``name`` is that of the training score."""
+        """Return the latest scores, for display; ``name`` is that of the training score."""
         shown = {name: self.train[-1]}
         return shown | ({"validation": self.validation[-1]} if self.validation else {})
 
     def best(self) -> int:
-        """Index of the best validation score; the first of equal ones."""
+        """Return the index of the best validation score; ties go to the first."""
         return int(np.argmax(self.validation))
 
     def is_at_best(self) -> bool:
-        """Whether the latest validation score is better than all before it."""
+        """Return whether the latest validation score is better than all before it."""
         return self.best() == len(self.validation) - 1
 
     def kept(self, stopping: Stopping | None) -> int:
-        """Index of the entry whose model is kept: the best with early stopping, else the last."""
+        """Return the index of the entry to keep: the best with early stopping, else the last."""
         if stopping is None or not self.validation:
             return len(self.train) - 1
         return self.best()
 
     def until(self, last: int) -> History:
-        """The entries up to and including the one at ``last``."""
+        """Return the entries up to and including the one at ``last``."""
         return History(self.train[: last + 1], self.validation[: last + 1])
 
     def continued_by(self, later: History) -> History:
-        """Both histories; the first entry of the later one replaces the last of this one."""
+        """Join two histories; the first entry of the later one replaces the last of this one."""
         return History(self.train[:-1] + later.train, self.validation[:-1] + later.validation)
 
     def scores(self) -> dict[str, np.ndarray]:
-        """The fitted attributes ``train_score_`` and ``validation_score_``."""
+        """Return the fitted attributes ``train_score_`` and ``validation_score_``."""
         return {
             "train_score_": np.array(self.train),
             "validation_score_": np.array(self.validation),

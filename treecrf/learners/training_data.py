@@ -33,14 +33,14 @@ class LabeledSequences:
     allowed: np.ndarray | None = None
 
     def take(self, chosen: np.ndarray) -> LabeledSequences:
-        """A subset of the sequences."""
+        """Select some of the sequences."""
         pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
         positions = np.concatenate([pieces[i] for i in chosen])
         allowed = None if self.allowed is None else self.allowed[positions]
         return LabeledSequences(self.sequences.take(chosen), self.codes[positions], allowed)
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
-        """These sequences followed by others, in which all labels are possible without masks."""
+        """Append other sequences; without masks, all labels are possible in them."""
         allowed, more = self.allowed, other.allowed
         if allowed is not None:
             more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
@@ -49,7 +49,7 @@ class LabeledSequences:
         return LabeledSequences(joined(self.sequences, other.sequences), codes, allowed)
 
     def reversed(self) -> LabeledSequences:
-        """The same sequences, each read from its end to its start."""
+        """Return the same sequences, each in reverse order."""
         positions = reversed_positions(self.sequences.offsets)
         allowed = None if self.allowed is None else self.allowed[positions]
         return LabeledSequences(self.sequences.reversed(), self.codes[positions], allowed)
@@ -109,7 +109,7 @@ def read_validation(
     schema: InputSchema,
     label: Callable[[Sequences, list[np.ndarray]], LabeledSequences],
 ) -> LabeledSequences | None:
-    """The user's validation data, or None; error messages name them as such.
+    """Read the user's validation data, or None; error messages name them as such.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def read_validation(
 def label_weights(
     class_weight: dict | str | None, classes: np.ndarray, codes: np.ndarray
 ) -> np.ndarray:
-    """Weight of each label; float array (n_labels,).
+    """Compute the weight of each label; float array (n_labels,).
 
     Parameters
     ----------

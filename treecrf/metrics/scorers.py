@@ -21,7 +21,7 @@ from treecrf.metrics.tokens import (
 
 
 def log_likelihood(estimator: Any, X: Sequence, y: LabelSequences) -> float:
-    """Scorer: mean log P(y | X) per position.
+    """Score a model by the mean of log P(y | X) per position.
 
     The sum of the log-likelihoods of all sequences, divided by the number of positions. At most 0;
     greater is better.

@@ -101,7 +101,7 @@ def span_precision_score(
     mode: str | None = None,
     zero_division: float = 0.0,
 ) -> float | np.ndarray:
-    """Fraction of the predicted spans that are correct: same type, first and last position.
+    """Compute the fraction of predicted spans that are correct: same type, first and last position.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def span_recall_score(
     mode: str | None = None,
     zero_division: float = 0.0,
 ) -> float | np.ndarray:
-    """Fraction of the true spans that are predicted: same type, first and last position.
+    """Compute the fraction of true spans that are predicted: same type, first and last position.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def span_f1_score(
     mode: str | None = None,
     zero_division: float = 0.0,
 ) -> float | np.ndarray:
-    """F1 over spans, the harmonic mean of span precision and span recall.
+    """Compute F1 over spans, the harmonic mean of span precision and span recall.
 
     A predicted span is right if a true span of the same type has the same first and last position.
     A label is ``O`` or a prefix, ``-`` and the type of its span (``B-PER``); a prefix alone stands

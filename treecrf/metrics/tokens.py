@@ -24,7 +24,7 @@ def _flat(y_true: LabelSequences, y_pred: LabelSequences) -> tuple[np.ndarray, n
 
 
 def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
-    """Fraction of positions with the correct label.
+    """Compute the fraction of positions with the correct label.
 
     All positions count equally, so long sequences have more influence than short ones.
 
@@ -56,7 +56,7 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
 
 
 def sequence_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
-    """Fraction of sequences whose labels are all correct.
+    """Compute the fraction of sequences whose labels are all correct.
 
     All sequences count equally, whatever their length; an empty sequence counts as correct.
 
@@ -93,7 +93,7 @@ def token_precision_recall_fscore(
     average: str | None = None,
     zero_division: float | str = 0.0,
 ) -> tuple:
-    """Precision, recall, F1, and support of each label over all positions.
+    """Compute precision, recall, F1, and support of each label over all positions.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def token_precision_score(
     average: str | None = "macro",
     zero_division: float | str = 0.0,
 ) -> float | np.ndarray:
-    """Precision over all positions, averaged over the labels.
+    """Compute precision over all positions, averaged over the labels.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def token_recall_score(
     average: str | None = "macro",
     zero_division: float | str = 0.0,
 ) -> float | np.ndarray:
-    """Recall over all positions, averaged over the labels.
+    """Compute recall over all positions, averaged over the labels.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def token_f1_score(
     average: str | None = "macro",
     zero_division: float | str = 0.0,
 ) -> float | np.ndarray:
-    """F1, the harmonic mean of precision and recall, averaged over the labels.
+    """Compute F1, the harmonic mean of precision and recall, averaged over the labels.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def axes_of(ax: Any, size: tuple[float, float]) -> Axes:
 
 
 def is_computed(source: Any, key: str, by: str) -> bool:
-    """Whether the source of a plot is a result of `treecrf.inspection` rather than a model.
+    """Return whether the source of a plot is a result of `treecrf.inspection` rather than a model.
 
     Raises
     ------

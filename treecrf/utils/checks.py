@@ -64,7 +64,7 @@ def check_indices(indices: np.ndarray, n: int, what: str) -> None:
 
 
 def is_ascending(values: np.ndarray) -> bool:
-    """Whether a 1-D array is sorted, without duplicates."""
+    """Return whether a 1-D array is sorted, without duplicates."""
     return values.ndim == 1 and bool((values[1:] > values[:-1]).all())
 
 

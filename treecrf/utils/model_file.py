@@ -107,7 +107,7 @@ def _archive_of(path: str | PathLike, content: bytes) -> bytes:
 
 
 def section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Arrays of one section of a model file, by their names within the section."""
+    """Return the arrays of one section of a model file, by their names within the section."""
     prefix = f"{name}."
     return {
         full.removeprefix(prefix): array
@@ -142,7 +142,7 @@ def as_model_file_error(path: str | PathLike) -> Iterator[None]:
 
 
 def plain_parameters(parameters: dict) -> dict:
-    """Constructor parameters as values that JSON supports.
+    """Return the constructor parameters as values that JSON supports.
 
     Random generators become None: their state is not part of a model.
     """

@@ -35,7 +35,7 @@ class Threads:
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list:
-        """Results in the order of the items; the first error is raised when all are done."""
+        """Return the results in the order of the items; raises the first error at the end."""
         if self._pool is None:
             return [function(item) for item in items]
         return list(self._pool.map(function, items))

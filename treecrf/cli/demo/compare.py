@@ -89,7 +89,7 @@ def evaluate(name: str, model: TreeCRF, train: list[SourceFile], test: list[Sour
 
 
 def table_rows(results: list[Result]) -> list[tuple[str, list[str]]]:
-    """Names of the scores, and their formatted values for each result."""
+    """Return the names of the scores, and their formatted values for each result."""
     rows = [
         ("accuracy", [f"{result.accuracy:.2%}" for result in results]),
         ("errors per 1,000 lines", [f"{1000 * (1 - result.accuracy):.1f}" for result in results]),

@@ -184,7 +184,7 @@ def line_features(line: str) -> list[float]:
 
 
 def feature_table(lines: list[str]) -> np.ndarray:
-    """Features of the lines of a file, an array (n_lines, n_features)."""
+    """Compute the features of the lines of a file, an array (n_lines, n_features)."""
     return np.array([line_features(line) for line in lines])
 
 

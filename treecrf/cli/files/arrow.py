@@ -62,13 +62,13 @@ class ArrowConverter:
         return self.pc.cast(array, self.pa.float64()).to_numpy(zero_copy_only=False)
 
     def categories(self, array: Any) -> tuple[list, np.ndarray]:
-        """The distinct values of a block, and for each row the index of its value, or -1."""
+        """Return the distinct values of a block, and for each row the index of its value, or -1."""
         encoded = self.pc.dictionary_encode(self.plain(array))
         indices = self.pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         return encoded.dictionary.to_pylist(), indices
 
     def are_whole(self, array: Any) -> bool:
-        """Whether all values are integers, texts of integers, or missing."""
+        """Return whether all values are integers, texts of integers, or missing."""
         array = self.plain(array)
         if not self.is_text(array.type):
             return self.pa.types.is_integer(array.type)
@@ -76,7 +76,7 @@ class ArrowConverter:
         return self.pc.all(fits).as_py() is not False
 
     def plain(self, array: Any) -> Any:
-        """Values of a category: text, null if missing, or integers."""
+        """Return the values of a category: text, null if missing, or integers."""
         types = self.pa.types
         if types.is_dictionary(array.type):
             array = array.dictionary_decode()
@@ -90,11 +90,11 @@ class ArrowConverter:
         return array if self.is_text(array.type) else self.pc.cast(array, self.pa.string())
 
     def is_text(self, array_type: Any) -> bool:
-        """Whether a type is a string type."""
+        """Return whether a type is a string type."""
         return self.pa.types.is_string(array_type) or self.pa.types.is_large_string(array_type)
 
     def is_number(self, array_type: Any) -> bool:
-        """Whether a type is numeric, or the null type of a column without values."""
+        """Return whether a type is numeric, or the null type of a column without values."""
         types = self.pa.types
         numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
         return any(is_numeric(array_type) for is_numeric in numeric)

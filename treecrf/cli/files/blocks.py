@@ -69,7 +69,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def _read_names(self) -> list[str]:
-        """Names of the columns in the order of the file."""
+        """Return the names of the columns in the order of the file."""
 
     @abstractmethod
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:

@@ -111,7 +111,7 @@ class CategoryColumn:
         )
 
     def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sorted values, and the rank of each code among them, from 1; 0 for the code 0."""
+        """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
         values, ranks = self._coder.ranks()
         return np.array(values, np.int64) if self.is_whole else string_array(values), ranks
 
@@ -138,7 +138,7 @@ class LabelColumn(CategoryColumn):
         self._blocks.append(codes)
 
     def labels(self) -> np.ndarray:
-        """The labels of all rows."""
+        """Return the labels of all rows."""
         values, ranks = self.sorted_values()
         by_code = np.append(values[:1], values[ranks[1:] - 1])
         labels = np.empty(sum(map(len, self._blocks)), dtype=values.dtype)
@@ -191,6 +191,6 @@ class GroupColumn:
             self.starts[group], self._last = row + i, group
 
     def offsets(self, n_rows: int) -> np.ndarray:
-        """Starts of the sequences, and the end of the last one."""
+        """Return the starts of the sequences, and the end of the last one."""
         starts = np.array([*self.starts.values(), n_rows + min(self.starts.values())])
         return offsets_of(np.diff(starts))

@@ -77,7 +77,7 @@ class FileData:
     is_table: bool = False
 
     def as_symbols(self) -> FileData:
-        """The same data with the values of its only column as symbols.
+        """Return the same data with the values of the only column as symbols.
 
         Raises
         ------

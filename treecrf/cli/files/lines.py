@@ -39,12 +39,12 @@ class CodedStrings:
         self._codes.extend(self._coder.lookup(strings))
 
     def finish(self) -> ColumnValues:
-        """All strings as a category; raises ValueError if one ends with NUL."""
+        """Return all strings as a category; raises ValueError if one ends with NUL."""
         values, ranks = self._coder.ranks()
         return ColumnValues(CATEGORY, ranks[np.array(self._codes)], string_array(values))
 
     def split(self, offsets: np.ndarray) -> list[np.ndarray]:
-        """The strings of each sequence."""
+        """Return the strings of each sequence."""
         column = self.finish()
         return split(column.values[column.data - 1], offsets)
 
@@ -72,7 +72,7 @@ def read_conll_file(path: str, reading: Reading, model: ModelInput | None) -> Fi
 
 
 def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
-    """Whether the last column is the label."""
+    """Return whether the last column is the label."""
     if model is None:
         if n_columns == 1:
             raise lines.error("1 column; expected at least one more column before the label")
@@ -107,7 +107,7 @@ class AttributeTable:
         self._ends.append(len(self._codes))
 
     def finish(self) -> tuple[tuple[str, ...], sparse.csr_array]:
-        """The names of the columns, sorted or as in the model, and the table."""
+        """Return the names of the columns, sorted or as in the model, and the table."""
         names, codes = self.names, np.array(self._codes)
         if names is None:
             values, ranks = self._coder.ranks()

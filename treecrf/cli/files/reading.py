@@ -68,7 +68,7 @@ def read_file(path: str, reading: Reading, model: ModelInput | None = None) -> F
 
 
 def format_of(path: str) -> str:
-    """The format that a file extension stands for.
+    """Return the format that a file extension stands for.
 
     Raises
     ------

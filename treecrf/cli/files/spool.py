@@ -40,7 +40,7 @@ class Spool:
         self.n_rows += len(records)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Selected rows as floats, an array (n_rows, n_columns)."""
+        """Return the selected rows as floats, an array (n_rows, n_columns)."""
         records = self._slice(rows) if isinstance(rows, slice) else self._selected(rows)
         table = np.empty((len(records), len(self.dtype)), order="F")
         for j, name in enumerate(self.dtype.names):
@@ -56,7 +56,7 @@ class Spool:
         return records
 
     def _selected(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in any order, read in contiguous runs."""
+        """Read rows in any order, in contiguous runs."""
         wanted, indices = np.unique(rows, return_inverse=True)
         ends = np.flatnonzero(np.diff(wanted, append=-1) != 1) + 1
         runs = [self._slice(slice(run[0], run[-1] + 1)) for run in np.split(wanted, ends[:-1])]

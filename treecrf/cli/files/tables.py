@@ -64,7 +64,7 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
 
 
 def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
-    """Names of the columns that are features."""
+    """Return the names of the columns that are features."""
     named = [reading.label, reading.group, *reading.drop, *reading.category]
     _check_names(file, [name for name in named if name is not None])
     if reading.label is not None and reading.label == reading.group:
@@ -102,7 +102,7 @@ def _kinds(
     reading: Reading,
     model: ModelInput | None,
 ) -> dict[str, str]:
-    """Kinds of the features and the label."""
+    """Determine the kinds of the features and the label."""
     if model is None:
         categories = [*reading.category, *filter(None, [reading.label])]
         return find_kinds(file, converter, features, categories)

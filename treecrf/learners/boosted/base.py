@@ -69,7 +69,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     @classmethod
     def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
-        """The estimator of this package with boosted trees that has the given name."""
+        """Return the estimator of this package with boosted trees and this name."""
         for kind in cls.__subclasses__():
             # Base classes have no constructor of their own.
             is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
@@ -127,7 +127,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _booster(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
     ) -> Booster:
-        """The `Booster` that adds trees to the forest."""
+        """Make the `Booster` that adds trees to the forest."""
         training, classes = data.training, data.classes
         return self._booster_class()(
             forest,
@@ -142,7 +142,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _validation(
         self, data: TrainingInput, encoder: Encoder, threads: Threads
     ) -> Validation | None:
-        """The `Validation` that computes the objective on the held-out sequences, if any."""
+        """Make the `Validation` that computes the objective on the validation sequences, if any."""
         if data.held_out is None:
             return None
         objective = self._objective_of(data.held_out, data.classes, threads)
@@ -177,7 +177,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _fitted_attributes(
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
-        """Fitted attributes; with early stopping those of the best iteration."""
+        """Return the fitted attributes; with early stopping those of the best iteration."""
         n_new = history.kept(self._stopping())
         forest = forest.copy(forest.n_iter - (len(history.train) - 1) + n_new)
         history = history.until(n_new)
@@ -201,7 +201,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     @staticmethod
     def _validation_before(earlier: dict, train_before: np.ndarray) -> np.ndarray:
-        """Validation scores before a warm start; NaN if there were no validation data."""
+        """Return the validation scores before a warm start; NaN without validation data."""
         if not earlier:
             return np.zeros(0)
         scores = earlier["validation_score_"][:-1]
@@ -227,7 +227,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         constraints: Constraints,
         threads: Threads,
     ) -> Objective:
-        """The objective that training maximizes, for the given sequences."""
+        """Return the objective that training maximizes, for the given sequences."""
 
     # Scores
 
@@ -301,7 +301,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Content of a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         encoder_values, encoder_arrays = self._encoder.state()
         values = {
             "encoder": encoder_values,
@@ -318,7 +318,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         return values, arrays | encoder_arrays | forest
 
     def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        """The encoder of a saved model; raises ValueError if its parts do not fit together."""
+        """Restore the encoder of a saved model; raises ValueError if its parts do not fit."""
         return Encoder.from_state(values, arrays)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
@@ -342,7 +342,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
 
 def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
-    """A callback for `boost` that displays the latest values of the objective."""
+    """Return a callback for `boost` that displays the latest values of the objective."""
 
     def report(n_iter: int, history: History) -> None:
         progress.update(n_iter, history.latest(name))

@@ -48,7 +48,7 @@ class Beam:
     forward_only: bool = False
 
     def width_for(self, n_labels: int, order: int) -> int:
-        """Number of contexts kept: the width, or the number of all contexts if that is smaller.
+        """Return the number of contexts kept: the width, or the number of all if that is smaller.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class BeamObjective:
     def cache_of(
         self, forest: Forest, encoder: Encoder, plan: Plan, encoded: EncodedSequences
     ) -> ScoreCache:
-        """Scores of the sequences under the constraints."""
+        """Return the scores of the sequences under the constraints."""
         cache = ScoreCache(forest, encoder, plan, encoded, self.width)
         cache.scores.constrain(self.constraints.allowed, self.constraints.follows)
         return cache
@@ -121,7 +121,7 @@ class BeamObjective:
     def examples(
         self, cache: ScoreCache, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and mean log-likelihood at the scores of the cached contexts."""
+        """Compute residuals, curvature and mean log-likelihood at the scores of cached contexts."""
         scores = cache.begin_pass()
         if self._residuals is None:
             shape = (scores.n_labels, scores.n_places)
@@ -138,7 +138,7 @@ class BeamObjective:
         )
 
     def value(self, cache: ScoreCache) -> float:
-        """Mean log-likelihood of a position."""
+        """Compute the mean log-likelihood of a position."""
         chains = BeamChains(cache.begin_pass(), self.offsets, self.width)
         self.threads.map(
             lambda part: _beam.log_likelihood(chains, self.codes, *part, self.likelihoods),
@@ -147,7 +147,7 @@ class BeamObjective:
         return self._mean()
 
     def label_value(self, cache: ScoreCache) -> float:
-        """Mean of log P(label) over the positions, in a beam chosen without the true labels.
+        """Compute the mean of log P(label) in a beam that is chosen without the true labels.
 
         The likelihood of whole sequences is too high in a beam, since contexts outside the beam are
         ignored, and most so before the first tree. This value can be compared between iterations.
@@ -191,7 +191,7 @@ class BeamBooster(Booster):
         return value
 
     def value(self) -> float:
-        """Mean log-likelihood of a position."""
+        """Compute the mean log-likelihood of a position."""
         return self.objective.value(self.cache)
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
@@ -209,7 +209,7 @@ class BeamValidation:
     cache: ScoreCache | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:
-        """Mean log-probability of a label under the forest; only new trees are evaluated."""
+        """Compute the mean log-probability of a label; only new trees are evaluated."""
         if self.cache is None:
             self.cache = self.objective.cache_of(
                 forest, self.encoder, self.encoder.plan, self.encoded
@@ -261,7 +261,7 @@ class BeamLattice:
         return self.beam.width_for(self.forest.n_labels, self.forest.order)
 
     def marginals(self) -> np.ndarray:
-        """P(label) at every position, (n_positions, n_labels)."""
+        """Return P(label) at every position, (n_positions, n_labels)."""
         out = np.zeros((self.encoded.n_positions, self.forest.n_labels))
         log_z = np.zeros(len(self.offsets) - 1)
         self._map(lambda *part: _beam.marginals(*part, out, log_z))
@@ -269,7 +269,7 @@ class BeamLattice:
         return out
 
     def pairwise(self) -> np.ndarray:
-        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
+        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
         n = self.forest.n_labels
         out = np.zeros((self.encoded.n_positions, n, n))
         log_z = np.zeros(len(self.offsets) - 1)
@@ -278,7 +278,7 @@ class BeamLattice:
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
-        """Log-probability of one label sequence per sequence; its contexts stay in the beam."""
+        """Compute log P of one label sequence per sequence, whose contexts stay in the beam."""
         values = np.zeros(len(self.offsets) - 1)
         self._map(
             lambda chains, first, last: _beam.log_likelihood(chains, codes, first, last, values)
@@ -286,12 +286,12 @@ class BeamLattice:
         return values
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of the most probable label sequences in the beam, and their log-probabilities."""
+        """Find the codes and log-probabilities of the best label sequences in the beam."""
         codes, values = self._best_paths(1)
         return codes[0], values[:, 0]
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """The n most probable label sequences in the beam, and their log-probabilities."""
+        """Find the n best label sequences in the beam, and their log-probabilities."""
         codes, values = self._best_paths(n)
         found = []
         for i, (start, stop) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):

@@ -56,7 +56,7 @@ class LocalClassifier(BoostedSequenceClassifier):
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
     ) -> Lattice:
-        """A lattice of normalized scores under constraints; the scores change in place.
+        """Make a lattice of normalized scores under constraints; the scores change in place.
 
         Transitions are part of the model, so they apply before normalization. Masks apply after
         it, so that a mask at one position also changes the probabilities at earlier positions.
@@ -74,7 +74,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         return np.add.reduceat(log_p[codes, every], sequences.offsets[:-1])
 
     def _conditionals(self, sequences: Sequences, threads: Threads) -> Scorer:
-        """Log P(label | previous labels) as a function of positions and their previous labels."""
+        """Return log P(label | previous labels) as a function of positions and previous labels."""
         constraints = self._constraints(sequences.offsets)
         scorer = self._scorer(sequences, threads)
 
@@ -94,7 +94,7 @@ class LocalClassifier(BoostedSequenceClassifier):
     def _decoded(
         self, sequences: Sequences, masks: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Most probable label sequences and their log-probabilities.
+        """Find the most probable label sequences and their log-probabilities.
 
         With greedy or beam ``decoding`` the sequences found need not be the most probable. Their
         log-probabilities are those of `predict_log_likelihood`, which ``allowed`` and ``known`` do
@@ -125,7 +125,7 @@ class LocalClassifier(BoostedSequenceClassifier):
         return self.decoding in ("greedy", "beam")
 
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
-        """Scores of the labels as a function of positions and their previous labels."""
+        """Return the scores of the labels as a function of positions and their previous labels."""
         encoded = self._encoder.encode(sequences)
 
         def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ class Examples:
     weights: np.ndarray | None
 
     def of_label(self, k: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Targets, curvature and weights for the tree of one label."""
+        """Return the targets, curvature and weights for the tree of one label."""
         return (
             self.residuals[k],
             None if self.curvature is None else self.curvature[k],
@@ -94,13 +94,13 @@ class Booster:
         self._growers = self._make_growers()
 
     def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
-        """Scores of the trees to start from, under the constraints."""
+        """Return the scores of the trees to start from, under the constraints."""
         scores = self.forest.scores(encoder, encoded, self.threads, given=self.objective.given)
         self.objective.constrain(scores)
         return scores
 
     def _make_growers(self) -> SimpleQueue:
-        """One grower with its own working memory for each tree that grows concurrently."""
+        """Make one grower, with its own working memory, for each tree that grows concurrently."""
         forest, growth = self.forest, self.growth
         # Sums of weights are numbers of examples unless the weights contain something else.
         counts, curved = self.objective.counts, np.isfinite(growth.max_leaf_value)
@@ -149,7 +149,7 @@ class Booster:
         return value
 
     def _weighted_examples(self, iteration: int) -> tuple[Examples, float]:
-        """The examples of an iteration, and the value of the objective before it."""
+        """Return the examples of an iteration, and the value of the objective before it."""
         residuals, curvature, value = self._examples(iteration)
         weights = self._weights_of(iteration)
         if weights is not None:
@@ -164,7 +164,7 @@ class Booster:
         return Examples(iteration, residuals, curvature, counts), value
 
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Residuals, curvature and value of the objective at the current scores."""
+        """Compute the residuals, curvature and value of the objective at the current scores."""
         return self.objective.examples(self.scores, iteration)
 
     def _round(self, values: np.ndarray) -> None:
@@ -177,7 +177,7 @@ class Booster:
             leave_room(of_class)
 
     def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
-        """Number of examples that each position counts as: by the objective, times its weight."""
+        """Return the number of examples that each position counts as, multiplied by its weight."""
         counts = self.objective.counts
         if counts is None:
             return weights
@@ -187,11 +187,11 @@ class Booster:
         return counts
 
     def _n_contexts(self) -> int:
-        """Maximum number of examples of a position."""
+        """Return the maximum number of examples of a position."""
         return self.scores[0].size // self.encoded.n_positions
 
     def value(self) -> float:
-        """Value of the objective at the current scores."""
+        """Compute the value of the objective at the current scores."""
         return self.objective.value(self.scores)
 
     def _grow(self, grower: TreeGrower, examples: Examples, k: int) -> dict:
@@ -216,7 +216,7 @@ class Booster:
         return tree
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
-        """Weights of the positions; 0 in sequences that this iteration does not sample."""
+        """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
         if self.growth.subsample >= 1:
             return self.position_weights if self.weighted else None
         rng = np.random.default_rng([self.growth.seed, iteration])
@@ -228,7 +228,7 @@ class Booster:
 
 
 def _seed(seed: int, iteration: int, k: int) -> int:
-    """A different seed for every tree; the kernel scrambles it."""
+    """Return a different seed for every tree; the kernel scrambles it."""
     return ((seed << 32) + (iteration << 12) + k) % 2**64
 
 
@@ -243,7 +243,7 @@ class Validation:
     n_iter: int = 0
 
     def value(self, forest: Forest, threads: Threads) -> float:
-        """Value of the objective under the forest; only new trees are evaluated."""
+        """Compute the value of the objective under the forest; only new trees are evaluated."""
         is_first, iterations = self.scores is None, (self.n_iter, forest.n_iter)
         self.scores = forest.scores(
             self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given

@@ -36,7 +36,7 @@ class WindowTable:
         self.n_labels = n_labels
 
     def windows(self, sequences: Sequences) -> sparse.csr_array:
-        """The windows of all positions, without previous labels."""
+        """Make the windows of all positions, without previous labels."""
         sequences = self.encoder.prepared(sequences)
         values = sparse.vstack(
             [self._values(piece) for _, _, piece in sequences.pieces()], format="csr"
@@ -65,7 +65,7 @@ class WindowTable:
         return one_hot(piece, np.where(columns.is_category, columns.sizes, -1))
 
     def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
-        """Windows followed by previous labels; a dense array unless it would be too large.
+        """Append previous labels to windows; returns a dense array unless it would be too large.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ class WindowClassifier(LocalClassifier):
         return scores
 
     def _probabilities(self, rows: Any) -> np.ndarray:
-        """Probabilities of all labels; 0 and 1 for estimators without ``predict_proba``."""
+        """Predict all probabilities; 0 and 1 for estimators without ``predict_proba``."""
         if hasattr(self.estimator_, "predict_proba"):
             return self.estimator_.predict_proba(rows)
         return np.eye(len(self.classes_))[self.estimator_.predict(rows)]

@@ -42,15 +42,15 @@ class FlatAttributes:
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """The attributes of all positions; float64 array (n_positions, n_attributes)."""
+        """Compute the attributes of all positions; float64 array (n_positions, n_attributes)."""
         return self.flat.matrix(sequences)
 
     def names_at(self, offset: int) -> list[str]:
-        """Names of the conjunctions."""
+        """Return the names of the conjunctions."""
         return self.flat.get_feature_names_out().tolist()
 
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
-        """The weights of the flat model, or None if they do not fit these labels.
+        """Return the weights of the flat model, or None if they do not fit these labels.
 
         They fit if the flat model has the same labels, reads from left to right and has order 0 or
         1.
@@ -61,11 +61,11 @@ class FlatAttributes:
         return flat.weights() if np.array_equal(flat.classes_, classes) else None
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """State in a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         values, arrays = self.flat._state()
         return values, arrays | {"classes": self.flat.classes_}
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> FlatAttributes:
-        """The inverse of `state`; raises ValueError if the state is invalid."""
+        """Restore an object from its `state`; raises ValueError if the state is invalid."""
         return cls(FlatModel()._restore(values, arrays))

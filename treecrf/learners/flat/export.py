@@ -19,7 +19,7 @@ class WeightExports:
     _tables: FlatTables
 
     def weights(self) -> np.ndarray:
-        """Weights of the conjunctions for pairs of a previous and a current label.
+        """Return the weights of conjunctions for pairs of a previous and a current label.
 
         Returns
         -------
@@ -46,7 +46,7 @@ class WeightExports:
         return self._tables.weights()
 
     def sparse_weights(self) -> sparse.csr_array:
-        """Weights of the conjunctions as a sparse array.
+        """Return the weights of the conjunctions as a sparse array.
 
         Returns
         -------

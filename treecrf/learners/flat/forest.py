@@ -72,7 +72,7 @@ class FlatForest(Forest):
         start: np.ndarray | None = None,
         given: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The same scores by conjunctions, except at positions with missing values."""
+        """Compute the same scores by conjunctions, except at positions with missing values."""
         scores = self.zeros(encoded, given) if start is None else start
         depth = self.depth_of(encoded, given)
         scoring = Scoring(encoded, depth, given, scores, threads)
@@ -84,7 +84,7 @@ class FlatForest(Forest):
         return scores
 
     def matrix(self, encoded: EncodedSequences, threads: Threads) -> sparse.csr_array:
-        """The conjunctions that hold at each position; float64 (n_positions, n_conjunctions).
+        """Find the conjunctions that hold at each position; float64 (n_positions, n_conjunctions).
 
         An entry is 1, or at positions with missing values the mean fraction of the position that
         reaches the leaves of the conjunction.
@@ -107,7 +107,7 @@ class FlatForest(Forest):
     def _parts_of(
         self, encoded: EncodedSequences, with_missing: np.ndarray, shape: tuple[int, int]
     ) -> sparse.csr_array:
-        """The same matrix, with entries at positions with missing values only."""
+        """Compute the same matrix, with entries at positions with missing values only."""
         of_leaf = self.flat.conjunction_of_leaf
         evaluator = self.scorer(self.encoder, 0, self.n_iter, False).members
         some = replace(encoded, row_of_position=encoded.row_of_position[with_missing])
@@ -121,7 +121,7 @@ class FlatForest(Forest):
         return sums
 
     def _conjunctions(self, is_given: bool) -> FlatEvaluator:
-        """An evaluator for all contexts of each position, or for one that is given."""
+        """Return an evaluator for all contexts of each position, or for one context each."""
         if is_given not in self._flat_evaluators:
             compiled = _compile(self, self.flat, self.encoder, is_given)
             self._flat_evaluators[is_given] = compiled
@@ -148,6 +148,6 @@ def _compile(
 
 
 def _positive_first(literals: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Literals, first the positive ones of each conjunction, which exclude more positions."""
+    """Sort the positive literals of each conjunction first; they exclude more positions."""
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return literals[np.lexsort((1 - literals % 2, owners))]

@@ -157,7 +157,7 @@ class FlatModel(
 
     @classmethod
     def _of(cls, model: BoostedSequenceClassifier, forest: Forest, pruned: Pruned) -> FlatModel:
-        """The flat form of a model, with the leaf values of ``forest``."""
+        """Make the flat form of a model, with the leaf values of ``forest``."""
         parameters = model.get_params(deep=False)
         flat = cls(
             **{name: parameters[name] for name in PREDICTION_PARAMETERS if name in parameters}
@@ -184,7 +184,7 @@ class FlatModel(
     # Prediction
 
     def _predictor(self) -> BoostedSequenceClassifier:
-        """The wrapped model, with the current parameters of this one.
+        """Return the wrapped model, with the current parameters of this one.
 
         A shallow copy, because clones of a flat model share the wrapped model.
         """

@@ -101,7 +101,7 @@ class _Limits:
             self.reached = contexts[np.append(flat.sets, -1)[flat.entry_of_leaf]]
 
     def of(self, chosen: np.ndarray) -> tuple[float, float]:
-        """Minimum and maximum sum of some of the leaves, over all labels and contexts."""
+        """Bound the sums of some of the leaves over all labels and contexts from both sides."""
         if not len(self.values):
             return 0.0, 0.0
         values = np.where(chosen, self.values, 0.0)[:, np.newaxis] * self.reached
@@ -109,13 +109,13 @@ class _Limits:
         return float(low.min()), float(high.max())
 
     def _extreme(self, values: np.ndarray, which: np.ufunc) -> np.ndarray:
-        """Sums, over the trees of each label, of the extreme values of their leaves and 0."""
+        """Sum, over the trees of each label, the extreme values of their leaves and 0."""
         of_trees = which(which.reduceat(values, self.starts, axis=0), 0.0)
         return of_trees.reshape(-1, self.n_labels, values.shape[1]).sum(axis=0)
 
 
 def _without(forest: Forest, dropped: np.ndarray) -> Forest:
-    """The forest with 0 in the dropped leaves."""
+    """Copy the forest, with 0 in the dropped leaves."""
     packed = forest.pack()
     leaves = np.flatnonzero(packed["true_child"] < 0)
     packed["leaf"] = packed["leaf"].copy()

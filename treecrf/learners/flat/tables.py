@@ -52,7 +52,7 @@ class FlatTables:
         return names
 
     def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
-        """Tests of a conjunction, at offsets in reading direction."""
+        """Return the tests of a conjunction, at offsets in reading direction."""
         tests = self.flat.tests_of(k)
         return [((column, self.side * o, value), holds) for (column, o, value), holds in tests]
 
@@ -72,7 +72,7 @@ class FlatTables:
     # Arrays
 
     def weights(self) -> np.ndarray:
-        """Weights of shape (n_conjunctions, n_labels + 1, n_labels), for orders 0 and 1."""
+        """Return weights of shape (n_conjunctions, n_labels + 1, n_labels), for orders 0 and 1."""
         flat, n = self.flat, len(self.classes)
         out = np.zeros((len(flat), n + 1, n))
         for of_set, previous in enumerate(self._previous()):
@@ -83,7 +83,7 @@ class FlatTables:
         return out
 
     def sparse_weights(self) -> sparse.csr_array:
-        """Weights of shape (n_conjunctions, (n_labels + 1) * n_labels), by previous label first."""
+        """Return weights (n_conjunctions, (n_labels + 1) * n_labels), by previous label first."""
         flat, n = self.flat, len(self.classes)
         previous = self._previous()[flat.sets]
         entry, u = np.nonzero(previous)
@@ -92,7 +92,7 @@ class FlatTables:
         return sparse.csr_array(sparse.coo_array((flat.weights[entry], indices), shape=shape))
 
     def _previous(self) -> np.ndarray:
-        """Previous labels in each set of contexts, the last for none; (n_sets, n_labels + 1)."""
+        """Return the previous labels in each set of contexts, the last for none, as a mask."""
         masks = self.flat.masks
         if masks.shape[1] > 1:
             raise ValueError(
@@ -104,7 +104,7 @@ class FlatTables:
     # Tables
 
     def columns(self) -> dict[str, list]:
-        """Columns with one row per weight: conjunction, context, label, weight."""
+        """Return the columns with one row per weight: conjunction, context, label, weight."""
         flat = self.flat
         return {
             "conjunction": [self.names[k] for k in flat.conjunctions],
@@ -114,7 +114,7 @@ class FlatTables:
         }
 
     def plain(self) -> dict[str, Any]:
-        """All contents, as values of JSON."""
+        """Return all contents as values that JSON supports."""
         flat, classes = self.flat, self.classes.tolist()
         symbols = [*classes, None]
         sets = [[[symbols[i] for i in np.flatnonzero(lag)] for lag in mask] for mask in flat.masks]
@@ -160,7 +160,7 @@ class FlatTables:
 
 
 def frame_of(columns: dict[str, list], backend: Any) -> Any:
-    """Columns as a data frame of pandas, polars or pyarrow."""
+    """Convert columns to a data frame of pandas, polars or pyarrow."""
     try:
         import narwhals.stable.v2 as narwhals
     except ImportError as error:

@@ -148,6 +148,6 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
 
 
 def _named(rows: sparse.csr_array, names: np.ndarray) -> list[dict[str, float]]:
-    """The entries of each row, by the names of their columns."""
+    """Return the entries of each row, by the names of their columns."""
     found, values, starts = names[rows.indices].tolist(), rows.data.tolist(), rows.indptr.tolist()
     return [dict(zip(found[a:b], values[a:b], strict=True)) for a, b in pairwise(starts)]

@@ -48,7 +48,7 @@ class Bags:
 
 
 def _sums(values: np.ndarray, ranges: tuple) -> np.ndarray:
-    """Sums over ranges of positions, which do not depend on the positions before a range."""
+    """Sum over ranges of positions; the sums do not depend on the positions before a range."""
     # Cumulative sums of integers that wrap around still have exact differences.
     until = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.rint(values / UNIT).astype(np.int64), out=until[1:])

@@ -61,7 +61,7 @@ class Candidate:
 
 
 def bag_probabilities(bags: Bags, score: np.ndarray) -> np.ndarray:
-    """Probability that each bag is positive, from the scores of the instances."""
+    """Compute the probability that each bag is positive from the scores of the instances."""
     score = np.clip(score, -MAX_SCORE, MAX_SCORE)
     return -np.expm1(bags.sum_members(-np.log1p(np.exp(score))))
 
@@ -69,7 +69,7 @@ def bag_probabilities(bags: Bags, score: np.ndarray) -> np.ndarray:
 def score_gradient(
     bags: Bags, score: np.ndarray, feature: np.ndarray, by_feature: np.ndarray
 ) -> np.ndarray:
-    """Derivative of the log-likelihood by instance scores, given the derivative by the feature.
+    """Convert the derivative of the log-likelihood by the feature to that by instance scores.
 
     The derivative of the feature of one bag by the score of an instance in it is p (1 - Q), because
     the factor 1 - p of the instance completes the product. The contributions of all bags that
@@ -106,7 +106,7 @@ def discover(
 def _improved(
     old: Candidate, response: Response, bags: Bags, grower: InstanceGrower
 ) -> Candidate | None:
-    """The candidate with one more tree and with the best effect for it."""
+    """Return the candidate with one more tree and with the best effect for it."""
     by_feature = response.gradient(old.effect, old.feature)
     gradient = score_gradient(bags, old.score, old.feature, by_feature)
     tree = grower.grow(gradient, bags.n_holders)
@@ -125,7 +125,7 @@ def _improved(
 
 
 def _best_step(value_at: Callable[[float], float]) -> float:
-    """The step with the greatest value: a grid of logarithms, then a search around the best."""
+    """Find the best step by a grid of logarithms, followed by a search around the best."""
     grid = np.linspace(*np.log(STEP_RANGE), N_GRID)
     values = [value_at(float(np.exp(log_step))) for log_step in grid]
     best = int(np.argmax(values))

@@ -11,7 +11,7 @@ from treecrf.utils.exact import rounded_leaves
 def trees_of_effects(
     found: list[tuple[BagFeature, np.ndarray]], n_columns: int, n_bins: int, n_labels: int
 ) -> list[dict[str, np.ndarray]]:
-    """One tree for each label: the effect of a discovered feature, or no effect.
+    """Make one tree for each label: the effect of a discovered feature, or no effect.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def trees_of_effects(
 
 
 def constant_tree() -> dict[str, np.ndarray]:
-    """A tree with a single leaf of value 0."""
+    """Make a tree with a single leaf of value 0."""
     return _tree(column=np.zeros(1), value=np.zeros(1), weight=np.zeros(1), leaf=np.zeros(1),
                  gain=np.zeros(1), share=np.zeros(1), children=np.full((2, 1), -1))  # fmt: skip
 
 
 def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """A balanced tree with one leaf for each bin of a column that has training positions.
+    """Make a balanced tree with one leaf for each bin of a column that has training positions.
 
     Empty bins belong to the nearest of these.
 
@@ -81,7 +81,7 @@ def tree_of_bins(column: int, values: np.ndarray, weights: np.ndarray) -> dict[s
 
 
 def _tree(*, children: np.ndarray, **fields: np.ndarray) -> dict[str, np.ndarray]:
-    """The fields of a tree in a `Forest`; all tests read the current position."""
+    """Return the fields of a tree in a `Forest`; all tests read the current position."""
     integers = ("column", "value")
     empty = np.zeros(0, dtype=np.int32)
     fields = {name: a.astype(np.int32 if name in integers else float) for name, a in fields.items()}

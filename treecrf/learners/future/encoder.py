@@ -50,20 +50,20 @@ class BagFeature:
     gain: float
 
     def scores(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
-        """Log-odds of each position as an instance."""
+        """Compute the log-odds of each position as an instance."""
         with Threads(None) as threads:
             return self.initial_score + self.trees.scores(encoder, encoded, threads)[0, :, 0]
 
     def values(self, encoder: Encoder, encoded: EncodedSequences) -> np.ndarray:
-        """Probability that the bag of each position contains a positive instance."""
+        """Compute the probability that the bag of each position contains a positive instance."""
         return bag_probabilities(self.bags(encoded), self.scores(encoder, encoded))
 
     def bags(self, encoded: EncodedSequences) -> Bags:
-        """The bags of encoded positions."""
+        """Return the bags of encoded positions."""
         return Bags(encoded.offsets, self.size, self.direction)
 
     def state(self, k: int) -> tuple[dict, dict[str, np.ndarray]]:
-        """State of feature k in a saved model: values for JSON, and arrays."""
+        """Return the contents of feature k in a saved model: values for JSON, and arrays."""
         values = {name: getattr(self, name) for name in PLAIN}
         trees = {f"future.{k}.trees.{name}": array for name, array in self.trees.pack().items()}
         return values, {f"future.{k}.effects": self.effects} | trees
@@ -72,7 +72,7 @@ class BagFeature:
     def from_state(
         cls, k: int, values: dict, arrays: dict[str, np.ndarray], encoder: Encoder, n_labels: int
     ) -> BagFeature:
-        """The inverse of `state`; raises ValueError if the state is invalid.
+        """Restore an object from its `state`; raises ValueError if the state is invalid.
 
         ``encoder`` encodes the input, without discovered features.
         """
@@ -131,7 +131,7 @@ class FutureEncoder(Encoder):
         return full
 
     def without_features(self, encoded: EncodedSequences) -> EncodedSequences:
-        """The inverse of `complete`."""
+        """Undo `complete`."""
         codes = np.ascontiguousarray(encoded.codes[:, : len(self.base.plan.n_codes)])
         has_missing = encoded.has_missing[: len(self.base.columns)]
         return replace(encoded, codes=codes, has_missing=has_missing)
@@ -142,7 +142,7 @@ class FutureEncoder(Encoder):
         return self.base.n_features
 
     def by_feature(self, gains: np.ndarray) -> np.ndarray:
-        """Sums over the columns that come from the same column of the input.
+        """Sum over the columns that come from the same column of the input.
 
         The gain of a discovered feature is credited to the input columns that its trees test.
         """
@@ -154,7 +154,7 @@ class FutureEncoder(Encoder):
         return total
 
     def features_in_use(self, tested: np.ndarray) -> np.ndarray:
-        """Which features the given columns and all discovered features depend on."""
+        """Mark the features that the given columns and all discovered features depend on."""
         n = len(self.base.columns)
         tested = tested[:n].copy()
         for feature in self.features:
@@ -162,7 +162,7 @@ class FutureEncoder(Encoder):
         return self.base.features_in_use(tested)
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """State in a saved model: values for JSON, and arrays."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         values, arrays = self.base.state()
         states = [feature.state(k) for k, feature in enumerate(self.features)]
         for _, of_feature in states:
@@ -174,7 +174,7 @@ class FutureEncoder(Encoder):
     def from_state(
         cls, values: dict, arrays: dict[str, np.ndarray], n_labels: int
     ) -> FutureEncoder:
-        """The inverse of `state`; raises ValueError if the state is invalid."""
+        """Restore an object from its `state`; raises ValueError if the state is invalid."""
         base = Encoder.from_state(values, arrays)
         n_bins = values["n_future_bins"]
         checks.check_counts(n_bins)
@@ -187,17 +187,17 @@ class FutureEncoder(Encoder):
 
 
 def thresholds_of(n_bins: int) -> np.ndarray:
-    """Inner boundaries of bins of equal width from 0 to 1."""
+    """Return the inner boundaries of bins of equal width from 0 to 1."""
     return np.arange(1, n_bins) / n_bins
 
 
 def bins_of(values: np.ndarray, n_bins: int) -> np.ndarray:
-    """The bin of each value: the number of thresholds below it; uint8."""
+    """Return the bin of each value: the number of thresholds below it; uint8."""
     return np.searchsorted(thresholds_of(n_bins), values, side="left").astype(np.uint8)
 
 
 def _with_columns(columns: Columns, n_derived: int, n_bins: int) -> Columns:
-    """Columns of the input, followed by derived columns."""
+    """Return the columns of the input, followed by derived columns."""
     return Columns(
         np.append(columns.kinds, np.full(n_derived, NUMBER, dtype=np.uint8)),
         np.append(columns.sizes, np.full(n_derived, n_bins - 1)),
@@ -207,7 +207,7 @@ def _with_columns(columns: Columns, n_derived: int, n_bins: int) -> Columns:
 
 
 def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
-    """The plan of the input, followed by derived columns, each stored as codes of its own."""
+    """Return the plan of the input, followed by derived columns, each in its own code column."""
 
     def longer(array: np.ndarray, values: np.ndarray | int) -> np.ndarray:
         return np.append(array, np.full(n_derived, values)).astype(array.dtype)
@@ -227,7 +227,7 @@ def _with_codes(plan: Plan, n_derived: int, n_bins: int) -> Plan:
 
 
 def _with_bins(encoded: EncodedSequences, bins: np.ndarray) -> EncodedSequences:
-    """Encoded positions with the bins of one more derived column."""
+    """Return the encoded positions with the bins of one more derived column."""
     codes = np.zeros((len(encoded.codes), encoded.codes.shape[1] + 1), dtype=np.uint8)
     codes[:, :-1] = encoded.codes
     codes[encoded.row_of_position, -1] = bins

@@ -86,7 +86,7 @@ class FutureFeature:
 def future_features(
     encoder: FutureEncoder, forest: Forest, classes: np.ndarray
 ) -> list[FutureFeature]:
-    """All discovered features of a model, in the order of their discovery."""
+    """Return all discovered features of a model, in the order of their discovery."""
     packed = forest.pack()
     first = len(encoder.base.columns)
     thresholds = thresholds_of(encoder.n_bins)
@@ -114,7 +114,7 @@ def _future_feature(
 
 
 def instance_rules(trees: Forest, encoder: Encoder) -> list[tuple[float, str]]:
-    """Leaves as rules, the largest first; leaves with the same tests form one rule."""
+    """Return the leaves as rules, the largest first; leaves with the same tests form one rule."""
     values = leaf_values(trees, encoder)
     ranked = sorted(values.items(), key=lambda rule: -abs(rule[1]))
     return [(value, conjunction(encoder, condition.window)) for (_, condition), value in ranked]

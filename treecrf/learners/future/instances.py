@@ -25,7 +25,7 @@ class InstanceTree:
     values: np.ndarray
 
     def scaled(self, factor: float) -> InstanceTree:
-        """The tree with its leaf values multiplied by a factor."""
+        """Return the tree with its leaf values multiplied by a factor."""
         leaf, values = (
             rounded_leaves(factor * array) for array in (self.nodes["leaf"], self.values)
         )
@@ -66,7 +66,7 @@ class InstanceGrower:
         )
 
     def grow(self, gradient: np.ndarray, n_holders: np.ndarray) -> InstanceTree | None:
-        """A tree fitted to the gradient, with 1 as its largest absolute leaf value.
+        """Fit a tree to the gradient, with 1 as its largest absolute leaf value.
 
         Parameters
         ----------

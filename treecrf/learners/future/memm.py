@@ -332,7 +332,7 @@ class FutureFeatureMEMM(LocalClassifier):
         return state.encoder, state.history
 
     def _starter(self, threads: Threads, data: TrainingInput) -> Start:
-        """A function that prepares a phase of boosting on the given data."""
+        """Return a function that prepares a phase of boosting on the given data."""
 
         def start(encoder: Encoder, forest: Forest) -> tuple[Booster, Validation | None]:
             booster = self._booster(data, encoder, forest, threads)
@@ -341,7 +341,7 @@ class FutureFeatureMEMM(LocalClassifier):
         return start
 
     def _settings_of(self, encoder: FutureEncoder) -> SearchSettings:
-        """The search settings, with the size of bags that an earlier run chose."""
+        """Return the search settings, with the size of bags that an earlier run chose."""
         settings = self._search_settings()
         sizes = tuple({feature.size: None for feature in encoder.features}) or settings.sizes[:1]
         return replace(settings, sizes=sizes)

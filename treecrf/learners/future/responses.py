@@ -23,16 +23,16 @@ class Response(Protocol):
     """The likelihood of the labels as a function of a feature and its effect on their scores."""
 
     def start(self, slope: float) -> np.ndarray:
-        """The initial effect."""
+        """Return the initial effect."""
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood per position."""
+        """Compute the mean log-likelihood per position."""
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Derivative of the log-likelihood by the feature, at each position."""
+        """Compute the derivative of the log-likelihood by the feature, at each position."""
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """The effect with the greatest likelihood; the search starts at ``effect``."""
+        """Find the effect with the greatest likelihood; the search starts at ``effect``."""
 
 
 class OneLabel:
@@ -64,21 +64,21 @@ class OneLabel:
         self.rest = float((weights[~self.is_label] * among).sum())
 
     def start(self, slope: float) -> np.ndarray:
-        """An intercept of 0 and the given slope."""
+        """Return an intercept of 0 and the initial slope."""
         return np.array([0.0, slope])
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood per position."""
+        """Compute the mean log-likelihood per position."""
         logits = self._logits(effect, feature)
         log_p = -np.log1p(np.exp(self.negated_sign * logits))
         return float((self.weights * log_p).sum() + self.rest) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Derivative of the log-likelihood by the feature, at each position."""
+        """Compute the derivative of the log-likelihood by the feature, at each position."""
         return effect[1] * self._residuals(effect, feature)
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Newton's method, with a ridge and a bound on the slope."""
+        """Find the best effect by Newton's method, with a ridge and a bound on the slope."""
         design = np.stack([np.ones_like(feature), feature])
         for _ in range(MAX_NEWTON_STEPS):
             residuals = self._residuals(effect, feature)
@@ -93,13 +93,13 @@ class OneLabel:
         return effect
 
     def effects_by_label(self, effect: np.ndarray) -> np.ndarray:
-        """Intercepts and slopes of all labels, (2, n_labels)."""
+        """Return the intercepts and slopes of all labels, (2, n_labels)."""
         effects = np.zeros((2, self.n_labels))
         effects[:, self.label] = effect
         return effects
 
     def _better(self, effect: np.ndarray, step: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """The effect after a step, halved until it does not lower the penalized likelihood."""
+        """Take a step, halved until it does not lower the penalized likelihood."""
         before = self._penalized(effect, feature)
         for _ in range(MAX_NEWTON_STEPS):
             after = np.clip(effect + step, -MAX_EFFECT, MAX_EFFECT)
@@ -141,24 +141,24 @@ class Sloped:
         self.true_scores, self.of_true = scores[codes, every], slopes[codes, every]
 
     def start(self, slope: float) -> np.ndarray:
-        """The given factor."""
+        """Return the initial factor."""
         return np.array([slope])
 
     def value(self, effect: np.ndarray, feature: np.ndarray) -> float:
-        """Mean log-likelihood per position."""
+        """Compute the mean log-likelihood per position."""
         changed = effect[0] * feature
         log_p = self.true_scores + changed * self.of_true
         log_p -= log_sum_exp(self.scores + changed * self.slopes)
         return float((self.weights * log_p).sum()) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """Derivative of the log-likelihood by the feature, at each position."""
+        """Compute the derivative of the log-likelihood by the feature, at each position."""
         scores = self.scores + (effect[0] * feature) * self.slopes
         p = np.exp(scores - log_sum_exp(scores))
         return effect[0] * self.weights * (self.of_true - (p * self.slopes).sum(axis=0))
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
-        """The best factor between 0 and 1."""
+        """Find the best factor between 0 and 1."""
         found = minimize_scalar(
             lambda factor: -self.value(np.array([factor]), feature),
             bounds=(0.0, 1.0),
@@ -170,7 +170,7 @@ class Sloped:
 
 
 def log_sum_exp(scores: np.ndarray) -> np.ndarray:
-    """Logarithm of the sum of the exponentials of the scores at each position."""
+    """Compute the logarithm of the sum of the exponentials of the scores at each position."""
     largest = scores.max(axis=0)
     # If all labels are forbidden, subtracting minus infinity would give NaN.
     largest[np.isneginf(largest)] = 0.0

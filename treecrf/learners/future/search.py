@@ -96,7 +96,7 @@ class FeatureSearch:
     def _feature(
         self, size: int | None, found: Candidate, effects: np.ndarray
     ) -> tuple[BagFeature, np.ndarray]:
-        """A feature with its best effects; their search starts at ``effects``."""
+        """Make a feature with its best effects; their search starts at ``effects``."""
         trees = Forest(1, 0)
         for tree in found.trees:
             trees.append(tree.nodes, self.grower.meanings)
@@ -127,7 +127,7 @@ class FeatureSearch:
     def _best(
         self, label: int, bags: Bags, discovery: DiscoverySettings
     ) -> tuple[Candidate, np.ndarray]:
-        """The better candidate of both signs, and its effects on all labels."""
+        """Return the better candidate of both signs, and its effects on all labels."""
         response = OneLabel(self.scores, self.codes, label, self.weights)
         both = [discover(response, bags, self.grower, discovery, sign) for sign in (1, -1)]
         best = max(both, key=lambda candidate: candidate.value)

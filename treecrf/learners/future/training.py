@@ -110,7 +110,7 @@ class AlternatingTraining:
         return State(encoder, forest, History([0.0], [0.0]), ((),))
 
     def _criterion(self, state: State) -> float:
-        """The latest likelihood of the validation data, or of the training data without them."""
+        """Return the latest likelihood of the validation data or, without them, training data."""
         is_held_out = self.phase.stopping is not None
         return (state.history.validation if is_held_out else state.history.train)[-1]
 
@@ -132,7 +132,7 @@ class AlternatingTraining:
         return State(state.encoder, forest, history, (*earlier, (*latest, n_new)))
 
     def _with_features(self, state: State) -> State | None:
-        """The state with the features of one more round, and trees of their effects."""
+        """Return the state with the features of one more round, and trees of their effects."""
         booster, validation = self.start(state.encoder, state.forest)
         if len(self.sizes) > 1:
             self.sizes = (self._best_size(state, booster, validation),)
@@ -141,7 +141,7 @@ class AlternatingTraining:
         return _extended(state, found, ()) if found else None
 
     def _rediscovered(self, before: State, after: State) -> State:
-        """The state after a discovery, with its features discovered again.
+        """Return the state after a discovery, with its features discovered again.
 
         The first discovery assumes one effect of the feature on each label. The trees that follow
         may have learned that its effect depends on the position, which shows the pattern more
@@ -157,7 +157,7 @@ class AlternatingTraining:
         return _extended(before, found, after.phases[-1])
 
     def _scores_at_extremes(self, state: State, index: int) -> list[np.ndarray]:
-        """Scores at the training positions if one feature were 0, or 1, at all of them."""
+        """Compute the training scores for the case that one feature is 0, or 1, everywhere."""
         booster, _ = self.start(state.encoder, state.forest)
         column = booster.whole.codes.shape[1] - len(state.encoder.features) + index
         scores = []
@@ -174,7 +174,7 @@ class AlternatingTraining:
     def _best_size(
         self, state: State, booster: Booster, validation: Validation | None
     ) -> int | None:
-        """The size of bags whose first feature gives the highest likelihood."""
+        """Find the size of bags whose first feature gives the highest likelihood."""
         n_trees = min(N_TRIAL_TREES, self.settings.discovery.max_trees)
         trial = replace(self.settings.discovery, max_trees=n_trees)
         values = []
@@ -192,7 +192,7 @@ class AlternatingTraining:
 def _extended(
     state: State, found: list[tuple[BagFeature, np.ndarray]], phases: tuple[int, ...]
 ) -> State:
-    """The state with more features, and with one iteration of trees that hold their effects.
+    """Return the state with more features, and with one iteration of trees that hold their effects.
 
     ``phases`` are those of the round so far.
     """

@@ -148,7 +148,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         return [_appended(x, table, names) for x, table in zip(X, joined, strict=True)]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of the result.
+        """Return the names of the columns of the result.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
 
 def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
-    """A sequence with additional columns, in its own form."""
+    """Append columns to a sequence, which keeps its form."""
     if sparse.issparse(x):
         return sparse.hstack([x, sparse.csr_array(values)], format="csr")
     if is_frame(x):

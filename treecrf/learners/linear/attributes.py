@@ -45,17 +45,17 @@ class Attributes(Protocol):
         """Learn the attributes from training data; learners call it on a shallow copy."""
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """Attributes of all positions; float64 array (n_positions, n_attributes)."""
+        """Compute the attributes of all positions; float64 array (n_positions, n_attributes)."""
 
     @property
     def n_attributes(self) -> int:
         """Number of attributes."""
 
     def names_at(self, offset: int) -> list[str]:
-        """Names of the attributes at an offset in the window."""
+        """Return the names of the attributes at an offset in the window."""
 
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
-        """Weights that training starts from, if the source provides any.
+        """Return the weights that training starts from, if the source provides any.
 
         A float64 array (n_attributes, n_labels + 1, n_labels): ``[a, u, v]`` is for label v after
         label u, and ``[a, n_labels, v]`` for label v at the first position. Only for sources with
@@ -63,11 +63,11 @@ class Attributes(Protocol):
         """
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Values for JSON and arrays for a saved model."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Attributes:
-        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
 
 
 class WindowAttributes:
@@ -110,7 +110,7 @@ class WindowAttributes:
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
-        """Attributes of all positions; float64 array (n_positions, n_attributes).
+        """Compute the attributes of all positions; float64 array (n_positions, n_attributes).
 
         Raises
         ------
@@ -135,19 +135,19 @@ class WindowAttributes:
         return len(self.kept)
 
     def _sizes(self) -> np.ndarray:
-        """Number of values of each category, -1 for the other columns."""
+        """Return the number of values of each category, -1 for the other columns."""
         sizes = np.full(len(self.imputation.sources), -1)
         for j, values in self.schema.categories.items():
             sizes[j] = len(values)
         return sizes
 
     def _n_all(self) -> int:
-        """Number of attributes before those that are too rare are dropped."""
+        """Return the number of attributes before those that are too rare are dropped."""
         sizes = self._sizes()
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
     def names_at(self, offset: int) -> list[str]:
-        """Names such as ``aa[-2] is 'P'``; without brackets if the window has one position."""
+        """Return names such as ``aa[-2] is 'P'``; no brackets if the window has one position."""
         at = bracketed(offset) if offset or any(self.window) else ""
         schema = self.schema
         names = []
@@ -162,10 +162,10 @@ class WindowAttributes:
         return [names[k] for k in self.kept]
 
     def starting_weights(self, classes: np.ndarray) -> None:
-        """None: training starts from zeros."""
+        """Return None: training starts from zeros."""
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Values for JSON and arrays for a saved model."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         schema = self.schema
         values = {name: getattr(self, name) for name in ("missing", "min_count")}
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
@@ -178,7 +178,7 @@ class WindowAttributes:
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> WindowAttributes:
-        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
         kinds = arrays["kinds"]
         categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
         names = None if values["names"] is None else tuple(values["names"])

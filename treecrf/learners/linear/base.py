@@ -158,7 +158,7 @@ class LinearSequenceClassifier(SequenceLearner):
         }  # fmt: skip
 
     def _source(self) -> Attributes:
-        """The source of attributes, not fitted."""
+        """Return the source of attributes, not fitted."""
         window = self._window()
         if self.attributes is None:
             return WindowAttributes(window, self.missing, self.min_count)
@@ -204,7 +204,7 @@ class LinearSequenceClassifier(SequenceLearner):
     def _start(
         self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict
     ) -> Weights:
-        """Weights that training starts from."""
+        """Return the weights that training starts from."""
         if earlier:
             return earlier["_weights"].copy()
         weights = layout.weights()
@@ -242,7 +242,7 @@ class LinearSequenceClassifier(SequenceLearner):
     # Inspection
 
     def get_attribute_names(self) -> np.ndarray:
-        """Names of the attributes, in the order of ``state_weights_``.
+        """Return the names of the attributes, in the order of ``state_weights_``.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class LinearSequenceClassifier(SequenceLearner):
         return self._weights.transitions[-1].copy()
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
-        """Weights by attribute and offset, in the order of the names."""
+        """Return the weights by attribute and offset, in the order of the names."""
         n_attributes, n_offsets, *block = weights.shape
         rows = weights[:, ::-1].reshape(n_attributes * n_offsets, *block)
         if n_offsets == 1:
@@ -302,7 +302,7 @@ class LinearSequenceClassifier(SequenceLearner):
     # Saved models
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Values for JSON and arrays for a saved model."""
+        """Return the contents of a saved model: values for JSON, and arrays."""
         source, arrays = self._attributes.state()
         results = {name: getattr(self, name) for name in self._results}
         values = {

@@ -262,7 +262,7 @@ class LinearCRF(LinearSequenceClassifier):
         return self
 
     def _likelihood(self, data: TrainingData) -> Likelihood:
-        """The objective, in its fastest implementation."""
+        """Return the objective, in its fastest implementation."""
         if self.objective == "log" and data.is_free and not self.transition_features:
             return StateLikelihood(data)
         if self.objective != "log" and self.class_weight is not None:

@@ -25,11 +25,11 @@ class Likelihood(ABC):
 
     @abstractmethod
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
+        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
 
     @abstractmethod
     def mean(self, weights: Weights) -> float:
-        """Mean per position, without the weights of the sequences."""
+        """Compute the mean per position, without the weights of the sequences."""
 
 
 class StateLikelihood(Likelihood):
@@ -46,7 +46,7 @@ class StateLikelihood(Likelihood):
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
+        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         data = self.data
 
         def fill(k: int) -> None:
@@ -62,7 +62,7 @@ class StateLikelihood(Likelihood):
         return float(self._log_likelihoods @ data.weights), self._mean(), gradient
 
     def mean(self, weights: Weights) -> float:
-        """Mean per position, without the weights of the sequences."""
+        """Compute the mean per position, without the weights of the sequences."""
         data = self.data
 
         def fill(part: tuple[int, int]) -> None:
@@ -96,7 +96,7 @@ class ScoreLikelihood(Likelihood):
         self._position_weights = np.repeat(data.weights, np.diff(data.offsets))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """The sum over weighted sequences, the unweighted mean per position, and the gradient."""
+        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
         residuals, _, mean = self.objective.examples(self._scores(weights), 0)
         total = mean * len(self.data.codes)
         if self.is_weighted:
@@ -105,7 +105,7 @@ class ScoreLikelihood(Likelihood):
         return total, mean, self.data.scores.gradient(residuals)
 
     def mean(self, weights: Weights) -> float:
-        """Mean per position, without the weights of the sequences."""
+        """Compute the mean per position, without the weights of the sequences."""
         return self.objective.value(self._scores(weights))
 
     def _scores(self, weights: Weights) -> np.ndarray:

@@ -42,7 +42,7 @@ class LinearScores:
         return out
 
     def gradient(self, residuals: np.ndarray) -> Weights:
-        """Derivatives with respect to the weights, given those with respect to the scores."""
+        """Convert derivatives with respect to the scores to those with respect to the weights."""
         rows = self.new_rows()
         _, right = self.table.window
         first_rows = self.table.first_rows + right
@@ -60,7 +60,7 @@ class LinearScores:
     # Scores of labels in rows, without the transitions
 
     def new_rows(self) -> np.ndarray:
-        """Zeros for all rows; row r of the table is at ``right + r`` of this float64 array."""
+        """Return zeros for all rows; row r of the table is at index ``right + r``."""
         left, right = self.table.window
         return np.zeros((right + self.table.n_rows + left, self.layout.width))
 
@@ -71,14 +71,14 @@ class LinearScores:
         self._score(weights, start, stop, out[right + start : right + stop])
 
     def part_rows(self, weights: Weights, first: int, last: int) -> np.ndarray:
-        """Scores of some sequences in an array that starts with their first row."""
+        """Compute the scores of some sequences, in an array that starts with their first row."""
         start, stop = self.table.rows_of(first, last)
         rows = np.empty((stop - start, self.layout.width))
         self._score(weights, start, stop, rows)
         return rows
 
     def gradient_of_rows(self, rows: np.ndarray, transitions: np.ndarray) -> Weights:
-        """Derivatives with respect to the weights.
+        """Compute the derivatives with respect to the weights.
 
         Parameters
         ----------

@@ -111,19 +111,19 @@ class _OrthantWise:
         return weights, False
 
     def _value(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value with the penalty, and gradient without it."""
+        """Compute the value with the penalty, and the gradient without it."""
         value, gradient = self.function(weights)
         return value + float(self.penalties @ np.abs(weights)), gradient
 
     def _steepest_descent(self, weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The shortest negative subgradient; 0 for weights that are held at 0."""
+        """Return the shortest negative subgradient; 0 for weights that are held at 0."""
         beyond = np.maximum(np.abs(gradient) - self.penalties, 0.0) * np.sign(gradient)
         return -np.where(weights != 0, gradient + self.penalties * np.sign(weights), beyond)
 
     def _search(
         self, weights: np.ndarray, value: float, descent: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Weights, value and gradient after a sufficient step; None if no step is."""
+        """Find a sufficient step; return the new weights, value and gradient, or None."""
         at_zero = weights == 0
         direction = self._direction(descent, ~at_zero | (descent != 0))
         direction[at_zero & (direction * descent <= 0)] = 0.0
@@ -141,7 +141,7 @@ class _OrthantWise:
         return None
 
     def _direction(self, descent: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """The descent times the inverse curvature of the free weights, by L-BFGS's two loops."""
+        """Multiply the descent by the inverse curvature of the free weights (L-BFGS two loops)."""
         pairs = [(step * free, change * free) for step, change in self.steps]
         pairs = [(s, c, float(s @ c)) for s, c in pairs]
         pairs = [(s, c, p) for s, c, p in pairs if p > MIN_CURVATURE * float(c @ c)]

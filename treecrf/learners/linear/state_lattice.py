@@ -42,7 +42,7 @@ class StateLattice:
         return Lattice(scores, self.offsets, order=1, threads=self.linear.threads)
 
     def marginals(self) -> np.ndarray:
-        """P(label) at every position, (n_positions, n_labels)."""
+        """Return P(label) at every position, (n_positions, n_labels)."""
         table = self.linear.table
         out = np.empty((table.n_positions, self.linear.layout.n_labels))
 
@@ -58,7 +58,7 @@ class StateLattice:
         return out
 
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
-        """Log-probability of a label sequence for each sequence."""
+        """Return the log-probability of a label sequence for each sequence."""
         out = np.empty(len(self.offsets) - 1)
 
         def fill(part: tuple[int, int]) -> None:
@@ -72,7 +72,7 @@ class StateLattice:
         return out
 
     def _rows(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scores of the rows of some sequences, with their own offsets and first rows."""
+        """Compute the rows of scores of some sequences, with their offsets and first rows."""
         table = self.linear.table
         start, _ = table.rows_of(first, last)
         offsets = self.offsets[first : last + 1] - self.offsets[first]
@@ -80,13 +80,13 @@ class StateLattice:
         return rows, offsets, table.first_rows[first:last] - start
 
     def pairwise(self) -> np.ndarray:
-        """P(previous label, label), (n_positions, n_labels, n_labels); 0 at first positions."""
+        """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
         return self.whole.pairwise()
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable label sequences as codes, and their log-probabilities."""
+        """Return the codes and the log-probability of the best label sequence of each sequence."""
         return self.whole.best()
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """The n best label sequences of each sequence as codes, and their log-probabilities."""
+        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
         return self.whole.n_best(n)

@@ -35,7 +35,7 @@ class Table:
 
     @classmethod
     def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
-        """The rows of some sequences.
+        """Make the rows of some sequences.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Table:
         return list(runs(self.by_attribute[0] + np.arange(self.n_attributes + 1), PART_POSITIONS))
 
     def rows_of(self, first: int, last: int) -> tuple[int, int]:
-        """Range of rows of the sequences ``first`` to ``last - 1``."""
+        """Return the range of rows of the sequences ``first`` to ``last - 1``."""
         length = int(self.offsets[last] - self.offsets[last - 1])
         return int(self.first_rows[first]), int(self.first_rows[last - 1]) + length
 
@@ -122,7 +122,7 @@ class Table:
 def _kernel_arrays(
     matrix: sparse.csr_array | sparse.csc_array,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays of a sparse matrix, with the dtypes that kernels take."""
+    """Return the arrays of a sparse matrix, with the dtypes that kernels take."""
     starts, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
     return starts, indices, np.ascontiguousarray(matrix.data, dtype=np.float64)
 
@@ -130,7 +130,7 @@ def _kernel_arrays(
 def _with_boundary_rows(
     rows: sparse.csr_array, layout: RowLayout
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Starts, attributes and values of all rows; boundary rows have the attribute "outside"."""
+    """Return the starts, attributes and values of all rows; boundary rows have "outside"."""
     position_rows = layout.rows
     is_boundary = np.ones(layout.n_rows, dtype=bool)
     is_boundary[position_rows] = False

@@ -33,7 +33,7 @@ class Loss:
         self.mean = np.nan  # mean log-likelihood of a position in the latest evaluation
 
     def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient."""
+        """Compute the value and the gradient."""
         weights = self.likelihood.data.layout.weights(vector)
         total, self.mean, gradient = self.likelihood.gradient(weights)
         value = self.l2 * float(vector @ vector) - total
@@ -72,7 +72,7 @@ class TrainingMonitor:
     best: np.ndarray | None = None
 
     def scaled(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient as functions of the solver's variables."""
+        """Compute the value and the gradient as functions of the solver's variables."""
         value, gradient = self.loss(vector * self.scale)
         return value, gradient * self.scale
 
@@ -105,7 +105,7 @@ class TrainingMonitor:
         self.progress.update(len(self.values) - 1, shown)
 
     def results(self) -> dict:
-        """Fitted attributes, after an early stop those of the best iteration."""
+        """Return the fitted attributes, after an early stop those of the best iteration."""
         n_iter = self.history.kept(self.stopping)
         results = {"n_iter_": n_iter, "loss_": self.values[n_iter]}
         return results | self.history.until(n_iter).scores()

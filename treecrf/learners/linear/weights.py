@@ -43,7 +43,7 @@ class Layout:
         return self.n_of_attributes + (self.n_labels + 1) * self.n_labels
 
     def weights(self, vector: np.ndarray | None = None) -> Weights:
-        """Weights from a vector; zeros without one."""
+        """Make weights from a vector; zeros without one."""
         return Weights(self, np.zeros(self.size) if vector is None else vector)
 
 
@@ -110,5 +110,5 @@ class Weights:
             self.labels[:, 0] = blocks[:, :-1].mean(axis=1)
 
     def copy(self) -> Weights:
-        """A copy with an array of its own."""
+        """Copy the weights to a new array."""
         return Weights(self.layout, self.vector.copy())

@@ -55,5 +55,5 @@ cdef class LabeledChains:
 
 
 cdef inline double *weights_at(double[:, :, ::1] weights) noexcept nogil:
-    """Pointer to the first weight; NULL if there are no attributes."""
+    """Return a pointer to the first weight; NULL if there are no attributes."""
     return &weights[0, 0, 0] if weights.shape[0] else NULL

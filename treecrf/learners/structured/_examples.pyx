@@ -63,7 +63,7 @@ cdef class AttributeRows:
 
     cdef void collect(self, Py_ssize_t i, Py_ssize_t length, const double *deltas,
                       double *weights) noexcept nogil:
-        """The transpose of `score`: add to each weight its attribute's values times the deltas."""
+        """Transpose `score`: add to each weight its attribute's values times the deltas."""
         cdef Py_ssize_t first = self.first_rows[i]
         if self.attributes.shape[0]:
             collect_rows(&self.starts[0], &self.attributes[0], &self.values[0],
@@ -106,7 +106,7 @@ cdef class LabeledChains:
         self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
 
     cdef Scratch open(self, Py_ssize_t width) except *:
-        """Memory to decode any of the sequences; ``width`` is that of a row of scores."""
+        """Allocate memory to decode any of the sequences; ``width`` is that of a row of scores."""
         cdef Scratch s
         cdef Py_ssize_t n = self.n_labels
         s.memory = <double *> malloc((2 * self.longest * width + (n + 3) * n) * sizeof(double))
@@ -130,15 +130,15 @@ cdef class LabeledChains:
         return self.offsets[i + 1] - self.offsets[i]
 
     cdef inline Py_ssize_t label_before(self, Py_ssize_t i) noexcept nogil:
-        """Row of the transitions that leads to the first label."""
+        """Return the row of the transitions that leads to the first label."""
         return self.n_labels if self.before is None else self.before[i]
 
     cdef inline const int32_t *truth(self, Py_ssize_t i) noexcept nogil:
-        """The true labels of a sequence."""
+        """Return the true labels of a sequence."""
         return &self.labels[self.offsets[i]]
 
     cdef Py_ssize_t n_mistakes(self, Py_ssize_t i, const int32_t *path) noexcept nogil:
-        """Number of positions at which a label sequence differs from the true one."""
+        """Return the number of positions at which a label sequence differs from the true one."""
         cdef Py_ssize_t t, n = 0
         cdef const int32_t *truth = self.truth(i)
         for t in range(self.length(i)):

@@ -105,7 +105,7 @@ cdef class Updates:
 
 cdef inline Py_ssize_t pair_at(const int32_t *labels, Py_ssize_t t,
                                Py_ssize_t n_labels) noexcept nogil:
-    """Index of (previous label, label) in the transitions."""
+    """Return the index of (previous label, label) in the transitions."""
     return (labels[t - 1] if t else n_labels) * n_labels + labels[t]
 
 

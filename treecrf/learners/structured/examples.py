@@ -16,7 +16,7 @@ BURST_POSITIONS = 1 << 16
 
 
 def attribute_rows(table: Table, width: int, first_rows: np.ndarray | None = None) -> AttributeRows:
-    """Attributes of all rows, in the form that kernels read.
+    """Return the attributes of all rows, in the form that kernels read.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def attribute_rows(table: Table, width: int, first_rows: np.ndarray | None = Non
 def labeled_chains(
     data: TrainingData, offsets: np.ndarray | None = None, before: np.ndarray | None = None
 ) -> LabeledChains:
-    """Labels of all sequences and their constraints, in the form that kernels read.
+    """Return the labels of all sequences and their constraints, in the form that kernels read.
 
     Parameters
     ----------

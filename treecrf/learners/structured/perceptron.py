@@ -261,13 +261,13 @@ class Epochs:
         return (n - n_wrong) / n
 
     def mean(self) -> Weights:
-        """The mean of the weights after each sequence."""
+        """Return the mean of the weights after each sequence."""
         vector = self.weights.vector - self._late.vector / self._n_seen
         return self._data.layout.weights(vector)
 
 
 def accuracy(data: TrainingData, weights: Weights) -> float:
-    """Fraction of the labels that Viterbi's algorithm predicts correctly."""
+    """Compute the fraction of the labels that Viterbi's algorithm predicts correctly."""
     scores = data.scores.scores(weights)
     data.constraints.forbid(scores, data.offsets)
     lattice = Lattice(scores, data.offsets, 1, data.scores.threads)

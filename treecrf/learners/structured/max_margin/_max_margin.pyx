@@ -63,7 +63,7 @@ cdef class DualState:
         """Write the scores of a sequence, without transitions."""
 
     cdef double square(self, Py_ssize_t i, const double *direction) noexcept nogil:
-        """Squared length in w of a direction of the deltas; call once before each `move`."""
+        """Return the squared length in w of a direction of the deltas; call before each `move`."""
         return 0.0
 
     cdef void move(self, Py_ssize_t i, const double *direction, double step) noexcept nogil:

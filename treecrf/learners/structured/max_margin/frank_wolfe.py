@@ -40,7 +40,7 @@ class Dual:
 
     @classmethod
     def start(cls, data: TrainingData, width: int) -> Dual:
-        """Dual variables with all weight on the true labels: zeros."""
+        """Make dual variables with all weight on the true labels: zeros."""
         n_sequences, n = len(data.offsets) - 1, len(data.classes)
         return cls(
             np.zeros((len(data.codes), width)),
@@ -54,7 +54,7 @@ class Dual:
         return self.deltas, self.pairs, self.losses
 
     def plus(self, other: Dual, factor: float) -> Dual:
-        """These dual variables plus a multiple of others."""
+        """Add a multiple of other dual variables."""
         return Dual(*(a + factor * b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
@@ -93,14 +93,14 @@ class Problem(ABC):
 
     @abstractmethod
     def state(self, dual: Dual) -> DualState:
-        """Dual variables with their scores; steps change the dual variables in place."""
+        """Make a state from dual variables, with their scores; steps change these in place."""
 
     @abstractmethod
     def solution(self, dual: Dual) -> tuple[Weights, Support | None]:
-        """The model: weights and, with a kernel, the inputs with coefficients."""
+        """Return the model: weights and, with a kernel, the inputs with coefficients."""
 
     def value(self, state: DualState, dual: Dual) -> Value:
-        """The objective and the duality gap, by decoding all sequences."""
+        """Compute the objective and the duality gap by decoding all sequences."""
         scores = self.data.scores
         inner, hinges = np.zeros(len(self.costs)), np.zeros(len(self.costs))
         scores.threads.map(lambda part: state.measure(*part, inner, hinges), scores.table.parts)
@@ -117,18 +117,18 @@ class LinearProblem(Problem):
         self._rows = attribute_rows(data.scores.table, self.width)
 
     def weights(self, dual: Dual) -> Weights:
-        """The weights of the dual variables."""
+        """Return the weights of the dual variables."""
         scores = self.data.scores
         rows = scores.new_rows()
         rows[scores.table.window[1] + scores.table.layout.rows] = dual.deltas
         return scores.gradient_of_rows(rows, dual.pairs)
 
     def state(self, dual: Dual) -> LinearDualState:
-        """Dual variables with their weights; steps change the dual variables in place."""
+        """Make a state from dual variables, with their weights; steps change these in place."""
         return LinearDualState(self.chains, self.costs, dual, self._rows, self.weights(dual))
 
     def solution(self, dual: Dual) -> tuple[Weights, None]:
-        """The weights."""
+        """Return the weights."""
         return self.weights(dual), None
 
 
@@ -161,7 +161,7 @@ class KernelProblem(Problem):
         self._gram = gram_of(kernel, inputs, max_bytes)
 
     def state(self, dual: Dual) -> KernelDualState:
-        """Dual variables with their scores; steps change the dual variables in place."""
+        """Make a state from dual variables, with their scores; steps change these in place."""
         scores = np.ascontiguousarray((self._gram @ self._coefficients(dual)).T)
         return KernelDualState(
             self.chains, self.costs, dual, dual.pairs.sum(axis=0), self._inputs.indices, self._gram,
@@ -169,7 +169,7 @@ class KernelProblem(Problem):
         )  # fmt: skip
 
     def solution(self, dual: Dual) -> tuple[Weights, Support]:
-        """Weights of the transitions, and the inputs with coefficients."""
+        """Return the weights of the transitions, and the inputs with coefficients."""
         weights = self.data.layout.weights()
         weights.transitions[:] = dual.pairs.sum(axis=0)
         coefficients = self._coefficients(dual)
@@ -177,7 +177,7 @@ class KernelProblem(Problem):
         return weights, Support(self._kernel, self._inputs.rows[used], coefficients[used])
 
     def _coefficients(self, dual: Dual) -> np.ndarray:
-        """Sums of the deltas over the positions with the same input."""
+        """Sum the deltas over the positions with the same input."""
         coefficients = np.zeros((self._inputs.rows.shape[0], self.width))
         np.add.at(coefficients, self._inputs.indices, dual.deltas)
         return coefficients
@@ -259,7 +259,7 @@ class Steps:
         return float(self._gaps.sum())
 
     def result(self) -> tuple[Dual, Value]:
-        """The dual variables, or their mean, and their value."""
+        """Return the dual variables, or their mean, and their value."""
         problem, n = self._problem, self._n_steps
         if self._late is not None:
             dual = self._dual.plus(self._late, -2.0 / (n * (n + 1.0)))

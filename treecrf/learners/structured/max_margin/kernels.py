@@ -39,7 +39,7 @@ class Inputs:
 
     @classmethod
     def of(cls, table: Table) -> Inputs:
-        """The windows of all positions, in order of first occurrence."""
+        """Return the windows of all positions, in order of first occurrence."""
         left, right = table.window
         here = table.layout.rows
         blocks = [table.matrix[here + offset] for offset in range(-left, right + 1)]
@@ -72,7 +72,7 @@ class Kernel:
     coef0: float
 
     def between(self, a: sparse.csr_array, b: sparse.csr_array) -> np.ndarray:
-        """Values of the kernel, float64 array (n_a, n_b).
+        """Compute the values of the kernel, float64 array (n_a, n_b).
 
         Raises
         ------
@@ -105,7 +105,7 @@ def _squares(rows: sparse.csr_array) -> np.ndarray:
 
 
 def gamma_of(gamma: str | float, inputs: Inputs) -> float:
-    """The value of ``gamma`` as a number, as in scikit-learn's SVC."""
+    """Return the value of ``gamma`` as a number, as in scikit-learn's SVC."""
     if not isinstance(gamma, str):
         return float(gamma)
     n_positions, n_columns = len(inputs.indices), inputs.rows.shape[1]
@@ -119,7 +119,7 @@ def gamma_of(gamma: str | float, inputs: Inputs) -> float:
 
 
 def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
-    """The kernel matrix of all inputs.
+    """Compute the kernel matrix of all inputs.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
 
 
 def _tiles(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of a table that are computed at a time."""
+    """Cut the rows of a table into ranges that are computed at a time."""
     return runs(np.arange(n_rows + 1), max(1, TILE_VALUES // max(n_columns, 1)))
 
 
@@ -162,7 +162,7 @@ class Support:
     coefficients: np.ndarray
 
     def scores(self, inputs: Inputs, threads: Threads) -> np.ndarray:
-        """Scores of the labels for each input; float64 array (n_inputs, n_labels)."""
+        """Compute the scores of the labels for each input; float64 array (n_inputs, n_labels)."""
         n_inputs = inputs.rows.shape[0]
         scores = np.zeros((n_inputs, self.coefficients.shape[1]))
 
@@ -174,7 +174,7 @@ class Support:
         return scores
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Values for JSON and arrays for a saved model.
+        """Return the contents of a saved model: values for JSON, and arrays.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class Support:
     def from_state(
         cls, values: dict, arrays: dict[str, np.ndarray], n_columns: int, n_labels: int
     ) -> Support:
-        """The inverse of `state`; raises ValueError if the parts do not fit together."""
+        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
         kernel = Kernel(*(values[name] for name in ("kind", "gamma", "degree", "coef0")))
         checks.require(kernel.kind in KERNELS, "kernel")
         for number in (kernel.gamma, kernel.degree, kernel.coef0):

@@ -90,7 +90,7 @@ cdef class PieceLosses:
         return m
 
     cdef double forward(self, Py_ssize_t i, Memory *m, double *log_z) noexcept nogil:
-        """Loss of a piece; leaves its scores in ``m.rows``, impossible ones as minus infinity."""
+        """Return the loss of a piece; leaves its scores in ``m.rows``, impossible ones as -inf."""
         cdef Py_ssize_t length = self.chains.length(i)
         cdef double found, score
         memcpy(m.rows, &self.scores[self.chains.offsets[i], 0],
@@ -219,7 +219,7 @@ def extremes(const int64_t[::1] starts, const int64_t[::1] positions, const doub
 
 cdef double separate_sum(const int64_t[::1] positions, const double[::1] values, int64_t start,
                          int64_t end, double sign) noexcept nogil:
-    """The largest sum of values over positions of which no two are neighbors."""
+    """Return the largest sum of values over positions of which no two are neighbors."""
     cdef int64_t k, latest = -2
     cdef double taken = 0.0, left = 0.0, x
     for k in range(start, end):
@@ -318,7 +318,7 @@ cdef class EntryBounds:
 
     # A method, because the loop above gets slower when gcc inlines this function.
     cdef double best_step(self, const Terms *terms, double max_step, double *bound) noexcept nogil:
-        """The step between -max_step and max_step with the smallest bound, by Newton's method."""
+        """Find the step from -max_step to max_step with the smallest bound, by Newton's method."""
         cdef double lowest = -max_step, highest = max_step, step = 0.0, ahead
         cdef bint low_is_tried = False, high_is_tried = False
         cdef Curve curve
@@ -343,7 +343,7 @@ cdef class EntryBounds:
 
 
 cdef Curve curve_at(const Terms *terms, double step) noexcept nogil:
-    """The bound minus 1, and its derivatives."""
+    """Compute the bound minus 1, and its derivatives."""
     cdef Py_ssize_t j, e
     cdef double low, high, mean, fraction, under, over
     cdef Curve curve

@@ -59,7 +59,7 @@ class Entries:
 
     @classmethod
     def of(cls, loss: SequenceExponentialLoss, first: int, last: int) -> Entries:
-        """The entries of the pieces ``first`` to ``last - 1``."""
+        """Find the entries of the pieces ``first`` to ``last - 1``."""
         table, offsets = loss.data.scores.table, loss.pieces.offsets
         left, right = table.window
         here = np.arange(offsets[first], offsets[last])
@@ -80,7 +80,7 @@ class Entries:
         return cls(pieces[is_first], cells[is_first], starts, positions, values)
 
     def intervals(self, loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals of the features of each entry: lows and highs, (n_entries, width)."""
+        """Compute the lows and highs of the features of each entry, (n_entries, width) each."""
         n, width = len(loss.data.classes), loss.data.layout.width
         lows, highs = (np.empty((len(self.cells), width)) for _ in range(2))
         codes = loss.data.codes
@@ -106,14 +106,14 @@ class Entries:
         return out
 
     def _observed(self, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-        """Features of the true labels, (n_entries, n)."""
+        """Return the features of the true labels, (n_entries, n)."""
         entry = np.repeat(np.arange(len(self.cells)), np.diff(self.starts))
         counts = np.bincount(entry * n + columns, values, minlength=len(self.cells) * n)
         return counts.reshape(-1, n)
 
 
 def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals of the transitions: lows and highs, (n_pieces, n_labels + 1, n_labels)."""
+    """Compute the lows and highs of transitions, (n_pieces, n_labels + 1, n_labels) each."""
     pieces, codes, n = loss.pieces, loss.data.codes, len(loss.data.classes)
     before = np.append(n, codes[:-1])
     before[pieces.offsets[:-1]] = pieces.before
@@ -129,7 +129,7 @@ def transition_intervals(loss: SequenceExponentialLoss) -> tuple[np.ndarray, np.
 
 
 def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
-    """Bounds of the transitions: those from one label are a cell that occurs in every piece."""
+    """Make the bounds of transitions: those from one label are a cell that every piece has."""
     n_labels, n_pieces = loss.data.layout.n_labels, len(loss.pieces.before)
     n_rows = n_labels + 1
     lows, highs = (array.reshape(-1, n_labels) for array in transition_intervals(loss))
@@ -163,7 +163,7 @@ class Chooser(ABC):
 
     @abstractmethod
     def choose(self) -> Choice:
-        """The feature with the smallest bound; the first one among equals."""
+        """Return the feature with the smallest bound; ties go to the first."""
 
 
 class UnionBound(Chooser):
@@ -203,7 +203,7 @@ class UnionBound(Chooser):
         self._sums.transitions[:] += expected.pair_changes[chosen].sum(axis=0)
 
     def choose(self) -> Choice:
-        """The feature with the smallest bound; the first one among equals."""
+        """Return the feature with the smallest bound; ties go to the first."""
         scale = np.exp(self.loss.level - self.loss.log_value)
 
         def fill(part: tuple[int, int]) -> None:
@@ -250,7 +250,7 @@ class SequenceBound(Chooser):
         )  # fmt: skip
 
     def choose(self) -> Choice:
-        """The feature with the smallest bound; the first one among equals."""
+        """Return the feature with the smallest bound; ties go to the first."""
         layout = self._steps.layout
         threads = self.loss.data.scores.threads
         by_piece = self.loss.scales, self.loss.fractions

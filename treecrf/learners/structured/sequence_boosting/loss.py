@@ -143,7 +143,7 @@ class SequenceLosses:
     # One feature
 
     def occurrences(self, feature: int) -> Occurrences:
-        """Positions and pieces with a feature, given its index in the vector of weights."""
+        """Find the positions and pieces with a feature, by its index in the vector of weights."""
         layout, table = self.data.layout, self.data.scores.table
         if feature >= layout.n_of_attributes:
             no_positions = np.zeros(0, dtype=np.int64)
@@ -159,7 +159,7 @@ class SequenceLosses:
         return Occurrences(positions, values[entries][found], np.unique(self._piece_of[positions]))
 
     def _with_transitions(self, feature: int) -> np.ndarray:
-        """Pieces in which the transition of a feature can occur."""
+        """Find the pieces in which the transition of a feature can occur."""
         layout, pieces = self.data.layout, self.pieces
         is_start = pieces.before == layout.n_labels
         if feature - layout.n_of_attributes >= layout.n_labels**2:

@@ -89,7 +89,7 @@ class Rounds:
         self._n_since = 0
 
     def _search(self, choice: Choice, where: Occurrences) -> float:
-        """The step with the lowest loss, or that of the choice if the search finds none better."""
+        """Search the step with the lowest loss; keep that of the choice if none is better."""
         loss = self.loss
         kept = loss.losses.copy()
         latest = 0.0
@@ -150,11 +150,11 @@ class RoundsMonitor:
             self.history.validation.append(self.validation.mean_log_likelihood)
 
     def latest(self) -> dict[str, float]:
-        """The latest scores, for display."""
+        """Return the latest scores, for display."""
         return {"log loss": self.log_losses[-1]} | self.history.latest("log-likelihood")
 
     def results(self, n: int) -> dict:
-        """Fitted attributes of the first n rounds."""
+        """Return the fitted attributes of the first n rounds."""
         choices = self.choices[:n]
         return {
             "n_iter_": n,
