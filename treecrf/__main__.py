@@ -1,4 +1,4 @@
-"""Runs the command line of `treecrf.cli` with ``python -m treecrf``."""
+"""Entry point of ``python -m treecrf``, the command line of `treecrf.cli`."""
 
 import sys
 

@@ -4,12 +4,12 @@ Scores are label-major: ``scores[v, t, c]`` is the score of label v at position 
 context is the tuple of the previous labels, numbered ``sum_j y[t - j] * K**(j - 1)`` for K labels,
 so that label v leads from context c to context ``(c * K + v) % K**order``. The position t of a
 sequence has ``K**min(t, order)`` contexts, since there are no labels before the sequence. With
-order 0 every position is a sequence of its own, and callers pass ``offsets`` accordingly.
+order 0 every position is a separate sequence, and callers pass ``offsets`` accordingly.
 
 A score of minus infinity forbids a label in a context. If this leaves no label sequence at all, a
 sequence has log Z = -inf, probabilities of 0 and a log-likelihood of NaN. Callers check for it.
 
-Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
+Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and writes only to
 the parts of its outputs that belong to these sequences, so that threads can share the work.
 """
 

@@ -156,7 +156,7 @@ OCCUPANCY = (
         ("", "expected the columns date, Temperature"),
         (OCCUPANCY.replace("CO2", "CO"), "line 1: expected the columns date, Temperature"),
         (OCCUPANCY.split("\n")[0], "the file ends after its header"),
-        (OCCUPANCY + "1,2\n", "line 3: 2 columns, expected 8"),
+        (OCCUPANCY + "1,2\n", "line 3: 2 columns; expected 8"),
         (OCCUPANCY.replace("27.272", "wet"), "line 2: could not convert .*wet"),
         (OCCUPANCY.replace("27.272", "nan"), "line 2: expected numbers, and 0 or 1 last"),
         (OCCUPANCY.replace(",1\n", ",2\n"), "line 2: expected numbers, and 0 or 1 last"),

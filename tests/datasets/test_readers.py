@@ -140,9 +140,9 @@ def test_empty_conll_files_hold_no_sequences():
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("a X\n\nb c X\n", {}, "line 3: 3 columns, line 1 has 2"),
-        ("a X\n", {"names": ["word", "tag"]}, "line 1: 2 columns, expected 3"),
-        ("a X\n", {"names": ["word"], "labeled": False}, "line 1: 2 columns, expected 1"),
+        ("a X\n\nb c X\n", {}, "line 3: 3 columns; expected 2, as in line 1"),
+        ("a X\n", {"names": ["word", "tag"]}, "line 1: 2 columns; expected 3"),
+        ("a X\n", {"names": ["word"], "labeled": False}, "line 1: 2 columns; expected 1"),
     ],
 )
 def test_conll_lines_of_another_width_are_refused(text, options, message):
@@ -222,9 +222,9 @@ def test_sparse_rows():
         ("1 2 4\n1 1 1 4 0\n", "line 2: feature 4; the first line declares 4 features"),
         ("1 2 4\n1 1 2 3 3 0\n", "line 2: a feature occurs twice"),
         ("1 2 4\n1 1 1 3 2\n", "line 2: label 2; the first line declares 2 labels"),
-        ("1 2 4\n1 2 1 3 0\n", r"line 2: sequence and position are \[1, 2\], expected \[1, 1\]"),
-        ("2 2 4\n1 1 0 0\n1 3 0 0\n", r"line 3: .* \[1, 3\], expected \[1, 2\] or \[2, 1\]"),
-        ("2 2 4\n2 1 0 0\n", r"line 2: .* \[2, 1\], expected \[1, 1\]"),
+        ("1 2 4\n1 2 1 3 0\n", r"line 2: sequence and position are \[1, 2\]; expected \[1, 1\]"),
+        ("2 2 4\n1 1 0 0\n1 3 0 0\n", r"line 3: .* \[1, 3\]; expected \[1, 2\] or \[2, 1\]"),
+        ("2 2 4\n2 1 0 0\n", r"line 2: .* \[2, 1\]; expected \[1, 1\]"),
         ("3 2 4\n1 1 0 0\n2 1 0 0\n", "line 3: the file ends after 2 of 3 sequences"),
         ("1 2 4\n", "line 1: the file ends after 0 of 1 sequences"),
     ],

@@ -136,10 +136,10 @@ BAD_Y = {
     "infinity": ([[0, np.inf], [0, 0, 1]], ValueError, "sequence 0, position 1: label inf is not"),
     "large float": ([[0, 1e300], [0, 0, 1]], ValueError, "sequence 0, position 1: label 1e+300"),
     "large integer": ([[0, 2**70], [0, 0, 1]], ValueError, "sequence 0, position 1: label 1180591"),
-    "2-D": ([[[0], [1]], [0, 1, 0]], ValueError, "sequence 0: labels have 2 dimensions, expect"),
-    "0-D": ([0, 1], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
+    "2-D": ([[[0], [1]], [0, 1, 0]], ValueError, "sequence 0: labels have 2 dimensions; expect"),
+    "0-D": ([0, 1], ValueError, "sequence 0: labels have 0 dimensions; expected 1"),
     "ragged": ([[0, 1], [[0], 1, 2]], TypeError, "sequence 1, position 0: label [0] is of type"),
-    "bytes": ([b"xy", b"xyz"], ValueError, "sequence 0: labels have 0 dimensions, expected 1"),
+    "bytes": ([b"xy", b"xyz"], ValueError, "sequence 0: labels have 0 dimensions; expected 1"),
     "array of bytes": (
         [np.array([b"x", b"y"]), "xyz"],
         TypeError,

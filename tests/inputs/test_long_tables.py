@@ -343,7 +343,7 @@ def test_bad_lengths_and_groups_are_refused(case, table):
 def test_bad_long_labels_are_refused():
     with pytest.raises(ValueError, match="X has 10 positions, y has 9"):
         small().fit(TABLE, Y[:9], lengths=LENGTHS)
-    with pytest.raises(ValueError, match="y: labels have 2 dimensions, expected 1"):
+    with pytest.raises(ValueError, match="y: labels have 2 dimensions; expected 1"):
         small().fit(TABLE, Y[:, np.newaxis], lengths=LENGTHS)
     with pytest.raises(TypeError, match="y, position 3: label None is of type NoneType"):
         small().fit(TABLE, ["x", "y", "x", None] + ["y"] * 6, lengths=LENGTHS)

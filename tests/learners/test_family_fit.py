@@ -198,16 +198,16 @@ BAD_GIVEN = [
     ({"known": "xy"}, TypeError, "known is a string; expected a list of label sequences"),
     ({"allowed": [None]}, ValueError, "X has 2 sequences, allowed has 1"),
     ({"allowed": True}, TypeError, "allowed is of type bool; expected a list of masks"),
-    ({"allowed": [None, np.ones((2, 3))]}, ValueError, "sequence 1: allowed has the shape (2, 3),"),
+    ({"allowed": [None, np.ones((2, 3))]}, ValueError, "sequence 1: allowed has the shape (2, 3);"),
     (
         {"allowed": [np.full((2, 3), 2), None]},
         ValueError,
-        "sequence 0: allowed must contain only True",
+        "sequence 0: allowed has other values than True",
     ),
     (
         {"allowed": [[["x"] * 3] * 2, None]},
         ValueError,
-        "sequence 0: allowed must contain only True",
+        "sequence 0: allowed has other values than True",
     ),
     (
         {"allowed": [None, [[1, 1, 1], [0, 0, 0], [1, 1, 1]]]},

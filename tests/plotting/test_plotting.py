@@ -159,9 +159,9 @@ def test_a_map_shows_the_most_important_features(tables):
 def test_maps_that_cannot_be_drawn(trained, letters):
     with pytest.raises(ValueError, match="both label and feature are given"):
         plot_importance_map(trained, label="x", feature="symbol")
-    with pytest.raises(ValueError, match="feature='x0'; the features of the model are symbol"):
+    with pytest.raises(ValueError, match="feature='x0'; expected one of symbol"):
         plot_importance_map(trained, feature="x0")
-    with pytest.raises(ValueError, match="label='q'; the labels of the model are"):
+    with pytest.raises(ValueError, match="label='q'; expected one of"):
         plot_importance_map(trained, label="q")
     with pytest.raises(ValueError, match=r"use gain_importance\(per_label=True\)"):
         plot_importance_map(gain_importance(trained), label="x")

@@ -13,10 +13,10 @@ necessary in place of the worst of the others, so that their probability is at m
 Weights are logarithms, and the largest at each position is 0. The backward pass needs no weights:
 each state distributes its probability over the states before it in proportion to their
 contributions to its weight. Labels that lead to no state have probability 0. *Forward only* skips
-the backward pass, so that probabilities depend on the positions up to their own.
+the backward pass, so that the probabilities of a position depend on the positions up to it.
 
 Sequences advance in parallel, one position at a time, so that the trees that sum their scores serve
-all of them. Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and
+all of them. Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and
 writes only to the parts of its outputs that belong to these. Gradients are in ``_beam_gradients``,
 the best label sequences in ``_beam_paths``.
 """
@@ -50,7 +50,7 @@ cdef class BeamChains:
     width : int
         Maximum number of contexts kept at each position.
     forward_only : bool, default=False
-        Whether probabilities depend on the positions up to their own only.
+        Whether the probabilities of a position depend only on the positions up to it.
     """
 
     def __init__(self, ContextScores scores, const int64_t[::1] offsets, Py_ssize_t width,

@@ -4,7 +4,7 @@ Scores and contexts are those of `_inference`. A score of minus infinity forbids
 context. If this leaves no label sequence at all, the best score is -inf and the labels are
 meaningless. Callers check for it.
 
-Every function works on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to
+Every function runs without the GIL on the sequences ``first`` to ``last - 1``, and writes only to
 the parts of its outputs that belong to these sequences, so that threads can share the work.
 """
 
@@ -42,7 +42,7 @@ def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize
     """Write the label sequence with the highest score to ``out``, its score to ``best_scores``.
 
     Ties go to the lowest last context, then to the lowest context before it, and so on. With
-    order 0 every position is a sequence of its own.
+    order 0 every position is a separate sequence.
     """
     cdef chain_shape shape = shape_of(scores)
     cdef Py_ssize_t i, longest = longest_of(offsets, first, last)

@@ -1,7 +1,7 @@
 """Probabilities of single labels given other labels: local models and the pseudo-likelihood.
 
-Scores and contexts are those of `_inference`; minus infinity forbids a label. Every function works
-on the sequences ``first`` to ``last - 1``, holds no lock, and writes only to the parts of its
+Scores and contexts are those of `_inference`; minus infinity forbids a label. Every function runs
+without the GIL on the sequences ``first`` to ``last - 1``, and writes only to the parts of its
 outputs that belong to these sequences, so that threads can share the work.
 """
 

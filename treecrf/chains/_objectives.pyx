@@ -1,8 +1,8 @@
 """Gradients of the Hamming objectives: derivatives of the probabilities of single labels.
 
 The Hamming objectives are sums of ``g(log q_s)`` over positions s, where q_s is the probability of
-the true label of s. With ``w_s = g'(log q_s)``, the derivative by the score of label v in context c
-at position t is
+the true label of s. With ``w_s = g'(log q_s)``, the derivative with respect to the score of label v
+in context c at position t is
 
     sum_s w_s (P(c, v at t | y_s true) - P(c, v at t)).
 

@@ -195,14 +195,14 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if transitions is None:
         return None
     if order == 0:
-        raise ValueError("transitions need previous labels; order=0 has none")
+        raise ValueError("transitions with order=0; expected order 1 or higher")
     if isinstance(transitions, str):
         return _rules(transitions, classes)
     n = len(classes)
     table = np.asarray(transitions)
     if table.shape not in ((n, n), (n + 1, n)):
         raise ValueError(
-            f"transitions has the shape {table.shape}, expected ({n}, {n}) or ({n + 1}, {n}): a "
+            f"transitions has the shape {table.shape}; expected ({n}, {n}) or ({n + 1}, {n}): a "
             f"row for each of the labels {classes.tolist()}, and optionally one for the start"
         )
     table = _booleans(table, "transitions")
@@ -212,7 +212,7 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
 
 def _booleans(table: np.ndarray, what: str) -> np.ndarray:
     if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise ValueError(f"{what} must contain only True and False")
+        raise ValueError(f"{what} has other values than True and False")
     return table.astype(bool)
 
 
@@ -338,7 +338,7 @@ def _mask(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     table = np.asarray(item)
     if table.shape != here.shape:
         raise ValueError(
-            f"sequence {i}: allowed has the shape {table.shape}, expected {here.shape}"
+            f"sequence {i}: allowed has the shape {table.shape}; expected {here.shape}"
         )
     here &= _booleans(table, f"sequence {i}: allowed")
 

@@ -1,4 +1,4 @@
-"""Objectives that learners maximize, and their gradients by the scores.
+"""Objectives that learners maximize, and their gradients with respect to the scores.
 
 For conditional random fields, with P the probability of the labels of a sequence, and q the
 probability of the label of a position:
@@ -66,7 +66,8 @@ class Objective(Protocol):
 class ChainObjective(ABC):
     """Objective over label sequences, as a function of the scores of all contexts.
 
-    Residuals are the derivatives of its value by each score, multiplied by the number of positions.
+    Residuals are its partial derivatives with respect to the scores, multiplied by the number of
+    positions.
 
     Parameters
     ----------

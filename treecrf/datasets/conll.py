@@ -100,9 +100,9 @@ def split_rows(
             continue
         row = split(line)
         if n_columns is None:
-            n_columns, expected = len(row), f"line {lines.number} has {len(row)}"
+            n_columns, expected = len(row), f"expected {len(row)}, as in line {lines.number}"
         if len(row) != n_columns:
-            raise lines.error(f"{len(row)} columns, {expected}")
+            raise lines.error(f"{len(row)} columns; {expected}")
         rows.append(row)
     if rows:
         yield rows

@@ -115,7 +115,7 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _parse(row: list[str], lines: Lines) -> tuple[np.datetime64, list[float], int]:
     if len(row) != len(COLUMNS) + 1:
-        raise lines.error(f"{len(row)} columns, expected {len(COLUMNS) + 1}")
+        raise lines.error(f"{len(row)} columns; expected {len(COLUMNS) + 1}")
     try:
         date, features = np.datetime64(row[1], "s"), list(map(float, row[2:-1]))
     except ValueError as error:

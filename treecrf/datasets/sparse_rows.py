@@ -65,7 +65,7 @@ def read_sparse(
             number, features, labels = number + 1, [], []
         if row[:2] != [number, len(labels) + 1]:
             raise lines.error(
-                f"sequence and position are {row[:2]}, expected {[number, len(labels) + 1]}"
+                f"sequence and position are {row[:2]}; expected {[number, len(labels) + 1]}"
                 + (f" or {[number + 1, 1]}" if labels else "")
             )
         features.append(_features(row, n_features, lines))

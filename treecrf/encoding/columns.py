@@ -69,12 +69,12 @@ class Columns(Sequence):
 
     @property
     def is_number(self) -> np.ndarray:
-        """Which columns are numbers."""
+        """Mask of the columns that are numbers."""
         return self.kinds == NUMBER
 
     @property
     def is_category(self) -> np.ndarray:
-        """Which columns are categories."""
+        """Mask of the columns that are categories."""
         return self.kinds == CATEGORY
 
     @property
@@ -84,7 +84,7 @@ class Columns(Sequence):
 
     @property
     def is_single(self) -> np.ndarray:
-        """Which columns have a single test and are not categories."""
+        """Mask of the columns that have a single test and are not categories."""
         return (self.n_tests == 1) & ~self.is_category
 
     def only_thresholds(self) -> np.ndarray:

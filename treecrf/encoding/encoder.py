@@ -4,8 +4,8 @@ A column is a boolean, a category or a number. Its tests are ``x``, ``x is categ
 ``x > threshold``, at each offset of the window. In boundary rows every test is false except the
 boundary tests, one per offset, which are true there.
 
-`treecrf.encoding.plan` defines how columns are stored, `treecrf.encoding.layout` which row holds
-which position.
+`treecrf.encoding.plan` defines how columns are stored, and `treecrf.encoding.layout` assigns
+positions to rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
 
 
 class Encoder:
-    """Learns the columns of some sequences and encodes these and others.
+    """Encoder of sequences, which learns their columns from the training data.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Encoder:
         plan: Plan,
         imputation: Imputation | None,
     ) -> Encoder:
-        """Adopt what another encoder has learned."""
+        """Copy the learned attributes of another encoder."""
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
         self.imputation = imputation
         return self

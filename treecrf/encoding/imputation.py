@@ -130,7 +130,7 @@ class ImputedSequences(Sequences):
 
 
 def learn_imputation(sequences: Sequences, schema: InputSchema, method: str) -> Imputation:
-    """Learn what replaces missing values.
+    """Learn the replacements of missing values.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RowLayout:
-    """Which row holds which position.
+    """Assignment of positions to rows.
 
     Boundary rows lie before the first sequence, between sequences and after the last one, as many
     as the window reaches beyond the ends. The window of a position is then a run of rows, and no

@@ -1,4 +1,4 @@
-"""Where each column is stored, and how its tests are evaluated there.
+"""Storage of the columns, and how tests are evaluated there.
 
 Three kinds of storage hold the columns, row by row:
 
@@ -10,7 +10,7 @@ lists
     The ids of the values that are present, for sparse columns and for categories with many
     values.
 
-A missing value has a code of its own, the last of its column, or an id in the other two kinds.
+A missing value has a separate code, the last of its column, or an id in the other two kinds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ARRAYS = ("storage", "slots", "first_codes", "zeros", "n_codes", "has_missing")
 
 @dataclass(frozen=True)
 class Plan:
-    """Where each column is stored.
+    """Storage of each column.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ DENSE_VALUES_LOG2 = 22
 
 
 class RowWriter:
-    """Encodes the values of columns as codes, bits and lists.
+    """Writer of the values of columns as codes, bits and lists.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class ColumnValues:
 
 
 class ColumnReader:
-    """Reads the values of one column, part by part.
+    """Reader of the values of one column, part by part.
 
     Parameters
     ----------

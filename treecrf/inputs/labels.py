@@ -91,7 +91,7 @@ def label_array(item: Any, where: str) -> np.ndarray:
     # NumPy alone would convert ["a", 1] to two strings.
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
-        raise ValueError(f"{where}: labels have {array.ndim} dimensions, expected 1")
+        raise ValueError(f"{where}: labels have {array.ndim} dimensions; expected 1")
     array = plain_array(array, where, "label")
     return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
 

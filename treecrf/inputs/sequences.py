@@ -119,7 +119,7 @@ class Sequences:
 
     Notes
     -----
-    NaN is a missing value. In a category, 0 means that there is none.
+    NaN marks a missing value. In a column of categories, 0 means that there is no category.
     """
 
     form: str

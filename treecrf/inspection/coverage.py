@@ -1,4 +1,4 @@
-"""How often conditions hold, computed by trees whose value is 1 where a condition holds."""
+"""Frequencies of conditions, computed by trees whose value is 1 where a condition holds."""
 
 from __future__ import annotations
 

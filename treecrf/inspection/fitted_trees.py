@@ -110,7 +110,5 @@ def code_of(classes: np.ndarray, label: Any) -> int:
     """
     labels = classes.tolist()
     if label not in labels:
-        raise ValueError(
-            f"label={label!r}; the labels of the model are {', '.join(map(repr, labels))}"
-        )
+        raise ValueError(f"label={label!r}; expected one of {', '.join(map(repr, labels))}")
     return labels.index(label)

@@ -31,14 +31,14 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     try:
         costs = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("cost_matrix must be numeric") from None
+        raise ValueError("cost_matrix is not numeric; expected an array of numbers") from None
     if costs.shape != (n, n):
         raise ValueError(
             f"cost_matrix has shape {costs.shape}; expected ({n}, {n}), with a row for each true "
             f"label and a column for each predicted label of {classes.tolist()}"
         )
     if not np.isfinite(costs).all():
-        raise ValueError("cost_matrix has NaN or infinite values")
+        raise ValueError("cost_matrix has NaN or infinite values; expected finite numbers")
     return costs
 
 

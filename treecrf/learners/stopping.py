@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stopping:
-    """When training ends before its last iteration.
+    """Rule that ends training before its last iteration.
 
     Attributes
     ----------

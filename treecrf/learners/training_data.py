@@ -1,4 +1,4 @@
-"""Labeled sequences: for training, and held out to validate the model during training."""
+"""Labeled sequences for training, and validation sequences."""
 
 from __future__ import annotations
 

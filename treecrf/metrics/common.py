@@ -65,7 +65,7 @@ def _check_one_kind(y_true: list[np.ndarray], y_pred: list[np.ndarray]) -> None:
 def check_average(average: str | None) -> None:
     """Raise if the average is unknown, or one of scikit-learn's for other tasks."""
     if average not in AVERAGES:
-        raise ValueError(f"average: expected one of {AVERAGES}, got {average!r}")
+        raise ValueError(f"average={average!r}; expected one of {AVERAGES}")
 
 
 def scalar_or_array(score: Any) -> float | np.ndarray:

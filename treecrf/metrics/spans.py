@@ -28,9 +28,9 @@ def _span_options(
 ) -> tuple[ModuleType, dict[str, Any]]:
     """Return seqeval's metrics module and its keyword arguments for the given options."""
     if mode not in (None, "strict"):
-        raise ValueError(f"mode: expected None or 'strict', got {mode!r}")
+        raise ValueError(f"mode={mode!r}; expected None or 'strict'")
     if scheme not in (None, *SCHEMES):
-        raise ValueError(f"scheme: expected None or one of {SCHEMES}, got {scheme!r}")
+        raise ValueError(f"scheme={scheme!r}; expected None or one of {SCHEMES}")
     # seqeval would ignore one without the other, and its scores and reports would disagree.
     if (scheme is None) != (mode is None):
         raise ValueError(
@@ -38,7 +38,7 @@ def _span_options(
         )
     # seqeval would treat any other value, such as nan, as 1.
     if zero_division not in (0, 1):
-        raise ValueError(f"zero_division: expected 0 or 1, got {zero_division!r}")
+        raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
     metrics, schemes = _import_seqeval()
     token_class = getattr(schemes, scheme) if scheme else None
     return metrics, {"scheme": token_class, "mode": mode, "zero_division": zero_division}

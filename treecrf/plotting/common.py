@@ -74,7 +74,7 @@ def is_computed(source: Any, key: str, by: str) -> bool:
     """
     if isinstance(source, Bunch) and key not in source:
         raise TypeError(
-            f"got a Bunch of {', '.join(source)}; expected a fitted classifier or the result of "
+            f"a Bunch of {', '.join(source)}; expected a fitted classifier or the result of "
             f"treecrf.inspection.{by}"
         )
     return isinstance(source, Bunch)

@@ -189,9 +189,7 @@ def _map_rows(
     names = found.feature_names.tolist()
     if feature is not None:
         if feature not in names:
-            raise ValueError(
-                f"feature={feature!r}; the features of the model are {', '.join(names)}"
-            )
+            raise ValueError(f"feature={feature!r}; expected one of {', '.join(names)}")
         return table[:, names.index(feature)], [str(label) for label in found.labels]
     if table.ndim == 3:
         table = table.sum(axis=0) if label is None else table[code_of(found.labels, label)]

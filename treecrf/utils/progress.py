@@ -10,7 +10,7 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 class Progress:
-    """Shows the iterations and the latest values, unless ``verbose`` is 0.
+    """Display of the iterations and the latest values, unless ``verbose`` is 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Threads, and the parts of work that they share; the kernels release the lock while they run."""
+"""Threads, and the parts of work that they share; kernels release the GIL while they run."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 
 
 class ArrowConverter:
-    """Converts pyarrow arrays, typed or text, to NumPy arrays.
+    """Converter of pyarrow arrays, typed or text, to NumPy arrays.
 
     Parameters
     ----------

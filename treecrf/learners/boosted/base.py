@@ -71,7 +71,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
         """Return the estimator of this package with boosted trees and this name."""
         for kind in cls.__subclasses__():
-            # Base classes have no constructor of their own.
+            # Base classes define no constructor.
             is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
             if kind.__name__ == name and is_estimator:
                 return kind

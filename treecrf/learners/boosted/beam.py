@@ -24,7 +24,7 @@ from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
-# Probability that a held-out label outside the beam is assumed to have.
+# Assumed probability of a validation label outside the beam.
 MIN_PROBABILITY = 1e-4
 
 # Indices of contexts must fit into 64 bits.
@@ -150,7 +150,7 @@ class BeamObjective:
         """Compute the mean of log P(label) in a beam that is chosen without the true labels.
 
         The likelihood of whole sequences is too high in a beam, since contexts outside the beam are
-        ignored, and most so before the first tree. This value can be compared between iterations.
+        ignored, especially before the first tree. This value can be compared between iterations.
         """
         scores = cache.begin_pass()
         marginals = np.zeros((len(self.codes), scores.n_labels))
@@ -166,7 +166,7 @@ class BeamObjective:
 
 
 class BeamBooster(Booster):
-    """Grows trees on the contexts in the beam, for a `BeamObjective`."""
+    """Trees and scores of a training run with a beam, for a `BeamObjective`."""
 
     cache: ScoreCache
 
@@ -201,7 +201,7 @@ class BeamBooster(Booster):
 
 @dataclass
 class BeamValidation:
-    """Held-out sequences, and their cached scores in the beam."""
+    """Validation sequences, and their cached scores in the beam."""
 
     encoder: Encoder
     encoded: EncodedSequences

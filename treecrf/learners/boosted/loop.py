@@ -83,7 +83,7 @@ class Booster:
         self.threads = threads
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
-        # Whether a row can belong to several nodes in part.
+        # Whether fractions of a row can belong to several nodes.
         self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
         self.scores = self._start(encoder, encoded, plan)
@@ -234,7 +234,7 @@ def _seed(seed: int, iteration: int, k: int) -> int:
 
 @dataclass
 class Validation:
-    """Held-out sequences, and their scores under the trees so far."""
+    """Validation sequences, and their scores under the trees so far."""
 
     encoder: Encoder
     encoded: EncodedSequences

@@ -42,7 +42,7 @@ cdef struct Block:
 
 
 cdef class FlatEvaluator:
-    """Evaluates conjunctions and their weights at encoded positions.
+    """Evaluator of conjunctions and their weights at encoded positions.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ MAX_POOR_ROUNDS = 2
 
 @dataclass(frozen=True)
 class DiscoverySettings:
-    """How the instance score of a feature is boosted.
+    """Settings of the boosting of a feature's instance score.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ def bag_probabilities(bags: Bags, score: np.ndarray) -> np.ndarray:
 def score_gradient(
     bags: Bags, score: np.ndarray, feature: np.ndarray, by_feature: np.ndarray
 ) -> np.ndarray:
-    """Convert the derivative of the log-likelihood by the feature to that by instance scores.
+    """Compute the derivative of the log-likelihood with respect to the scores of the instances.
 
-    The derivative of the feature of one bag by the score of an instance in it is p (1 - Q), because
-    the factor 1 - p of the instance completes the product. The contributions of all bags that
-    contain the instance are added.
+    The derivative with respect to the feature is given. The derivative of the feature of a bag with
+    respect to the score of an instance in it is p (1 - Q), because the factor 1 - p of the instance
+    completes the product. The contributions of all bags that contain the instance are added.
     """
     p = expit(np.clip(score, -MAX_SCORE, MAX_SCORE))
     return p * bags.sum_holders(by_feature * (1.0 - feature))

@@ -33,7 +33,7 @@ class InstanceTree:
 
 
 class InstanceGrower:
-    """Fits trees to targets at the positions, weighted by the number of bags that contain them.
+    """Grower of trees of the instance score; positions are weighted by their number of bags.
 
     Parameters
     ----------

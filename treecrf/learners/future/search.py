@@ -20,7 +20,7 @@ MIN_GAIN = 1e-5
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How features are searched for.
+    """Settings of the search for features.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SearchSettings:
 
 
 class FeatureSearch:
-    """Searches for features that raise the likelihood of the trees so far.
+    """Search for features that raise the likelihood of the trees so far.
 
     The effect of each feature that it finds is added to its ``scores``, from which the search for
     the next one starts.

@@ -26,7 +26,7 @@ N_TRIAL_TREES = 5
 
 @dataclass(frozen=True)
 class Phase:
-    """How trees are boosted between discoveries."""
+    """Settings of the boosting of trees between discoveries."""
 
     max_iter: int
     stopping: Stopping | None
@@ -48,7 +48,7 @@ class State:
 
 
 class AlternatingTraining:
-    """Alternates between boosting trees and discovering features.
+    """Training that alternates between boosting trees and discovering features.
 
     Parameters
     ----------

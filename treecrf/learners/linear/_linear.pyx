@@ -94,7 +94,7 @@ def chain_scores(const double[:, ::1] rows, const double[:, ::1] transitions,
 def chain_residuals(const double[:, :, ::1] residuals, const int64_t[::1] offsets,
                     const int64_t[::1] first_rows, part, double[:, ::1] rows,
                     double[:, ::1] transitions):
-    """Write the transpose of `chain_scores`: derivatives by rows and transitions.
+    """Write the transpose of `chain_scores`: derivatives with respect to rows and transitions.
 
     ``rows`` is an array like ``deltas`` of `sum_rows`. Only the rows of positions are written;
     ``first_rows`` are indices into this array. ``transitions`` receives sums over the sequences.

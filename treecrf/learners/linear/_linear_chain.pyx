@@ -131,8 +131,8 @@ cdef class StateChains:
     """Sequences of rows of scores.
 
     The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
-    and write only to what belongs to these sequences. ``transitions`` has a row for each previous
-    label and a last row for first positions.
+    and write only to the parts that belong to these sequences. ``transitions`` has a row for each
+    previous label and a last row for first positions.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Attributes(Protocol):
     window : (int, int)
         Number of positions to the left and to the right whose attributes a position has.
     schema : InputSchema or None
-        What sequences must be like; None if `fit` learns it from the training data.
+        Schema that all sequences must match; None if `fit` learns it from the training data.
     """
 
     kind: ClassVar[str]

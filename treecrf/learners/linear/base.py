@@ -79,7 +79,7 @@ class LinearSequenceClassifier(SequenceLearner):
     The score of label v after label u is a sum over the attributes in the window plus the weight of
     the pair (u, v). Each attribute contributes its value times its weight for v or, with
     ``transition_features``, times the sum of its weights for v and for the pair. At first positions
-    there are no pairs, and v has a weight of its own instead.
+    there are no pairs, and v has a separate weight instead.
 
     Subclasses implement `_learn`, which finds the weights. Their constructors take those of the
     parameters below that they support.
@@ -164,8 +164,8 @@ class LinearSequenceClassifier(SequenceLearner):
             return WindowAttributes(window, self.missing, self.min_count)
         if any(window):
             raise ValueError(
-                f"window={self.window!r} has no effect with attributes, which have a window of "
-                "their own; leave window at 0"
+                f"window={self.window!r} has no effect with attributes, which define the "
+                "window; expected 0"
             )
         is_flat = isinstance(self.attributes, FlatModel)
         return FlatAttributes(self.attributes) if is_flat else self.attributes

@@ -143,7 +143,7 @@ class LinearCRF(LinearSequenceClassifier):
 
     The features are those of CRFsuite with ``feature.possible_states`` and
     ``feature.possible_transitions``, and with the same attributes the loss is also the same.
-    CRFsuite has no weights for first positions, unless you give these an attribute of their own.
+    CRFsuite has no weights for first positions, unless you add an attribute that marks them.
 
     References
     ----------

@@ -42,7 +42,7 @@ class Loss:
 
 @dataclass
 class TrainingMonitor:
-    """Follows a solver, records the scores, and decides when to stop.
+    """Monitor of a solver, which records the scores and decides when to stop.
 
     Attributes
     ----------

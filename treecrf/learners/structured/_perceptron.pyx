@@ -8,7 +8,7 @@ from treecrf.learners.structured._examples cimport (
 
 
 cdef class Updates:
-    """Updates of the weights of a perceptron, and of what their mean needs.
+    """Updates of the weights of a perceptron, and of the sums that give their mean.
 
     Parameters
     ----------

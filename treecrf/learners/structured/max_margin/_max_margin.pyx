@@ -160,7 +160,7 @@ cdef class DualState:
 
 
 cdef class LinearDualState(DualState):
-    """Scores are sums of attributes times weights.
+    """Dual variables whose scores are sums of attributes times weights.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ cdef class LinearDualState(DualState):
 
 
 cdef class KernelDualState(DualState):
-    """Scores are sums over all inputs of the kernel times deltas.
+    """Dual variables whose scores are sums over all inputs of the kernel times deltas.
 
     Parameters
     ----------

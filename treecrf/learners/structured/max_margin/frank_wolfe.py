@@ -109,7 +109,7 @@ class Problem(ABC):
 
 
 class LinearProblem(Problem):
-    """Scores are sums of attributes times weights."""
+    """Problem whose scores are sums of attributes times weights."""
 
     def __init__(self, data: TrainingData, costs: np.ndarray):
         super().__init__(data, costs)
@@ -133,7 +133,7 @@ class LinearProblem(Problem):
 
 
 class KernelProblem(Problem):
-    """Scores are sums over the training positions, of a kernel of their inputs.
+    """Problem whose scores are sums of a kernel over the training positions.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Entries:
-    """Occurrences of cells in pieces. A cell is an attribute at an offset, an entry one in a piece.
+    """Occurrences of cells, attributes at an offset, in pieces; an entry is a cell in a piece.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def _transition_bounds(loss: SequenceExponentialLoss) -> EntryBounds:
 
 
 class Chooser(ABC):
-    """Maintains the expectations of all features and chooses the one with the smallest bound.
+    """Chooser of the feature with the smallest bound, with the expectations of all features.
 
     Parameters
     ----------

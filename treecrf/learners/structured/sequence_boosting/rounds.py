@@ -113,7 +113,7 @@ class Rounds:
 
 @dataclass
 class RoundsMonitor:
-    """Records the chosen features and the scores of the rounds.
+    """Record of the chosen features and the scores of the rounds.
 
     Attributes
     ----------
