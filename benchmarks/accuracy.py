@@ -32,11 +32,11 @@ def row(name: str, learner: str, n_jobs: int) -> list[str]:
     settings = chosen(name, learner)
     model = TreeCRF(window=task.window, n_jobs=n_jobs, random_state=0, **settings).fit(X, y)
     truth = np.array(list("".join(task.test.labels)))
-    shares = [np.mean(task.test.rows_of(labels) == truth)
+    fractions = [np.mean(task.test.rows_of(labels) == truth)
               for labels in (model.predict(X_test), model.decode(X_test)[0])]  # fmt: skip
     log_likelihood = model.predict_log_likelihood(X_test, y_test).sum() / truth.size
     described = ", ".join(f"{key}={value}" for key, value in settings.items())
-    return [f"{name}, {learner} order", described, *(f"{100 * share:.2f}" for share in shares),
+    return [f"{name}, {learner} order", described, *(f"{100 * x:.2f}" for x in fractions),
             f"{log_likelihood:.4f}"]  # fmt: skip
 
 

@@ -68,8 +68,8 @@ def row(name: str, n_jobs: int, held_out: bool) -> list[str]:
         (X_test, y_test), (X, y) = (X[::4], y[::4]), ([s for i, s in enumerate(part) if i % 4]
                                                       for part in (X, y))  # fmt: skip
     n_features, seconds, n_iter, predicted = MODELS[name](X, y, X_test, n_jobs)
-    shares = (token_accuracy_score(y_test, predicted), span_f1_score(y_test, predicted))
-    return [name, str(n_features), *(f"{100 * share:.2f}" for share in shares), f"{seconds:.0f}",
+    fractions = (token_accuracy_score(y_test, predicted), span_f1_score(y_test, predicted))
+    return [name, str(n_features), *(f"{100 * x:.2f}" for x in fractions), f"{seconds:.0f}",
             f"{seconds / n_iter:.2f}", f"{peak_memory() / 2**30:.1f}"]  # fmt: skip
 
 

@@ -133,17 +133,17 @@ def ratio_rows(task: Task, repeats: int) -> list[list[str]]:
 
 
 def ratio_row(
-    what: str,
+    name: str,
     task: Task,
     pair: Callable[[Task], tuple[float, float]],
     repeats: int,
     scale: float,
-    asked: str,
+    target: str,
 ) -> list[str]:
     """Repeat a pair of measurements, of TreeCRF and of the other library."""
     ours, others = zip(*(pair(task) for _ in range(repeats)), strict=True)
     ours, others = Spread(ours), Spread(others)
-    return [what, task.name, ours.show(scale), others.show(scale), ours.over(others).show(), asked]
+    return [name, task.name, ours.show(scale), others.show(scale), ours.over(others).show(), target]
 
 
 def iteration_pair(task: Task) -> tuple[float, float]:

@@ -62,17 +62,17 @@ Labeled = tuple[list, list]
 class Problem:
     """Labeled training and test sequences, and folds (training, held out) to choose settings.
 
-    Only the first ``n_judged`` positions of a sequence are evaluated, or all if it is None.
+    Only the first ``n_evaluated`` positions of a sequence are evaluated, or all if it is None.
     """
 
     train: Labeled
     test: Labeled
     folds: list[tuple[Labeled, Labeled]]
-    n_judged: int | None = None
+    n_evaluated: int | None = None
 
-    def judged(self, sequences: list[np.ndarray]) -> np.ndarray:
+    def evaluated(self, sequences: list[np.ndarray]) -> np.ndarray:
         """Concatenate the values of the positions that are evaluated."""
-        return np.concatenate([values[: self.n_judged] for values in sequences])
+        return np.concatenate([values[: self.n_evaluated] for values in sequences])
 
 
 def main() -> None:
@@ -132,9 +132,9 @@ def row(
     name: str, problems: list[Problem], learner: str, order: int, arguments: argparse.Namespace
 ) -> list[str]:
     """Ranges of the settings and means of the accuracies."""
-    judged = [judge(problem, learner, order, arguments) for problem in problems]
-    settings, shares = zip(*judged, strict=True)
-    percents = dict(zip(("held-out", *DECODINGS), 100 * np.mean(shares, axis=0), strict=True))
+    evaluated = [evaluate(problem, learner, order, arguments) for problem in problems]
+    settings, fractions = zip(*evaluated, strict=True)
+    percents = dict(zip(("held-out", *DECODINGS), 100 * np.mean(fractions, axis=0), strict=True))
     published = PUBLISHED[name, learner].get(order, np.nan)
     return [
         learner,
@@ -152,7 +152,7 @@ def span(values: list[float]) -> str:
     return f"{low:g}" if low == high else f"{low:g}-{high:g}"
 
 
-def judge(
+def evaluate(
     problem: Problem, learner: str, order: int, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], list[float]]:
     """Settings, held-out accuracy, and test accuracy with each decoding."""
@@ -160,8 +160,8 @@ def judge(
     model = make(learner, order, settings).fit(*problem.train)
     X, y = problem.test
     predicted = [model.set_params(decoding=way).predict(X) for way in DECODINGS]
-    shares = [np.mean(problem.judged(labels) == problem.judged(y)) for labels in predicted]
-    return settings, [held_out, *shares]
+    fractions = [np.mean(problem.evaluated(labels) == problem.evaluated(y)) for labels in predicted]
+    return settings, [held_out, *fractions]
 
 
 def choose(
@@ -175,8 +175,8 @@ def choose(
     counts = np.array(Parallel(n_jobs=arguments.jobs)(work)).reshape(
         len(grid), len(problem.folds), -1
     )
-    n_judged = sum(len(problem.judged(y)) for _, (_, y) in problem.folds)
-    curves = np.array([smooth(curve) for curve in counts.sum(axis=1) / n_judged])
+    n_evaluated = sum(len(problem.evaluated(y)) for _, (_, y) in problem.folds)
+    curves = np.array([smooth(curve) for curve in counts.sum(axis=1) / n_evaluated])
     best, iteration = np.unravel_index(curves.argmax(), curves.shape)
     return grid[best] | {"max_iter": int(iteration) + 1}, curves[best, iteration]
 
@@ -187,8 +187,8 @@ def right_after_each(
     """Count the correct held-out labels after each iteration."""
     training, (X, y) = problem.folds[fold]
     model = make(learner, order, settings).fit(*training)
-    truth = problem.judged(y)
-    return [np.sum(model.classes_[problem.judged(probabilities).argmax(axis=1)] == truth)
+    truth = problem.evaluated(y)
+    return [np.sum(model.classes_[problem.evaluated(probabilities).argmax(axis=1)] == truth)
             for probabilities in model.staged_predict_proba(X)]  # fmt: skip
 
 

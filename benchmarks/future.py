@@ -67,7 +67,7 @@ def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
         start = time.process_time()
         model = FutureFeatureMEMM(order=0, random_state=seed).fit(*training)
         seconds = time.process_time() - start
-        instances, in_bags = judged(model, X)
+        instances, in_bags = fractions_correct(model, X)
         features = model.future_features_
         sizes = {feature.bag_size for feature in features}
         yield [
@@ -76,7 +76,7 @@ def discoveries(kind: str, n_seeds: int) -> Iterator[list[str]]:
         ]  # fmt: skip
 
 
-def judged(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
+def fractions_correct(model: FutureFeatureMEMM, X: list) -> tuple[float, float]:
     """Fraction of the instances, and of the bags, that the features classify correctly."""
     encoder, encoded = model._encoder, model._encoder.base.encode(model._read(X)[0])
     positive = np.concatenate(X)[:, :6].sum(axis=1) <= 1
@@ -159,8 +159,8 @@ def by_decoding(model: TreeMEMM | FutureFeatureMEMM, test: tuple) -> list[str]:
     return [percent(model.set_params(decoding=way).score(*test)) for way in decodings]
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.2f}"
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:.2f}"
 
 
 if __name__ == "__main__":

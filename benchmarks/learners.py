@@ -92,14 +92,14 @@ class Ours(Learner):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fit = seconds(lambda: model.fit(X, y))
-        shares = []
+        fractions = []
         for decoding in ("viterbi", "marginal"):
             labels = task.test.rows_of(model.set_params(decoding=decoding).predict(X_test))
             codes = np.searchsorted(model.classes_, labels)
-            shares.append(100 * float(np.mean(codes == task.codes(task.test))))
+            fractions.append(100 * float(np.mean(codes == task.codes(task.test))))
         support = getattr(model, "_support", None)
         of_model = model._weights.vector if support is None else support.coefficients
-        return Result(*shares, np.count_nonzero(of_model), model.n_iter_, fit)
+        return Result(*fractions, np.count_nonzero(of_model), model.n_iter_, fit)
 
 
 class AveragedPerceptron(Learner):
@@ -125,8 +125,8 @@ class AveragedPerceptron(Learner):
             tagger.close()
         labels = task.test.rows_of([np.array(path) for path in found])
         codes = np.searchsorted(task.classes, labels)
-        share = 100 * float(np.mean(codes == task.codes(task.test)))
-        return Result(share, np.nan, n_weights, setting["max_iter"], fit)
+        fraction = 100 * float(np.mean(codes == task.codes(task.test)))
+        return Result(fraction, np.nan, n_weights, setting["max_iter"], fit)
 
 
 def learners() -> list[Learner]:
@@ -164,9 +164,9 @@ def row(learner: Learner, task: Task, repeats: int) -> list[str]:
     results = [learner.result(task, chosen) for _ in range(repeats)]
     shown = ", ".join(f"{k}={v}" for k, v in chosen.items() if len(learner.grid[k]) > 1)
     first = results[0]
-    shares = [f"{share:.2f}" if share == share else "" for share in (first.viterbi, first.marginal)]
+    fractions = [f"{x:.2f}" if x == x else "" for x in (first.viterbi, first.marginal)]
     fit = Spread(tuple(result.seconds for result in results)).show()
-    return [learner.name, shown, *shares, str(first.n_weights), str(first.n_iter), fit]
+    return [learner.name, shown, *fractions, str(first.n_weights), str(first.n_iter), fit]
 
 
 def main() -> None:

@@ -154,8 +154,8 @@ def draw(results: dict) -> None:
     figure, axes = plt.subplots(1, len(NAMES), figsize=(10, 3.2), layout="constrained")
     for ax, name in zip(axes, NAMES, strict=True):
         for method, marker in zip(METHODS, "os^v", strict=True):
-            shares = [percent(results[f"{name} {rate}"], method) for rate in RATES]
-            ax.plot([100 * rate for rate in RATES], shares, marker=marker, label=method)
+            accuracies = [percent(results[f"{name} {rate}"], method) for rate in RATES]
+            ax.plot([100 * rate for rate in RATES], accuracies, marker=marker, label=method)
         ax.set(title=name, xlabel="missing letters, %")
     axes[0].set_ylabel("labels right, %")
     axes[0].legend()

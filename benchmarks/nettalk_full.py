@@ -66,12 +66,12 @@ def main() -> None:
     rows = []
     for variant in arguments.variant:
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-            judged = pool.submit(judge, variant, arguments.jobs, arguments.held_out)
-            rows.append([variant, *judged.result()])
+            evaluated = pool.submit(evaluate, variant, arguments.jobs, arguments.held_out)
+            rows.append([variant, *evaluated.result()])
     print(markdown(HEADER, rows))
 
 
-def judge(variant: str, n_jobs: int, held_out: bool) -> list[str]:
+def evaluate(variant: str, n_jobs: int, held_out: bool) -> list[str]:
     """Train on the training words; return all cells of the table row but the first."""
     X, y = fetch_nettalk(task="full", return_X_y=True)
     X_test, y_test = fetch_nettalk(task="full", subset="test", return_X_y=True)
@@ -83,9 +83,9 @@ def judge(variant: str, n_jobs: int, held_out: bool) -> list[str]:
     trained = time.perf_counter()
     decoded = model.decode(X_test)[0]
     seconds = time.perf_counter() - trained
-    shares = [*shares_right(decoded, y_test), *shares_right(model.predict(X_test), y_test)]
+    fractions = [*fractions_right(decoded, y_test), *fractions_right(model.predict(X_test), y_test)]
     return [
-        *(f"{100 * share:.1f}" for share in shares),
+        *(f"{100 * fraction:.1f}" for fraction in fractions),
         f"{(trained - start) / model.n_iter_:.2f}",
         f"{seconds:.1f}",
         f"{peak_memory() / 2**30:.1f}",
@@ -102,7 +102,7 @@ def without_fourths(X: list[str], y: list[list[str]]) -> Words:
     return [X[i] for i in kept], [y[i] for i in kept]
 
 
-def shares_right(predicted: list[np.ndarray], labels: list[list[str]]) -> tuple[float, float]:
+def fractions_right(predicted: list[np.ndarray], labels: list[list[str]]) -> tuple[float, float]:
     """Fraction of letters and of whole words that are correct."""
     right = [found == np.array(own) for found, own in zip(predicted, labels, strict=True)]
     return np.concatenate(right).mean(), np.mean([word.all() for word in right])

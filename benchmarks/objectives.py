@@ -78,11 +78,11 @@ def row(task: Task, objective: str, setting: dict, spent: dict[str, Spread]) -> 
     whole = [np.mean([one[a:b].all() for a, b in pairwise(ends)]) for one in right]
     log_p = model.predict_log_likelihood(X_test, y_test).sum() / truth.size
     q = task.test.rows_of(model.predict_proba(X_test))[np.arange(truth.size), task.codes(task.test)]
-    shares = [100 * np.mean(one) for one in (*right, *whole)]
+    fractions = [100 * np.mean(one) for one in (*right, *whole)]
     return [
         f"{task.name}, `{objective}`",
         f"{setting['l2_regularization']:g}, {setting['max_iter']}",
-        *(f"{share:.2f}" for share in shares),
+        *(f"{fraction:.2f}" for fraction in fractions),
         f"{log_p:.3f}",
         f"{np.log(q).mean():.3f}",
         str(np.sum(np.diff(model.train_score_) < 0)),

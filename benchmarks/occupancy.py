@@ -96,8 +96,8 @@ def row(name: str, leaves: list[int], train: Any, test: Any) -> list[str]:
     stages = list(make(*setting).staged(train.data, train.target, test.data))
     right = stages[curve.argmax()] == np.concatenate(test.target)
     parts = (*np.split(right, [len(test.target[0])]), right)
-    shares = (curve.max(), *(part.mean() for part in parts))
-    cells = (*setting, curve.argmax() + 1, *(f"{100 * share:.2f}" for share in shares))
+    fractions = (curve.max(), *(part.mean() for part in parts))
+    cells = (*setting, curve.argmax() + 1, *(f"{100 * fraction:.2f}" for fraction in fractions))
     return [name, *map(str, cells)]
 
 

@@ -42,8 +42,8 @@ def row(name: str, n_iter: int) -> list[str]:
     held_out = X[::3], y[::3]
     kept = X[1::3] + X[2::3], y[1::3] + y[2::3]
     flat = flatten(TreeCRF(**settings).fit(*kept))
-    judged = [again(flat, c).fit(*kept).predict_log_likelihood(*held_out).sum() for c in PENALTIES]
-    best = PENALTIES[int(np.argmax(judged))]
+    scores = [again(flat, c).fit(*kept).predict_log_likelihood(*held_out).sum() for c in PENALTIES]
+    best = PENALTIES[int(np.argmax(scores))]
     trees = TreeCRF(**settings).fit(X, y)
     flat = flatten(trees)
     start = time.process_time()
@@ -61,9 +61,9 @@ def again(flat, penalty: float) -> LinearCRF:
 def shown(model, task: Task, X: list, y: list) -> list[str]:
     """Test accuracy and mean log-likelihood of the test labels."""
     truth = np.array(list("".join(task.test.labels)))
-    share = np.mean(task.test.rows_of(model.predict(X)) == truth)
+    fraction = np.mean(task.test.rows_of(model.predict(X)) == truth)
     log_likelihood = model.predict_log_likelihood(X, y).sum() / truth.size
-    return [f"{100 * share:.2f}", f"{log_likelihood:.4f}"]
+    return [f"{100 * fraction:.2f}", f"{log_likelihood:.4f}"]
 
 
 if __name__ == "__main__":

@@ -31,29 +31,29 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = []
     for name, inference in INFERENCE.items():
-        shares = np.array([judge(seed, inference) for seed in range(arguments.seeds)])
-        rows.append([name, *map(spread, shares.mean(axis=1).T), f"{PUBLISHED[name]}"])
+        fractions = np.array([evaluate(seed, inference) for seed in range(arguments.seeds)])
+        rows.append([name, *map(spread, fractions.mean(axis=1).T), f"{PUBLISHED[name]}"])
     header = ("inference", "label accuracy %", "sequence accuracy %", "published sequences %")
     print(markdown(header, rows))
 
 
-def judge(seed: int, inference: dict) -> list[tuple[float, float]]:
+def evaluate(seed: int, inference: dict) -> list[tuple[float, float]]:
     """Accuracy of test labels and of whole sequences after some of the iterations."""
     X, y = make_ring_hmm(n_sequences=500, random_state=2 * seed)
     X_test, y_test = make_ring_hmm(n_sequences=2000, random_state=2 * seed + 1)
     model = TreeCRF(**PARAMETERS, **inference, warm_start=True)
-    shares = []
+    fractions = []
     for n_iter in JUDGED:
         model.set_params(max_iter=n_iter).fit(X, y)
         right = np.array(model.predict(X_test)) == np.array(y_test)
-        shares.append((right.mean(), right.all(axis=1).mean()))
-    return shares
+        fractions.append((right.mean(), right.all(axis=1).mean()))
+    return fractions
 
 
-def spread(shares: np.ndarray) -> str:
+def spread(fractions: np.ndarray) -> str:
     """Mean over the seeds and its standard error, in percent."""
-    error = shares.std(ddof=1) / np.sqrt(len(shares))
-    return f"{100 * shares.mean():.1f} ± {100 * error:.1f}"
+    error = fractions.std(ddof=1) / np.sqrt(len(fractions))
+    return f"{100 * fractions.mean():.1f} ± {100 * error:.1f}"
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def main() -> None:
     for name, learner in product(arguments.data, arguments.learner):
         settings = [dict(zip(GRIDS[learner], values, strict=True))
                     for values in product(*GRIDS[learner].values())]  # fmt: skip
-        curves = judge(name, settings, arguments)
+        curves = evaluate(name, settings, arguments)
         report(name, learner, settings, curves)
 
 
@@ -71,7 +71,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def judge(name: str, settings: list[dict], arguments: argparse.Namespace) -> list[Curves]:
+def evaluate(name: str, settings: list[dict], arguments: argparse.Namespace) -> list[Curves]:
     """Curves of each setting, over all held-out thirds combined."""
     n_fits = arguments.splits * N_FOLDS
     work = [
@@ -111,7 +111,7 @@ def report(name: str, learner: str, settings: list[dict], curves: list[Curves]) 
     header = (*settings[0], "best held-out log-likelihood", "iterations", "held-out accuracy %",
               "held-out log-likelihood", "chosen")  # fmt: skip
     rows = [
-        [*map(str, setting.values()), *judgment(curve), "x" if setting is settings[best] else ""]
+        [*map(str, setting.values()), *cells_of(curve), "x" if setting is settings[best] else ""]
         for setting, curve in zip(settings, curves, strict=True)
     ]
     print(markdown(header, rows), flush=True)
@@ -126,7 +126,7 @@ def report(name: str, learner: str, settings: list[dict], curves: list[Curves]) 
     write(name, learner, found)
 
 
-def judgment(curve: Curves) -> list[str]:
+def cells_of(curve: Curves) -> list[str]:
     """Cells of a row: the best likelihood, then the values at the most accurate iteration."""
     i = curve.most_accurate()
     return [f"{curve.best_log_likelihood():.4f}", str(i + 1), f"{100 * curve.accuracy[i]:.2f}",

@@ -38,7 +38,7 @@ def unit_of(module: str) -> tuple[int, str]:
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    """Names of imported modules, and of what is imported from them, without "treecrf."."""
+    """Names of imported modules and of the objects imported from them, without "treecrf."."""
     text = path.read_text()
     if path.suffix == ".py":
         for node in ast.walk(ast.parse(text)):

@@ -214,7 +214,7 @@ def test_both_recursions_agree_with_plain_logarithms(pattern, order, n_labels):
     "n_labels", [8, 9, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (4, 5, 6, 7, 12))]
 )
 def test_any_number_of_labels(pattern, n_labels):
-    """Few labels have loops of their own."""
+    """Few labels have specialized loops."""
     agrees_with_plain_logarithms(pattern, 1, n_labels, 300)
 
 

@@ -93,7 +93,7 @@ def test_log_likelihood_gradient_is_indicator_minus_joint(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hessian_row_sums_match_differences_of_the_joint(shape):
-    """The derivative of one joint probability by all scores is a row of covariances."""
+    """The gradient of one joint probability is a row of covariances."""
     n_labels, _, order = shape
     scores = make_scores(*shape)
     row_sums = hessian_row_sums(scores, n_labels, order)

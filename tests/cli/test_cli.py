@@ -121,14 +121,14 @@ def test_every_format_is_trained_on_and_labeled(name, letters, tmp_path, run):
     assert accuracy > 0.8
     status, text, errors = run("predict", data, *options, "--model", model, "--proba")
     assert (status, errors) == (0, "")
-    assert right_share(text, letters, table=bool(options), numbers=name == "sparse") == accuracy
+    assert accuracy_of(text, letters, table=bool(options), numbers=name == "sparse") == accuracy
     status, text, _ = run("info", model)
     assert status == 0
     assert "class          TreeCRF" in text
     assert "iterations     3" in text
 
 
-def right_share(text, letters, table, numbers):
+def accuracy_of(text, letters, table, numbers):
     """Accuracy of an output; also checks that probabilities agree with the labels."""
     true = list("".join(letters[1]))
     if numbers:

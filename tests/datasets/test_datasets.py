@@ -13,8 +13,8 @@ GENERATORS = {
 }
 
 
-def shares(index, values, n_rows, n_columns):
-    """Share of each value among the entries that have each index."""
+def fractions(index, values, n_rows, n_columns):
+    """Fraction of each value among the entries that have each index."""
     counts = np.zeros((n_rows, n_columns))
     np.add.at(counts, (index, values), 1)
     return counts / counts.sum(axis=1, keepdims=True)
@@ -23,7 +23,7 @@ def shares(index, values, n_rows, n_columns):
 def transition_shares(y, n_states):
     before = np.concatenate([states[:-1] for states in y])
     after = np.concatenate([states[1:] for states in y])
-    return shares(before, after, n_states, n_states)
+    return fractions(before, after, n_states, n_states)
 
 
 # All generators
@@ -41,7 +41,7 @@ def test_a_seed_fixes_the_data(name):
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_sequences_have_the_sizes_asked_for(name):
+def test_sequences_have_the_requested_sizes(name):
     X, y = GENERATORS[name](n_sequences=7, length=11, random_state=0)
     assert isinstance(X, list)
     assert isinstance(y, list)
@@ -104,7 +104,7 @@ def test_ring_follows_its_probabilities():
         shown[state, state] = 0.7
     np.testing.assert_allclose(transition_shares(y, 10), moves, atol=0.04)
     states = np.concatenate(y)
-    np.testing.assert_allclose(shares(states, np.concatenate(X), 10, 10), shown, atol=0.04)
+    np.testing.assert_allclose(fractions(states, np.concatenate(X), 10, 10), shown, atol=0.04)
 
 
 def test_blocks_follow_their_probabilities():
@@ -115,7 +115,7 @@ def test_blocks_follow_their_probabilities():
         shown[state, 8 * state : 8 * state + 8] = 0.6 / 8
     np.testing.assert_allclose(transition_shares(y, 3), moves, atol=0.03)
     states = np.concatenate(y)
-    np.testing.assert_allclose(shares(states, np.concatenate(X), 3, 24), shown, atol=0.015)
+    np.testing.assert_allclose(fractions(states, np.concatenate(X), 3, 24), shown, atol=0.015)
 
 
 @pytest.mark.parametrize(("generator", "n_states"), [(make_ring_hmm, 10), (make_block_hmm, 3)])

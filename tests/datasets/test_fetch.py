@@ -1,4 +1,4 @@
-"""Data sets: from a folder, and downloaded; the downloads are served by this machine."""
+"""Datasets from a folder, and downloaded from a local server."""
 
 import functools
 import hashlib
@@ -25,7 +25,7 @@ def no_folder(monkeypatch):
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A cache of the test's own."""
+    """A separate cache for the test."""
     pooch = pytest.importorskip("pooch")
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
     return tmp_path / "cache"
@@ -33,7 +33,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def address():
-    """Address of a server on this machine, and the folder that it serves."""
+    """Address of a local server, and the folder that it serves."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -81,7 +81,7 @@ def test_other_bytes_than_expected_are_refused(address, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("cache")
-def test_without_a_network_the_error_says_which_file_goes_where(monkeypatch):
+def test_without_a_network_the_error_explains_where_to_put_the_file(monkeypatch):
     offer(monkeypatch, "http://127.0.0.1:9/train.txt")
     with pytest.raises(OSError, match="the download failed") as caught:
         datasets.fetch_conll2000()
@@ -95,7 +95,7 @@ def test_without_a_network_the_error_says_which_file_goes_where(monkeypatch):
         assert part in message
 
 
-def test_without_pooch_the_error_says_how_to_install_it(monkeypatch):
+def test_without_pooch_the_error_explains_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r'pip install "treecrf\[datasets\]".*TREECRF_DATA'):
         datasets.fetch_protein()

@@ -1,4 +1,4 @@
-"""Readers of file formats: what they read, and what they say of what they cannot."""
+"""Readers of file formats: their results, and errors for invalid files."""
 
 import gzip
 import io
@@ -75,7 +75,7 @@ def test_ends_of_lines_and_byte_order_marks_do_not_matter(name):
 
 @pytest.mark.parametrize("name", READERS)
 def test_files_are_read_in_pieces(name):
-    """The first sequence is given before the rest of the file is read."""
+    """The first sequence is returned before the rest of the file is read."""
 
     def lines():
         yield from SMALL[name].splitlines(keepends=True)
@@ -191,7 +191,7 @@ def test_crfsuite_lines_that_are_refused(line, message):
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\t"), min_size=1), st.floats())
-def test_crfsuite_reads_what_is_escaped(name, value):
+def test_crfsuite_reads_escaped_names(name, value):
     escaped = name.replace("\\", "\\\\").replace(":", "\\:")
     [([attributes], _)] = read("crfsuite", f"X\t{escaped}:{value!r}\n")
     assert list(attributes) == [name]

@@ -40,7 +40,7 @@ def random_columns(n: int, rng: np.random.Generator) -> dict[str, list]:
     }
 
 
-def with_gaps(columns: dict[str, list], rng: np.random.Generator, share: float = 0.3) -> dict:
+def with_missing(columns: dict[str, list], rng: np.random.Generator, share: float = 0.3) -> dict:
     return {
         name: [None if rng.random() < share else value for value in values]
         for name, values in columns.items()
@@ -193,9 +193,9 @@ def test_a_category_is_equivalent_to_indicators(library, columns, labels):
 @every_library
 def test_libraries_make_the_same_model(library, columns, labels):
     rng = np.random.default_rng(1)
-    gaps = [with_gaps(some, rng) for some in columns]
-    frames = [LIBRARIES[library](some) for some in gaps]
-    expected = [np.array(list(zip(*some.values(), strict=True)), dtype=object) for some in gaps]
+    partial = [with_missing(some, rng) for some in columns]
+    frames = [LIBRARIES[library](some) for some in partial]
+    expected = [np.array(list(zip(*some.values(), strict=True)), dtype=object) for some in partial]
     np.testing.assert_array_equal(
         np.concatenate(small().fit(frames, labels).predict_proba(frames)),
         np.concatenate(small().fit(expected, labels).predict_proba(expected)),

@@ -113,10 +113,10 @@ def test_a_long_table_is_a_list_of_its_parts(name, given):
     long, listed = (model.set_params(warm_start=True, max_iter=5) for model in (long, listed))
     long.fit(LONG[name], Y, **given)
     listed.fit(X, y)
-    assert_answers_alike(long, LONG[name], Y, listed, X, y, given)
+    assert_same_results(long, LONG[name], Y, listed, X, y, given)
 
 
-def assert_answers_alike(long, table, labels, listed, X, y, given) -> None:
+def assert_same_results(long, table, labels, listed, X, y, given) -> None:
     """Check that all methods return the same results for a long table and its parts."""
     for name in ("predict", "predict_proba"):
         result = getattr(long, name)(table, **given)
@@ -155,7 +155,7 @@ def test_forms_of_long_labels():
     assert numbers.predict(TABLE, groups=GROUPS).dtype.kind == "i"
 
 
-def test_validation_data_have_lengths_of_their_own():
+def test_validation_data_have_separate_lengths():
     X, y = cut(TABLE), cut(Y)
     expected = small().fit(X[:3], y[:3], X[1:], y[1:])
     for arguments in (
@@ -222,7 +222,7 @@ def test_a_column_of_a_frame_can_be_the_groups(library, groups):
               for a, b in zip([0, 3, 4, 8], [3, 4, 8, 10], strict=True)]  # fmt: skip
     expected = small().fit(listed, cut(Y))
     np.testing.assert_array_equal(crf.train_score_, expected.train_score_)
-    assert_answers_alike(crf, frame, Y, expected, listed, cut(Y), {"groups": "id"})
+    assert_same_results(crf, frame, Y, expected, listed, cut(Y), {"groups": "id"})
     # The same model accepts other segmentations.
     features = frame_of(library, **columns)
     for arguments in ({"groups": groups}, {"lengths": LENGTHS}):

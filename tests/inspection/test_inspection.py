@@ -1,4 +1,4 @@
-"""What inspection says of models: gains, trees, rules, scores, likelihoods."""
+"""Inspection of models: gains, trees, rules, scores, likelihoods."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_gains_add_up_to_the_importances(name, fitted):
 
 @every(GROWN)
 def test_gains_are_those_of_the_nodes(name, fitted):
-    """Node by node, told by their words."""
+    """The nodes are compared one by one, by their descriptions."""
     model = fitted(name)
     grown, found = FittedTrees.of(model), gain_importance(model, per_label=True)
     expected: dict = {}
@@ -115,23 +115,23 @@ def test_text_shows_every_node(name, fitted):
             tree = grown.forest.trees[3 * iteration + k]
             title, *lines = text.splitlines()
             assert title == f"{label!r}, iteration {iteration}"
-            assert lines == list(told(grown, tree, 0, ""))
+            assert lines == list(described(grown, tree, 0, ""))
     last = grown.forest.n_iter - 1
     assert export_text(model, -1).startswith(f"'x', iteration {last}\n")
     assert re.findall(r"'(.)', iteration", export_text(model, 0)) == ["x", "y", "z"]
 
 
-def told(grown, tree, i, space):
-    """The lines of a node, in the simplest way."""
+def described(grown, tree, i, space):
+    """The lines that describe a node, by a simple implementation."""
     weight = np.format_float_positional(tree["weight"][i], 9, trim="-")
     if tree["true_child"][i] < 0:
         yield f"{space}|--- {tree['leaf'][i]:+.9f} (weight {weight})"
         return
     test = grown.name_of_test(*(int(tree[name][i]) for name in ("column", "offset", "value")))
     yield f"{space}|--- {test} (gain {tree['gain'][i]:.9f})"
-    yield from told(grown, tree, tree["true_child"][i], space + "|   ")
+    yield from described(grown, tree, tree["true_child"][i], space + "|   ")
     yield f"{space}|--- not {test}"
-    yield from told(grown, tree, tree["false_child"][i], space + "|   ")
+    yield from described(grown, tree, tree["false_child"][i], space + "|   ")
 
 
 def test_deep_nodes_are_counted(trained):
@@ -152,8 +152,8 @@ def test_routing_of_missing_values_is_shown():
         table[rng.random(9) < 0.1, 0] = np.nan
     stump = {"max_iter": 1, "max_leaf_nodes": 2, "order": 0}
     text = export_text(TreeCRF(missing="weighting", **stump).fit(X, y), 0, 1)
-    shares = [int(share) for share in re.findall(r"missing: (\d+)%", text)]
-    assert len(shares) == 2 and sum(shares) == 100
+    percents = [int(percent) for percent in re.findall(r"missing: (\d+)%", text)]
+    assert len(percents) == 2 and sum(percents) == 100
     text = export_text(TreeCRF(missing="surrogate", **stump).fit(X, y), 0, 1)
     assert re.search(r"x0 > 0\.\d+ \(gain .*; missing: as x1 > 0\.\d+, else here\)", text)
     assert "missing" not in export_text(TreeCRF(missing="impute", **stump).fit(X, y), 0, 1)
@@ -189,7 +189,7 @@ def test_graphviz_gets_names_with_quotes():
 
 
 class Around:
-    """What stands around a position, as conditions ask for it."""
+    """Values around a position, as conditions access them."""
 
     def __init__(self, items, t, beyond):
         self.items, self.t, self.beyond = items, t, beyond
@@ -220,7 +220,7 @@ def future_of(model, words):
 
 @every(GROWN)
 def test_the_values_of_rules_that_hold_are_the_score(name, fitted, letters):
-    """After the true labels, or before them where the model reads from the right."""
+    """Given the true labels before a position, or after it if the model reads from the right."""
     model = fitted(name)
     words, y = (part[:3] for part in letters)
     rules = strongest_rules(model, n_rules=10**6)
@@ -239,12 +239,12 @@ def true_scores(model, word, labels):
     """Scores of all labels at each position, given the true ones around it."""
     grown = FittedTrees.of(model)
     sequences, codes = model._read([word])[0], codes_of([labels], model.classes_)
-    places = reversed_positions(sequences.offsets) if grown.backward else np.arange(len(codes))
-    given = previous_labels(codes[places], sequences.offsets, 3, grown.forest.order)
+    indices = reversed_positions(sequences.offsets) if grown.backward else np.arange(len(codes))
+    given = previous_labels(codes[indices], sequences.offsets, 3, grown.forest.order)
     encoded = grown.encoder.encode(sequences)
     with Threads(None) as threads:
         scores = grown.forest.scores(grown.encoder, encoded, threads, given=given)
-    return scores[:, places, 0]
+    return scores[:, indices, 0]
 
 
 @every(GROWN)
@@ -290,8 +290,8 @@ def test_rules_do_not_hold_where_values_are_missing(missing):
     X = [rng.random((9, 1)) for _ in range(30)]
     y = [(table[:, 0] > 0.5).astype(int) for table in X]
     model = TreeCRF(order=0, missing=missing, max_iter=1, max_leaf_nodes=2).fit(X, y)
-    asked = [np.array([[0.1], [np.nan], [0.9], [0.8], [np.nan]])]
-    rules = strongest_rules(model, asked)
+    X = [np.array([[0.1], [np.nan], [0.9], [0.8], [np.nan]])]
+    rules = strongest_rules(model, X)
     assert {rule.condition[:3]: rule.share for rule in rules} == {"not": 0.2, "x0 ": 0.4}
 
 
@@ -330,28 +330,28 @@ def test_transition_scores_of_counts(name, fitted, letters):
 
 @every(GROWN)
 def test_transition_scores_of_trees(name, fitted, letters, monkeypatch):
-    """Every context is given to the trees by itself; local models say log-probabilities."""
+    """The trees score each context separately; scores of local models are log-probabilities."""
     model, words = fitted(name), letters[0]
     monkeypatch.setattr("treecrf.inspection.scores.MAX_BYTES", 999)  # in several parts
     found = transition_scores(model, words)
     order, backward = model._trained_order, model._trained_backward
     assert found.scores.shape == (3,) * (order + 1)
     sequences = model._read(words)[0]
-    places = np.concatenate([np.arange(n) for n in np.diff(sequences.offsets)])
+    indices = np.concatenate([np.arange(n) for n in np.diff(sequences.offsets)])
     encoded = model._encoder.encode(sequences)
 
     def mean(labels, chosen):
-        given = np.repeat(np.array(labels, np.uint8)[:, None], len(places), axis=1)
+        given = np.repeat(np.array(labels, np.uint8)[:, None], len(indices), axis=1)
         with Threads(None) as threads:
             scores = model._forest.scores(model._encoder, encoded, threads, given=given)[:, :, 0]
         scores = scores if isinstance(model, TreeCRF) else log_softmax(scores, axis=0)
         return scores[:, chosen].mean(axis=1)
 
     for context in np.ndindex(*(3,) * order):
-        expected = mean(context[::-1], places >= order)
+        expected = mean(context[::-1], indices >= order)
         np.testing.assert_allclose(found.scores[context], expected, atol=1e-9)
     if order:
-        np.testing.assert_allclose(found.start, mean([3] * order, places == 0), atol=1e-9)
+        np.testing.assert_allclose(found.start, mean([3] * order, indices == 0), atol=1e-9)
     assert found.backward == backward
 
 
@@ -370,7 +370,7 @@ def test_transition_scores_around_estimators(name, fitted, letters):
         assert np.corrcoef(np.exp(found.scores), marginals)[0, 1] > 0.9
 
 
-def test_what_cannot_follow_is_minus_infinity():
+def test_impossible_transitions_are_minus_infinity():
     X = [["a", "b", "c", "a"], ["c", "a", "b", "c"]] * 3
     y = [["B-X", "I-X", "O", "B-X"], ["O", "B-X", "I-X", "O"]] * 3
     for learner in (TreeCRF, TreeMEMM, HMMClassifier):

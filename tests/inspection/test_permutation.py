@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from support.cases import gapped_sequences
+from support.cases import random_with_missing
 from support.family import COUNTED, FAMILY, GROWN, every
 
 from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF
@@ -40,8 +40,8 @@ def small(**parameters) -> TreeCRF:
     return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": (1, 0)} | parameters)
 
 
-def places_of(seed, feature, repeat, offsets, within=False):
-    """Where a shuffle takes its values from."""
+def sources_of(seed, feature, repeat, offsets, within=False):
+    """Positions from which a shuffle takes its values."""
     drawn = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     rng = np.random.default_rng([drawn, feature, repeat])
     return shuffled_positions(offsets, rng, within)
@@ -53,7 +53,7 @@ def places_of(seed, feature, repeat, offsets, within=False):
 @pytest.mark.parametrize("within", [False, True])
 @every()
 def test_it_is_the_loss_of_score_on_shuffled_input(name, within, fitted, letters):
-    """Shuffled by hand, and read again from the start."""
+    """The input is shuffled by hand and read again."""
     model, (X, y) = fitted(name), letters
     found = permutation_importance(
         model, X, y, scoring="log_likelihood", n_repeats=2, random_state=3, within_sequences=within
@@ -62,7 +62,7 @@ def test_it_is_the_loss_of_score_on_shuffled_input(name, within, fitted, letters
     whole = np.array(list("".join(X)))
     assert found.score == pytest.approx(log_likelihood(model, X, y))
     for i in range(2):
-        mixed = whole[places_of(3, 0, i, offsets, within)]
+        mixed = whole[sources_of(3, 0, i, offsets, within)]
         again = ["".join(mixed[a:b]) for a, b in pairwise(offsets)]
         if within:
             assert [sorted(x) for x in again] == [sorted(x) for x in X]
@@ -83,13 +83,13 @@ def test_features_are_shuffled_one_by_one(name):
     offsets = offsets_of(LENGTHS)
     for j in range(3):
         table = np.concatenate(X)
-        table[:, j] = table[places_of(0, j, 0, offsets), j]
+        table[:, j] = table[sources_of(0, j, 0, offsets), j]
         assert found.importances[j, 0] == pytest.approx(
             model.score(X, y) - model.score(cut(table), y)
         )
 
 
-def test_what_counts_has_importance_and_noise_has_none():
+def test_informative_features_have_importance_and_noise_has_none():
     X = cut(np.column_stack([HEAT, OPEN, NOISE]))
     y = cut(np.where((HEAT > 1) == OPEN, "y", "z"))
     found = permutation_importance(small(order=0, max_iter=20).fit(X, y), X, y, random_state=0)
@@ -110,7 +110,7 @@ def test_a_feature_of_whole_sequences_has_none_within_them():
 
 
 def forms() -> dict:
-    """The same cells in every form, as X and what else tells the sequences."""
+    """The same cells in every form, as X and the arguments that define its sequences."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     pytest.importorskip("narwhals")
     cells = {"heat": HEAT + 1, "noise": NOISE + 1, "open": OPEN, "room": ROOM}
@@ -191,7 +191,7 @@ def test_symbols_that_are_missing_or_new(name, fitted):
     )
     offsets, whole = np.array([0, 4, 6]), np.array(X[0] + X[1], dtype=object)
     for i in range(3):
-        mixed = whole[places_of(0, 0, i, offsets)].tolist()
+        mixed = whole[sources_of(0, 0, i, offsets)].tolist()
         again = log_likelihood(fitted(name), [mixed[:4], mixed[4:]], y)
         assert found.importances[0, i] == pytest.approx(found.score - again)
 
@@ -199,7 +199,7 @@ def test_symbols_that_are_missing_or_new(name, fitted):
 @pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
 @pytest.mark.parametrize("kind", ["numbers", "mixture", "sparse", "sparse mixture"])
 def test_missing_values_are_shuffled_like_others(kind, missing):
-    X = gapped_sequences(kind, np.random.default_rng(0), LENGTHS, 0.3)
+    X = random_with_missing(kind, np.random.default_rng(0), LENGTHS, 0.3)
     model = small(missing=missing).fit(X, cut(Y))
     found = permutation_importance(model, X, cut(Y), scoring="log_likelihood", random_state=0)
     assert np.isfinite(found.importances).all()
@@ -207,17 +207,17 @@ def test_missing_values_are_shuffled_like_others(kind, missing):
     whole = whole.toarray() if sparse.issparse(whole) else whole
     for j in range(X.n_features):
         np.testing.assert_array_equal(column_of(X, j), whole[:, j])
-        places = places_of(0, j, 0, X.offsets)
-        mixed = ReplacedSequences.of(X, j, whole[places, j])
+        indices = sources_of(0, j, 0, X.offsets)
+        mixed = ReplacedSequences.of(X, j, whole[indices, j])
         rows = mixed.rows(0, X.n_sequences)
         expected = whole.copy()
-        expected[:, j] = whole[places, j]
+        expected[:, j] = whole[indices, j]
         np.testing.assert_array_equal(rows.toarray() if sparse.issparse(rows) else rows, expected)
 
 
 @pytest.mark.parametrize("kind", ["letters", "numbers", "sparse mixture"])
 def test_sequences_with_a_column_replaced_can_be_taken_and_turned(kind):
-    X = gapped_sequences(kind, np.random.default_rng(0), LENGTHS, 0.3)
+    X = random_with_missing(kind, np.random.default_rng(0), LENGTHS, 0.3)
     values = np.arange(X.n_positions) % 3 + 1.0
     mixed = ReplacedSequences.of(X, 0, values)
     chosen = np.array([4, 1, 4])
@@ -233,7 +233,7 @@ def test_sequences_with_a_column_replaced_can_be_taken_and_turned(kind):
         np.testing.assert_array_equal(ours.offsets, theirs.offsets)
 
 
-# What is left out, and what is asked for
+# Features that are not scored, and the choice of features
 
 
 def test_unused_features_are_not_scored():
@@ -258,8 +258,8 @@ def test_surrogates_count_as_use():
     model = small(missing="surrogate", order=0, window=0, max_iter=1, max_leaf_nodes=2)
     model.fit(X, cut(np.where(HEAT > 1, "y", "z")))
     packed = model._forest.pack()
-    asked = {*packed["column"][packed["true_child"] >= 0], *packed["surrogate_column"]}
-    assert features_in_use(model).tolist() == [j in asked for j in range(2)]
+    tested = {*packed["column"][packed["true_child"] >= 0], *packed["surrogate_column"]}
+    assert features_in_use(model).tolist() == [j in tested for j in range(2)]
 
 
 def test_features_of_discovered_features_count_as_use():
@@ -271,7 +271,7 @@ def test_features_of_discovered_features_count_as_use():
     assert (found.importances_mean[:6] > 0).all()
 
 
-def test_some_features_get_what_they_would_get_among_all():
+def test_importances_do_not_depend_on_the_chosen_features():
     X, y = cut(np.column_stack([HEAT, OPEN, NOISE])), cut(Y)
     model = small().fit(X, y)
     every_one = permutation_importance(model, X, y, random_state=0)

@@ -36,7 +36,7 @@ def cut(items) -> list:
     return [items[a:b] for a, b in zip(ends - LENGTHS, ends, strict=True)]
 
 
-def gapped(values, seed: int) -> list:
+def with_missing(values, seed: int) -> list:
     """The values, with about one in five missing."""
     gone = np.random.default_rng(seed).random(N) < 0.2
     return [None if no else v for v, no in zip(values.tolist(), gone, strict=True)]
@@ -100,7 +100,7 @@ def test_dicts_give_the_same_model_as_frames(name):
 @every(GROWN | LINEAR, fast=CORE)
 def test_missing_values_of_all_forms_give_the_same_model(name):
     pytest.importorskip("narwhals")
-    columns = {n: gapped(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
+    columns = {n: with_missing(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
     made, y = forms(columns), cut(Y)
     expected = clone(FAMILY[name]).fit(made["lists"], y).predict_proba(made["lists"])
     for X in made.values():
@@ -111,7 +111,7 @@ def test_missing_values_of_all_forms_give_the_same_model(name):
 
 @every(ESTIMATED)
 def test_wrapped_estimators_read_missing_categories(name):
-    rooms = cut([[room] for room in gapped(ROOM, 2)])
+    rooms = cut([[room] for room in with_missing(ROOM, 2)])
     model = clone(FAMILY[name]).fit(rooms, cut(Y))
     unseen = [[["mansard" if room is None else room] for (room,) in part] for part in rooms]
     assert_equal_arrays(model.predict_proba(unseen), model.predict_proba(rooms))
@@ -120,14 +120,14 @@ def test_wrapped_estimators_read_missing_categories(name):
 # The names of the forms of symbols start with an s.
 LONG = {
     "string": "".join(room[0] for room in ROOM),
-    "symbols with gaps": gapped(ROOM, 0),
+    "symbols with missing values": with_missing(ROOM, 0),
     "lists": ROWS,
     "arrays": np.column_stack([HEAT, OPEN]),
     "dicts": [dict(zip(NAMES, row, strict=True)) for row in ROWS],
 }
 
 
-FAST_FORMS = ("symbols with gaps", "arrays")
+FAST_FORMS = ("symbols with missing values", "arrays")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_long_table_equals_a_list_of_its_parts(name, form):
 
 @every(FAMILY, fast=CORE)
 def test_missing_symbols_have_many_forms(name):
-    words, y = gapped(ROOM, 0), cut(Y)
+    words, y = with_missing(ROOM, 0), cut(Y)
     expected = clone(FAMILY[name]).fit(cut(words), y).predict_proba(cut(words))
     objects = np.array(words, dtype=object)
     mask = np.array([word is None for word in words])
@@ -177,7 +177,7 @@ def test_missing_symbols_have_many_forms(name):
 
 @every(GROWN | LINEAR, fast=CORE)
 def test_an_unseen_symbol_is_a_missing_one(name):
-    words = gapped(ROOM, 0)
+    words = with_missing(ROOM, 0)
     for trained_on in (ROOM.tolist(), words):
         model = clone(FAMILY[name]).fit(cut(trained_on), cut(Y))
         unseen = ["mansard" if word is None else word for word in words]

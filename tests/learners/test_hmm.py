@@ -46,7 +46,7 @@ def draw(seed: int, n_labels: int, longest: int = 8) -> tuple[list, list]:
     return ["".join(rng.choice(list("abc"), length)) for length in lengths], y
 
 
-def shares(counter: Counter, values, laplace: float) -> list[float]:
+def fractions(counter: Counter, values, laplace: float) -> list[float]:
     total = sum(counter[value] for value in values) + laplace * len(values)
     return [(counter[value] + laplace) / total for value in values]
 
@@ -68,14 +68,14 @@ def test_probabilities_are_those_of_naive_counting(seed, order, n_labels, laplac
             followed[tuple(labels[max(0, t - order) : t]), v] += 1
     for i, v in enumerate(classes):
         given_v = Counter({x: shown[v, x] for x in "abc"})
-        expected = shares(given_v, ["a", "b", "c", "unseen"], laplace)
+        expected = fractions(given_v, ["a", "b", "c", "unseen"], laplace)
         np.testing.assert_allclose(np.exp(hmm.emission_log_prob_[i]), expected)
     for depth in range(order + 1):
         for before in product(range(len(classes)), repeat=depth):
             context = tuple(classes[i] for i in before)
             after = Counter({v: followed[context, v] for v in classes})
             found = np.exp(hmm.transition_log_prob_[depth][before])
-            np.testing.assert_allclose(found, shares(after, classes, laplace))
+            np.testing.assert_allclose(found, fractions(after, classes, laplace))
     assert len(hmm.transition_log_prob_) == order + 1
 
 
@@ -129,7 +129,7 @@ def test_missing_symbols_are_not_counted(order):
     )
     for row, label in zip(hmm.emission_log_prob_, "xy", strict=True):
         given_label = Counter({symbol: shown[label, symbol] for symbol in "ab"})
-        np.testing.assert_allclose(np.exp(row), shares(given_label, ["a", "b", "c"], 1.0))
+        np.testing.assert_allclose(np.exp(row), fractions(given_label, ["a", "b", "c"], 1.0))
     whole = HMMClassifier(order=order).fit([["a"] * len(labels) for labels in y], y)
     for ours, theirs in zip(hmm.transition_log_prob_, whole.transition_log_prob_, strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -11,7 +11,7 @@ from support.beams import (
     everything,
     lattice_of,
 )
-from support.cases import GAPPED_STORAGES, gapped_sequences, pack, random_sequences
+from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
 from support.sweeps import sweep
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("few_codes")
 
 
 def gapped_positions(kind, rng, *, lengths=(9, 1, 14, 3), rate=0.2, **settings):
-    sequences = gapped_sequences(kind, rng, lengths, rate)
+    sequences = random_with_missing(kind, rng, lengths, rate)
     return Positions(sequences, rng, Setting(unit=UNIT, **settings))
 
 
@@ -62,7 +62,7 @@ def random_settings(rng, seed):
 
 
 @pytest.mark.parametrize("seed", sweep(range(30), 6))
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_random_cases(method, kind, seed):
     rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def test_random_cases(method, kind, seed):
 
 
 @pytest.mark.parametrize("seed", sweep(range(12), 2))
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_examples_in_planes(method, kind, seed):
     rng = np.random.default_rng(seed)
@@ -84,25 +84,25 @@ def test_examples_in_planes(method, kind, seed):
         planes.check(rng)
 
 
-class TrainedOnGaps(Trained):
+class TrainedOnMissing(Trained):
     """A forest grown on noise, where values are missing."""
 
     def __init__(self, kind, seed, *, rate=0.2, lengths=(9, 1, 14, 3, 60), **options):
         rng = np.random.default_rng(seed)
         self.kind = kind
-        self.grow(gapped_sequences(kind, rng, lengths, rate), rng, seed, **options)
+        self.grow(random_with_missing(kind, rng, lengths, rate), rng, seed, **options)
 
     def new_sequences(self, rate, lengths=(1, 30, 2, 50)):
-        return gapped_sequences(self.kind, np.random.default_rng(99), lengths, rate, new=True)
+        return random_with_missing(self.kind, np.random.default_rng(99), lengths, rate, new=True)
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"order": 0, "window": (2, 0)}, {"order": 2, "n_labels": 3}]
 )
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
-    trained = TrainedOnGaps(kind, 1, missing=method, **options)
+    trained = TrainedOnMissing(kind, 1, missing=method, **options)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
@@ -110,11 +110,11 @@ def test_scores_equal_those_of_training_and_of_walking(method, kind, options):
 @pytest.mark.parametrize(
     "rates", sweep([(0.0, 0.3), (0.3, 0.6), (0.2, 0.0), (0.0, 1.0), (0.2, 1.0)], 2)
 )
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_new_sequences(method, kind, rates):
-    """Values may be missing in training or at prediction alone."""
-    trained = TrainedOnGaps(kind, 2, missing=method, rate=rates[0], n_labels=3)
+    """Values may be missing only in training or only in prediction."""
+    trained = TrainedOnMissing(kind, 2, missing=method, rate=rates[0], n_labels=3)
     new = trained.new_sequences(rates[1])
     np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
@@ -133,7 +133,7 @@ def test_other_ways_to_grow(method, growth):
     options = dict(growth)
     if options.pop("weights", False):
         options["weights"] = np.random.default_rng(0).choice([1 / 3, 0.7, 2.0], 87)
-    trained = TrainedOnGaps("mixture", 3, missing=method, **options)
+    trained = TrainedOnMissing("mixture", 3, missing=method, **options)
     np.testing.assert_array_equal(trained.scores(), trained.training_scores)
     np.testing.assert_array_equal(trained.scores(), trained.walked(trained.sequences))
 
@@ -141,7 +141,7 @@ def test_other_ways_to_grow(method, growth):
 @pytest.mark.parametrize("length", sweep([1025, 1023, 1024, 4097], 1))
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_and_threads(method, length):
-    trained = TrainedOnGaps("letters", 0, missing=method, n_iter=1, max_leaf_nodes=8)
+    trained = TrainedOnMissing("letters", 0, missing=method, n_iter=1, max_leaf_nodes=8)
     sequences = trained.new_sequences(0.2, [length - 7, 7])
     scores = trained.scores(sequences)
     np.testing.assert_array_equal(scores, trained.walked(sequences))
@@ -158,11 +158,11 @@ def test_unseen_symbols_are_missing(method, kind):
 
 
 @pytest.mark.parametrize("order", sweep([2, 0, 1], 1))
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_given_labels(method, kind, order):
-    """Trees grown on one context a position are scored in it, and elsewhere, as they should."""
-    trained = TrainedOnGaps(kind, 4, missing=method, n_iter=0, n_labels=3, order=order)
+    """Trees grown on one context per position are scored correctly in this and other contexts."""
+    trained = TrainedOnMissing(kind, 4, missing=method, n_iter=0, n_labels=3, order=order)
     encoded, rng = trained.encoded, np.random.default_rng(0)
     depth, lags = encoded.depth_of(order), np.arange(order)[:, np.newaxis]
     labels = rng.integers(0, 3, (order, encoded.n_positions))
@@ -181,10 +181,10 @@ def test_given_labels(method, kind, order):
 
 
 @pytest.mark.parametrize("order", sweep([2, 1], 1))
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)
 def test_contexts_one_by_one(method, kind, order):
-    trained = TrainedOnGaps(kind, 5, missing=method, order=order, n_labels=3, max_leaf_nodes=30)
+    trained = TrainedOnMissing(kind, 5, missing=method, order=order, n_labels=3, max_leaf_nodes=30)
     for sequences in (None, trained.new_sequences(0.4)):
         if sequences is not None:
             trained.encoded = trained.encoder.encode(sequences)
@@ -201,7 +201,7 @@ def test_contexts_one_by_one(method, kind, order):
 @pytest.mark.parametrize("kind", ["letters", "sparse mixture"])
 @pytest.mark.parametrize("method", METHODS)
 def test_remembered_scores_follow_the_forest(method, kind):
-    trained = TrainedOnGaps(kind, 6, missing=method, n_labels=3, n_iter=4, max_leaf_nodes=30)
+    trained = TrainedOnMissing(kind, 6, missing=method, n_labels=3, n_iter=4, max_leaf_nodes=30)
     encoded, n = trained.encoded, trained.encoded.n_positions
     forest, offsets = Forest(3, 1), encoded.offsets
     remembered = ScoreCache(forest, trained.encoder, trained.encoder.plan, encoded, 2)
@@ -223,8 +223,8 @@ def test_remembered_scores_follow_the_forest(method, kind):
 @pytest.mark.parametrize("second_order", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_training_in_a_beam_of_all_contexts(method, second_order):
-    """It grows the same trees as training without a beam, but for rounding of what they follow."""
-    X, y = gapped_task()
+    """It grows the same trees as training without a beam, except for rounding of their targets."""
+    X, y = task_with_missing()
     options = {"second_order": second_order, "missing": method, "window": 1, "max_iter": 5}
     plain, beam = (
         TreeCRF(order=2, beam_width=width, **options, **LIKE_PLAIN_GROWTH).fit(X, y)
@@ -233,7 +233,7 @@ def test_training_in_a_beam_of_all_contexts(method, second_order):
     np.testing.assert_allclose(plain.train_score_, beam.train_score_, atol=1e-4)
 
 
-def gapped_task():
+def task_with_missing():
     """Tables of which a third is missing, and labels that depend on them and each other."""
     rng = np.random.default_rng(0)
     X = [rng.integers(0, 3, (n, 2)) * 1.0 for n in (30, 1, 12, 40)]
@@ -248,10 +248,10 @@ def test_columns_and_tables_without_any_value(method):
     rng = np.random.default_rng(0)
     for rates in (np.array([1.0, 0.2, 0.2, 1.0, 0.2]), 1.0):
         setting = Setting(unit=UNIT, missing=method, min_samples_leaf=2)
-        positions = Positions(gapped_sequences("mixture", rng, LENGTHS[0], rates), rng, setting)
+        positions = Positions(random_with_missing("mixture", rng, LENGTHS[0], rates), rng, setting)
         tree = positions.check(positions.grower(), rng)
-        asked = positions.table.columns[tree["test"][tree["test"] < positions.table.n_bins]]
-        assert not np.isin(asked, [0, 3] if np.ndim(rates) else range(5)).any()
+        tested = positions.table.columns[tree["test"][tree["test"] < positions.table.n_bins]]
+        assert not np.isin(tested, [0, 3] if np.ndim(rates) else range(5)).any()
 
 
 def grow_on_columns(columns, targets, method, **settings):
@@ -275,18 +275,18 @@ def grow_on_columns(columns, targets, method, **settings):
 
 
 def test_weights_by_hand():
-    """Four of five answer, one of them with yes: the fifth goes to that side with a quarter."""
+    """Four of five rows have a value, and one passes: a quarter of the fifth row goes there."""
     columns = [[1, 0, 0, 0, np.nan]]
     tree, _ = grow_on_columns(columns, [4, 0, 0, 0, -2], "weighting", max_leaf_nodes=2)
     assert tree["share"][0] == 0.25
     assert tree["weight"].tolist() == [5.0, 1.25, 3.75]
-    # The gain is judged on the four alone.
+    # The gain is that of the four alone.
     assert tree["gain"][0] == 16 + 0 - 16 / 4
     np.testing.assert_allclose(tree["leaf"], [0.0, (4 - 0.5) / 1.25, -1.5 / 3.75])
 
 
 def test_surrogates_by_hand():
-    """The second column says the opposite of the first but once, the third the same but twice."""
+    """The second column is the opposite of the first except once, the third equal except twice."""
     columns = [
         [1, 1, 1, 0, 0, 0, np.nan, np.nan],
         [0, 0, 1, 1, 1, 1, 0, np.nan],
@@ -320,7 +320,7 @@ def test_room_for_parts():
 def saved(tmp_path_factory):
     """File of a model with surrogates."""
     path = tmp_path_factory.mktemp("saved") / "model.treecrf"
-    X, y = gapped_task()
+    X, y = task_with_missing()
     crf = TreeCRF(missing="surrogate", window=1, max_iter=3, l2_regularization=1.0).fit(X, y)
     assert len(crf._forest.pack()["reversed"])
     crf.save(path)

@@ -57,7 +57,7 @@ def test_parameters_are_keyword_only():
         TreeCRF().set_params(depth=3)
 
 
-def test_repr_shows_what_was_changed():
+def test_repr_shows_changed_parameters():
     assert repr(TreeCRF()) == "TreeCRF()"
     assert repr(TreeCRF(window=(1, 2), order=0)) == "TreeCRF(order=0, window=(1, 2))"
     assert "TreeCRF" in TreeCRF()._repr_html_()

@@ -272,7 +272,7 @@ def test_empty_sequence_counts_as_right():
         metrics.span_classification_report,
     ],
 )
-def test_errors_say_what_and_where(function, y_true, y_pred, error, message):
+def test_errors_name_the_problem_and_the_position(function, y_true, y_pred, error, message):
     if "span" in function.__name__:
         pytest.importorskip("seqeval")
     with pytest.raises(error, match=message):

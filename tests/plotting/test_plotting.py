@@ -1,4 +1,4 @@
-"""Pictures of models: what they show are the numbers of inspection."""
+"""Plots of models show the numbers of `treecrf.inspection`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ X, Y = make_future_bags("or", n_sequences=60, random_state=0)
 
 @pytest.fixture(autouse=True)
 def closed():
-    """No figure is left open, and every one can be drawn without a warning."""
+    """Check that every figure can be drawn without a warning, and close it."""
     yield
     for number in plt.get_fignums():
         plt.figure(number).canvas.draw()
@@ -68,7 +68,7 @@ def test_a_picture_shows_instances_and_bags():
     assert plot_future_features(memm, X[1], ax=ax) is ax
 
 
-def test_what_cannot_be_drawn():
+def test_invalid_arguments_are_refused():
     memm = FutureFeatureMEMM(order=0, max_future_features=0, max_iter=2).fit(X, Y)
     with pytest.raises(ValueError, match="the model has discovered no features"):
         plot_future_features(memm, X[0])
@@ -209,7 +209,7 @@ def test_the_branch_that_passes_is_above_and_solid(trained):
 
 
 def test_texts_of_a_tree_do_not_overlap():
-    """Thirty leaves in a figure of its own, and in given axes that are small."""
+    """Thirty leaves in a new figure, and in small axes."""
     rng = np.random.default_rng(0)
     words = [rng.choice(list("abcdefgh"), 30) for _ in range(40)]
     labels = [rng.choice(["B-NP", "I-NP", "O"], 30) for _ in words]
@@ -293,7 +293,7 @@ def test_a_table_of_transitions(name, fitted, letters):
         assert names_of(ax.texts) == told
 
 
-def test_what_cannot_follow_is_hatched():
+def test_impossible_transitions_are_hatched():
     words = [["a", "b", "c", "a"], ["c", "a", "b", "c"]] * 3
     tags = [["B-X", "I-X", "O", "B-X"], ["O", "B-X", "I-X", "O"]] * 3
     for order in (1, 2):

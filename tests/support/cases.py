@@ -68,7 +68,7 @@ def _random_table(rng: np.random.Generator, length: int) -> np.ndarray:
 
 
 def _random_indicators(rng: np.random.Generator, length: int, new: bool) -> np.ndarray:
-    """Two groups of columns, one of each group above 0; new ones know no such order."""
+    """Two groups of exclusive columns; in new sequences, columns are not exclusive."""
     if new:
         return (rng.random((length, 24)) < 0.1) * 2.0
     chosen = [rng.integers(0, 12, length), rng.integers(12, 26, length)]  # 24 and 25: none
@@ -87,7 +87,7 @@ def pack(sequences: list | Sequences) -> Sequences:
 
 
 # Input with missing values, and the storages that each kind is there to reach.
-GAPPED_STORAGES = {
+STORAGES_WITH_MISSING = {
     "letters": {0},
     "numbers": {0},
     "booleans": {0},
@@ -104,10 +104,10 @@ MIXTURE = {
 }
 
 
-def gapped_sequences(
+def random_with_missing(
     kind: str, rng: np.random.Generator, lengths, rate: float | np.ndarray, new: bool = False
 ) -> Sequences:
-    """Return sequences of which a share of the values is missing; it may differ by column.
+    """Return sequences in which a fraction of the values is missing; it may differ by column.
 
     New ones hold numbers beyond those of training; a category is the number of its value.
     """

@@ -120,7 +120,7 @@ def walk(forest, encoder, sequences):
 
 
 class Walker:
-    """Takes examples down a tree, one by one and if need be in parts."""
+    """Walk of examples down a tree, one by one and, if values are missing, in fractions."""
 
     def __init__(self, tree, encoder, sequences):
         self.tree = tree
@@ -132,7 +132,7 @@ class Walker:
         self.starts = np.append(0, np.cumsum(tree["n_surrogates"]))
 
     def value(self, node, t, symbols, part):
-        """Return what a part of an example receives below a node."""
+        """Return the value that a fraction of an example receives below a node."""
         tree = self.tree
         if tree["true_child"][node] < 0:
             return round_value(tree["leaf"][node] * part)
@@ -161,7 +161,7 @@ class Walker:
 
 
 def answers(prefix, places, n, tree, encoder, sequences):
-    """Truth of some window tests at all positions, and which miss the value; False elsewhere."""
+    """Outcomes of some window tests at all positions, and where their values are missing."""
     tests = (tree[prefix + name][places] for name in ("column", "offset", "value"))
     meanings = meaning_of_tests(encoder, *tests)
     columns = np.flatnonzero(encoder.columns.is_category).tolist()

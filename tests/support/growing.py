@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from support.cases import dense, pack, random_sequences
 from support.tree_oracle import (
-    Gaps,
+    MissingValues,
     grow_naive_tree,
     meaning_of_tests,
     sampled_features,
@@ -47,8 +47,8 @@ class Setting:
     missing: str = "weighting"
 
     @property
-    def fewest(self):
-        """Examples that must be on each side: 1 asks for no more than a part of one."""
+    def min_examples(self):
+        """Minimum number of examples on each side; for 1, a fraction of an example suffices."""
         return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
 
 
@@ -65,7 +65,7 @@ class Positions:
         tests = table.columns[self.bins], table.offsets[self.bins], table.values[self.bins]
         meanings = meaning_of_tests(self.encoder, *tests)
         self.truth = window_test_truth(dense(sequences), meanings)
-        self.gaps = Gaps(
+        self.missing_values = MissingValues(
             window_test_missing(dense(sequences), meanings),
             setting.missing,
             groups=np.unique(np.stack(tests[:2]), axis=1, return_inverse=True)[1].ravel(),
@@ -126,12 +126,12 @@ class Positions:
             max_leaf_nodes=setting.max_leaf_nodes,
             l2=setting.l2,
             min_gain=setting.min_gain,
-            min_samples_leaf=setting.fewest,
+            min_samples_leaf=setting.min_examples,
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=(weights > 0)[:, np.newaxis] * every,
             allowed=None if setting.max_features == 1 else self.allowed(seed),
-            gaps=self.gaps,
+            missing_values=self.missing_values,
             position_weights=weights,
         )
 
@@ -191,7 +191,7 @@ def random_positions(kind, rng, *, lengths=(9, 1, 14, 3), **settings):
 
 
 class Planes:
-    """Examples in planes, each with previous labels of its own, and a table of all of them."""
+    """Examples in planes, each with separate previous labels, and a table of all of them."""
 
     def __init__(self, positions, n_planes, rng):
         self.positions = positions
@@ -212,16 +212,21 @@ class Planes:
         label_truth = (labels[:, None, self.rows] == symbols[:, None]).reshape(-1, len(self.rows))
         window_truth = np.tile(positions.truth, n_planes)[:, exists]
         self.truth = np.vstack([window_truth, label_truth])
-        self.gaps = self._gaps(np.tile(positions.gaps.missing, n_planes)[:, exists])
+        self.missing_values = self._missing(
+            np.tile(positions.missing_values.missing, n_planes)[:, exists]
+        )
         self.n_rows = shape[1]
 
-    def _gaps(self, window_missing):
-        """Tests of previous labels are answered by all and stand in for none."""
-        n_labels, gaps = len(self.truth) - len(window_missing), self.positions.gaps
+    def _missing(self, window_missing):
+        """Missing values; tests of previous labels always have a value and are no surrogates."""
+        n_labels, missing_values = (
+            len(self.truth) - len(window_missing),
+            self.positions.missing_values,
+        )
         return replace(
-            gaps,
+            missing_values,
             missing=np.vstack([window_missing, np.zeros((n_labels, len(self.rows)), dtype=bool)]),
-            is_open=np.append(gaps.is_open, np.zeros(n_labels, dtype=bool)),
+            is_open=np.append(missing_values.is_open, np.zeros(n_labels, dtype=bool)),
         )
 
     def check(self, rng):
@@ -247,11 +252,11 @@ class Planes:
             (curvature if setting.second_order else weights)[:, None],
             max_leaf_nodes=setting.max_leaf_nodes,
             l2=setting.l2,
-            min_samples_leaf=setting.fewest,
+            min_samples_leaf=setting.min_examples,
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=np.ones((n, 1)),
-            gaps=self.gaps,
+            missing_values=self.missing_values,
             position_weights=weights,
         )
         assert_same_nodes(grown, expected.nodes, positions.bins, positions.table.n_bins)

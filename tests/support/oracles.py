@@ -251,7 +251,7 @@ def pseudo_log_likelihood(
 def pseudo_likelihood_gradient(
     scores: np.ndarray, labels: Sequence[int], n_labels: int, order: int
 ) -> np.ndarray:
-    """Return the (K, T, C) derivative of the pseudo-log-likelihood by each score."""
+    """Return the (K, T, C) gradient of the pseudo-log-likelihood."""
     gradient = np.zeros(scores.shape)
     for t, true_label in enumerate(labels):
         involved, probabilities = _replacements(scores, labels, t, n_labels, order)
@@ -281,7 +281,7 @@ def pseudo_likelihood_curvature(
 def finite_difference_gradient(
     function: Callable[[np.ndarray], float], scores: np.ndarray, eps: float = 1e-5
 ) -> np.ndarray:
-    """Return central differences of ``function`` by each entry of ``scores``."""
+    """Return central differences of ``function`` for each entry of ``scores``."""
     gradient = np.zeros(scores.shape)
     for entry in np.ndindex(scores.shape):
         step = np.zeros(scores.shape)

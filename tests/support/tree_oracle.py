@@ -141,7 +141,7 @@ class NaiveTree:
 
 
 @dataclass(frozen=True)
-class Gaps:
+class MissingValues:
     """Missing values, and their treatment.
 
     ``missing`` is (n_window_tests, N): whether the value that a test needs is missing. ``groups``
@@ -210,13 +210,13 @@ def _materialize(
             truth.append([*window_tests[:, t], *label_tests])
     rows = (positions, contexts)
     truth = np.array(truth, dtype=bool).T
-    gaps = np.zeros(truth.shape, dtype=bool)
-    gaps[: len(window_tests)] = missing[:, positions]
+    is_missing = np.zeros(truth.shape, dtype=bool)
+    is_missing[: len(window_tests)] = missing[:, positions]
     return _Examples(
         position=np.array(positions),
         context=np.array(contexts),
-        truth=truth & ~gaps,
-        missing=gaps,
+        truth=truth & ~is_missing,
+        missing=is_missing,
         target=targets[rows],
         weight=weights[rows],
         count=counts[rows],
@@ -238,7 +238,7 @@ class _Grower:
     def __init__(
         self,
         examples,
-        gaps,
+        missing_values,
         *,
         l2,
         min_gain,
@@ -248,7 +248,7 @@ class _Grower:
         allowed,
     ):
         self.examples = examples
-        self.gaps = gaps
+        self.missing_values = missing_values
         self.l2 = l2
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
@@ -274,10 +274,10 @@ class _Grower:
         passed = parts * self.examples.truth[test]
         failed = parts * ~self.examples.truth[test] * ~self.examples.missing[test]
         missing = parts * self.examples.missing[test]
-        if test < len(self.gaps.missing):
+        if test < len(self.missing_values.missing):
             passing = self.examples.weight_of(passed)
             share = passing / (passing + self.examples.weight_of(failed))
-            if self.gaps.method == "surrogate" and self.gaps.is_open[test]:
+            if self.missing_values.method == "surrogate" and self.missing_values.is_open[test]:
                 surrogates = self.surrogates(parts, test)
                 missing_pass = missing * self.follow(test, surrogates, share)
             else:
@@ -297,8 +297,8 @@ class _Grower:
         """Return the tests that agree best with a test, one of each column and offset."""
         found: dict[int, tuple[float, int, bool]] = {}
         truth, missing = self.examples.truth, self.examples.missing
-        for other, group in enumerate(self.gaps.groups):
-            if group == self.gaps.groups[test]:
+        for other, group in enumerate(self.missing_values.groups):
+            if group == self.missing_values.groups[test]:
                 continue
             both = self.examples.count * parts * ~missing[test] * ~missing[other]
             same = (both * (truth[test] == truth[other])).sum()
@@ -334,7 +334,7 @@ class _Grower:
         """
         parts = self.parts[node]
         scores, gains = self.scores(parts)
-        ranks = gains if self.gaps.missing.any() else scores
+        ranks = gains if self.missing_values.missing.any() else scores
         if self.allowed is not None:
             ranks[[not self.allowed(node, test) for test in range(len(ranks))]] = -math.inf
         if len(ranks) == 0 or ranks.max() == -math.inf:
@@ -384,7 +384,7 @@ def grow_naive_tree(
     learning_rate: float = 1.0,
     example_counts: np.ndarray | None = None,
     allowed: Callable[[int, int], bool] | None = None,
-    gaps: Gaps | None = None,
+    missing_values: MissingValues | None = None,
     position_weights: np.ndarray | None = None,
 ) -> NaiveTree:
     """Grow a tree of one label, best split first, on a table of all examples.
@@ -403,19 +403,19 @@ def grow_naive_tree(
         Counts for ``min_samples_leaf``; by default 1 for examples with positive weight.
     allowed : callable, optional
         ``allowed(node, test)`` returns whether a node may use a test; by default all may.
-    gaps : Gaps, optional
+    missing_values : MissingValues, optional
         Missing values; by default there are none.
     position_weights : float array (N,), optional
         Weights of the positions in ``share``; 1 by default.
     """
     counts = (weights > 0).astype(float) if example_counts is None else example_counts
-    if gaps is None:
-        gaps = Gaps(np.zeros(window_tests.shape, dtype=bool))
+    if missing_values is None:
+        missing_values = MissingValues(np.zeros(window_tests.shape, dtype=bool))
     if position_weights is None:
         position_weights = np.ones(len(depth))
     examples = _materialize(
         window_tests,
-        gaps.missing,
+        missing_values.missing,
         depth,
         n_labels,
         order,
@@ -426,7 +426,7 @@ def grow_naive_tree(
     )
     grower = _Grower(
         examples,
-        gaps,
+        missing_values,
         l2=l2,
         min_gain=min_gain,
         min_samples_leaf=min_samples_leaf,

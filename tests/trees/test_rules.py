@@ -29,7 +29,7 @@ def fitted(kind, **parameters):
 
 
 def answer(encoder, table, t, column, offset, value) -> bool:
-    """The answer to a test at a position, by what the test means."""
+    """The outcome of a test at a position, by its definition."""
     inside = 0 <= t + offset < len(table)
     if column == BOUNDARY or not inside:
         return column == BOUNDARY and not inside
@@ -72,8 +72,8 @@ def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
     with Threads(None) as threads:
         scores = model._scores_of(model._read(X)[0], threads)
     tables = [x.toarray() if sparse.issparse(x) else x for x in X]
-    places = [(table, t) for table in tables for t in range(len(table))]
-    for position, (table, t) in enumerate(places):
+    positions = [(table, t) for table in tables for t in range(len(table))]
+    for position, (table, t) in enumerate(positions):
         windows, depth = windows_that_hold(rules, model._encoder, table, t), min(t, order)
         for previous in product(range(3), repeat=depth):  # the nearest first
             expected = np.zeros(3)
@@ -106,7 +106,7 @@ def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
         ("not x1[-2] is 'a' and not outside[-1]", "not outside[-1] and not x1[-2] is 'a'"),
     ],
 )
-def test_what_follows_is_left_out(given, expected):
+def test_implied_tests_are_left_out(given, expected):
     rows = [[0, "a"], [1, "b"], [2, "c"]]
     encoder = TreeCRF(window=2, max_iter=1).fit([rows] * 3, ["xyx"] * 3)._encoder
     values = [0, 0], [1, 0], [0, 1], [1, 1], [1, 2]
@@ -120,7 +120,7 @@ def test_what_follows_is_left_out(given, expected):
 
 
 def test_numbers_of_sparse_columns_are_limited_from_both_sides():
-    """Tests below 0 point down, those above up; both tell of one number."""
+    """Tests below 0 hold for smaller values, those above 0 for larger ones of the same number."""
     column = np.array([[-2.0], [-1.0], [0], [0], [0], [0], [0], [0], [0], [0], [1.0], [2.0]])
     model = TreeCRF(max_iter=1).fit([sparse.csr_array(column)] * 2, ["xxxxxxyyyyyy"] * 2)
     encoder = model._encoder

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from support.cases import GAPPED_STORAGES, STORAGES, gapped_sequences, random_sequences
+from support.cases import STORAGES, STORAGES_WITH_MISSING, random_sequences, random_with_missing
 from support.forests import LENGTHS, Trained
 from support.sweeps import sweep
 
@@ -74,7 +74,7 @@ def test_iterations_add_up():
 
 
 def test_a_growing_forest_is_not_scored_as_it_was_before():
-    """What is prepared for scoring is kept; more trees must not meet it."""
+    """Evaluators are cached; they must not be used after the forest has grown."""
     one, two = (Trained("letters", 0, n_iter=n) for n in (1, 2))
     first = one.scores()
     one.forest.trees.extend(two.forest.trees[2:])
@@ -168,7 +168,7 @@ def test_every_evaluator_gives_the_same_scores(evaluator, kind, order, few_codes
 
 
 def test_every_evaluator_takes_trees_of_many_leaves(evaluator):
-    """A byte tells 255 leaves apart; there are more, and trees without any test."""
+    """A byte distinguishes 255 leaves; there are more, and trees without any test."""
     trained, rng = Trained.__new__(Trained), np.random.default_rng(1)
     text = random_sequences("letters", rng, [2000])
     trained.grow(text, rng, 3, n_iter=1, max_leaf_nodes=700, window=(4, 4))
@@ -223,14 +223,14 @@ def test_the_evaluator_depends_on_model_and_data(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])
-@pytest.mark.parametrize("kind", GAPPED_STORAGES)
-def test_positions_that_miss_values_are_scored_apart(evaluator, kind, missing):
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
+def test_positions_with_missing_values_are_scored_separately(evaluator, kind, missing):
     rng = np.random.default_rng(2)
     trained = Trained.__new__(Trained)
-    sequences = gapped_sequences(kind, rng, LENGTHS, 0.1)
+    sequences = random_with_missing(kind, rng, LENGTHS, 0.1)
     trained.grow(sequences, rng, 3, missing=missing, n_labels=3, order=2)
     for rate in (0.0, 0.01, 0.2):
-        new = gapped_sequences(kind, rng, [50, 1, 9], rate, new=True)
+        new = random_with_missing(kind, rng, [50, 1, 9], rate, new=True)
         np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 

@@ -69,7 +69,7 @@ def test_random_cases(kind, seed, few_codes):
 @pytest.mark.parametrize("weights", ["counted", "weighted", "second order", "both"])
 @pytest.mark.parametrize("min_samples_leaf", sweep([3, 1, 10], 1))
 @pytest.mark.parametrize("kind", ["letters", "floats", "sparse"])
-def test_fewest_examples_of_a_leaf(kind, min_samples_leaf, weights):
+def test_minimum_number_of_examples_in_a_leaf(kind, min_samples_leaf, weights):
     check_case(
         kind,
         5,
@@ -144,7 +144,7 @@ def test_equal_and_opposite_columns_tie_toward_the_first():
 
 
 def test_equal_gains_go_to_the_oldest_leaf():
-    """Eight groups, parted one by one, in each of which the same column gains the same."""
+    """Eight groups, separated one by one, in each of which the same column gains the same."""
     rng = np.random.default_rng(0)
     group, column = np.divmod(np.arange(32), 4)
     group = rng.permutation(8)[group]
@@ -165,7 +165,7 @@ def test_a_long_sequence(n_labels):
 
 @pytest.mark.parametrize("kind", ["letters", "integers", "floats"])
 def test_joint_histograms_of_some_codes(kind, monkeypatch):
-    """Neighbouring codes are counted together while their joint bins are few."""
+    """Neighboring codes are counted together if they have few joint bins."""
     monkeypatch.setattr(treecrf.trees.growing.window_tests, "MAX_PAIR_BINS", 26)
     monkeypatch.setattr(treecrf.trees.growing.window_tests, "MAX_JOINT_BINS", 60)
     for order in (0, 1):
@@ -194,4 +194,4 @@ def test_weights_of_classes_leave_no_leaf_empty():
     packed = crf.fit(tables, labels)._forest.pack()
     assert (packed["weight"] / 2.0**-32 % 1 == 0).all()
     assert packed["weight"].min() > 1
-    assert np.diff(packed["starts"]).max() <= 15  # there are eight rows to tell apart
+    assert np.diff(packed["starts"]).max() <= 15  # there are eight rows to distinguish

@@ -13,7 +13,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from support.cases import GAPPED_STORAGES, STORAGES, dense, gapped_sequences, pack, random_sequences
+from support.cases import (
+    STORAGES,
+    STORAGES_WITH_MISSING,
+    dense,
+    pack,
+    random_sequences,
+    random_with_missing,
+)
 from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the_same, every
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts
@@ -39,7 +46,7 @@ from treecrf.utils.threads import Threads
 
 LENGTHS = [9, 1, 14, 3, 60]
 # Methods for missing values in the fast run.
-FAST = dict.fromkeys(GAPPED_STORAGES, ("weighting",)) | {
+FAST = dict.fromkeys(STORAGES_WITH_MISSING, ("weighting",)) | {
     "letters": ("weighting", "surrogate", "indicator"),
     "sparse mixture": ("weighting", "surrogate", "impute"),
 }
@@ -87,7 +94,7 @@ def test_scores_are_those_of_the_trees(kind, order, window, few_codes):
     ("kind", "missing"),
     [
         pytest.param(kind, missing, marks=[] if missing in FAST[kind] else pytest.mark.exhaustive)
-        for kind in GAPPED_STORAGES
+        for kind in STORAGES_WITH_MISSING
         for missing in ("weighting", "surrogate", "impute", "indicator")
     ],
 )
@@ -95,9 +102,9 @@ def test_scores_with_missing_values(kind, missing):
     rng = np.random.default_rng(1)
     trained = Trained.__new__(Trained)
     options = {"order": 1, "n_labels": 3, "window": (1, 2), "missing": missing, "n_iter": 4}
-    trained.grow(gapped_sequences(kind, rng, LENGTHS, 0.2), rng, 3, **options)
+    trained.grow(random_with_missing(kind, rng, LENGTHS, 0.2), rng, 3, **options)
     for rate in (0.0, 0.02, 0.3):
-        new = gapped_sequences(kind, rng, [40, 1, 700], rate, new=True)
+        new = random_with_missing(kind, rng, [40, 1, 700], rate, new=True)
         expected = trained.scores(new)
         for n_threads in (1, 2):
             np.testing.assert_array_equal(flat_scores(trained, new, n_threads), expected)
@@ -133,7 +140,7 @@ def test_every_learner_predicts_the_same(name, fitted, letters):
 
 
 @every(GROWN)
-def test_tables_with_gaps_and_names(name):
+def test_tables_with_missing_values_and_names(name):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(4)
     y = [rng.integers(0, 3, n) for n in rng.integers(1, 12, 15)]
@@ -276,7 +283,7 @@ def test_rows_mark_the_conjunctions_that_hold(kind, few_codes):
 def test_parts_are_means_over_leaves(kind, missing):
     rng = np.random.default_rng(2)
     trained = Trained.__new__(Trained)
-    trained.grow(gapped_sequences(kind, rng, LENGTHS, 0.2), rng, 3, missing=missing, n_labels=3,
+    trained.grow(random_with_missing(kind, rng, LENGTHS, 0.2), rng, 3, missing=missing, n_labels=3,
                  max_leaf_nodes=6)  # fmt: skip
     forest = FlatForest(trained.forest, trained.encoder)
     of_leaf = forest.flat.conjunction_of_leaf
@@ -294,7 +301,7 @@ def test_parts_are_means_over_leaves(kind, missing):
         np.testing.assert_allclose(matrix[:, k], expected[of_leaf == k].mean(axis=0), atol=1e-12)
 
 
-def test_rows_with_gaps_of_a_high_order():
+def test_rows_with_missing_values_at_a_high_order():
     """Rows do not enumerate contexts, of which there are too many here."""
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("abcd"), 40)) for _ in range(5)]

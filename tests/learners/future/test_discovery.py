@@ -48,7 +48,7 @@ def test_bags_hold_the_neighbors_of_a_sequence(size, direction):
     np.testing.assert_array_equal(bags.n_holders, [len(h) for h in holders])
 
 
-def test_sums_do_not_depend_on_what_lies_before():
+def test_sums_do_not_depend_on_earlier_positions():
     values = np.random.default_rng(0).normal(size=40) * 30
     alone = Bags(np.array([0, 10]), 4).sum_members(values[30:])
     far = np.append(np.full(30, 2.0**30), values[30:])

@@ -133,7 +133,7 @@ def test_long_tables(bags, fitted):
     np.testing.assert_array_equal(found, np.concatenate(fitted.transform(X[:4])))
 
 
-def test_what_is_refused(bags, fitted):
+def test_invalid_arguments_are_refused(bags, fitted):
     X, y = bags
     with pytest.raises(NotFittedError):
         FutureFeatures().transform(X)

@@ -123,10 +123,10 @@ class ChainCase:
 
     def __init__(self, rng, n_labels, lengths, spread):
         self.lengths, self.offsets = lengths, offsets_of(lengths)
-        n, gap = int(self.offsets[-1]), 2
+        n, n_boundary = int(self.offsets[-1]), 2
         self.n_labels = n_labels
-        self.first_rows = self.offsets[:-1] + 1 + gap * np.arange(len(lengths))
-        self.rows = rng.normal(size=(n + gap * len(lengths) + 1, n_labels)) * spread
+        self.first_rows = self.offsets[:-1] + 1 + n_boundary * np.arange(len(lengths))
+        self.rows = rng.normal(size=(n + n_boundary * len(lengths) + 1, n_labels)) * spread
         self.transitions = rng.normal(size=(n_labels + 1, n_labels)) * spread
         self.labels = rng.integers(n_labels, size=n).astype(np.int32)
         self.chains = StateChains(self.offsets, self.first_rows, self.labels)

@@ -37,7 +37,7 @@ def table() -> tuple[TreeCRF, list, list]:
 
 
 def discovered() -> tuple[FutureFeatureMEMM, list, list]:
-    """Labels that tell of a d among the next two letters."""
+    """Labels that depend on whether a d is among the next two letters."""
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("aaabbcd"), 9)) for _ in range(12)]
     y = ["".join("xyz"[("d" in x[t + 1 : t + 3]) + (x[t] == "b")] for t in range(9)) for x in X]
