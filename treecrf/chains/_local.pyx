@@ -78,23 +78,23 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     the absolute Hessian: 2 p (1 - p) for each score that a choice of label involves, summed over
     the conditional distributions in which a score occurs.
     """
-    cdef Conditional given
+    cdef Conditional conditional
     cdef Py_ssize_t i, t
-    given.shape = shape_of(scores)
-    given.p = <double *> malloc(given.shape.n_labels * sizeof(double))
-    if given.p == NULL:
-        raise MemoryError(f"no memory for the probabilities of {given.shape.n_labels} labels")
+    conditional.shape = shape_of(scores)
+    conditional.p = <double *> malloc(conditional.shape.n_labels * sizeof(double))
+    if conditional.p == NULL:
+        raise MemoryError(f"no memory for the probabilities of {conditional.shape.n_labels} labels")
     with nogil:
         clear(out, offsets[first], offsets[last])
         if curvature is not None:
             clear(curvature, offsets[first], offsets[last])
         for i in range(first, last):
-            given.start = offsets[i]
-            given.length = offsets[i + 1] - offsets[i]
-            for t in range(given.length):
-                condition(&given, scores, labels, t)
-                spread_residuals(&given, labels, t, out, curvature)
-        free(given.p)
+            conditional.start = offsets[i]
+            conditional.length = offsets[i + 1] - offsets[i]
+            for t in range(conditional.length):
+                condition(&conditional, scores, labels, t)
+                spread_residuals(&conditional, labels, t, out, curvature)
+        free(conditional.p)
 
 
 cdef struct Conditional:
@@ -110,47 +110,47 @@ cdef void clear(double[:, :, ::1] out, Py_ssize_t start, Py_ssize_t end) noexcep
         memset(&out[v, start, 0], 0, (end - start) * out.shape[2] * sizeof(double))
 
 
-cdef Py_ssize_t true_context(const Conditional *given, const int32_t[::1] labels, Py_ssize_t t,
-                             Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
+cdef Py_ssize_t true_context(const Conditional *conditional, const int32_t[::1] labels,
+                             Py_ssize_t t, Py_ssize_t changed, Py_ssize_t label) noexcept nogil:
     """Return the context of position t under the given labels, with one of them changed."""
     cdef Py_ssize_t j, power = 1, context = 0
-    for j in range(1, min(t, given.shape.order) + 1):
-        context += power * (label if t - j == changed else labels[given.start + t - j])
-        power *= given.shape.n_labels
+    for j in range(1, min(t, conditional.shape.order) + 1):
+        context += power * (label if t - j == changed else labels[conditional.start + t - j])
+        power *= conditional.shape.n_labels
     return context
 
 
-cdef void condition(const Conditional *given, const double[:, :, ::1] scores,
+cdef void condition(const Conditional *conditional, const double[:, :, ::1] scores,
                     const int32_t[::1] labels, Py_ssize_t t) noexcept nogil:
     """Compute P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
     cdef Py_ssize_t v, s, context
     cdef double highest = -INFINITY, total = 0.0
-    cdef double *p = given.p
-    for v in range(given.shape.n_labels):
-        p[v] = scores[v, given.start + t, true_context(given, labels, t, t, v)]
-        for s in range(t + 1, min(t + given.shape.order + 1, given.length)):
-            context = true_context(given, labels, s, t, v)
-            p[v] += scores[labels[given.start + s], given.start + s, context]
+    cdef double *p = conditional.p
+    for v in range(conditional.shape.n_labels):
+        p[v] = scores[v, conditional.start + t, true_context(conditional, labels, t, t, v)]
+        for s in range(t + 1, min(t + conditional.shape.order + 1, conditional.length)):
+            context = true_context(conditional, labels, s, t, v)
+            p[v] += scores[labels[conditional.start + s], conditional.start + s, context]
         highest = max(highest, p[v])
-    for v in range(given.shape.n_labels):
+    for v in range(conditional.shape.n_labels):
         p[v] = exp_of(p[v] - highest)
         total += p[v]
-    for v in range(given.shape.n_labels):
+    for v in range(conditional.shape.n_labels):
         p[v] = p[v] / total if total > 0.0 else 0.0
 
 
-cdef void spread_residuals(const Conditional *given, const int32_t[::1] labels, Py_ssize_t t,
+cdef void spread_residuals(const Conditional *conditional, const int32_t[::1] labels, Py_ssize_t t,
                            double[:, :, ::1] out, double[:, :, ::1] curvature) noexcept nogil:
     """Add I(y_t = v) - P(y_t = v | others) to every score that the choice of v involves."""
-    cdef Py_ssize_t v, s, context, end = min(t + given.shape.order + 1, given.length)
+    cdef Py_ssize_t v, s, context, end = min(t + conditional.shape.order + 1, conditional.length)
     cdef int32_t label
     cdef double residual, bound
-    for v in range(given.shape.n_labels):
-        residual = rounded((v == labels[given.start + t]) - given.p[v])
-        bound = rounded(2.0 * given.p[v] * (1.0 - given.p[v]) * (end - t))
+    for v in range(conditional.shape.n_labels):
+        residual = rounded((v == labels[conditional.start + t]) - conditional.p[v])
+        bound = rounded(2.0 * conditional.p[v] * (1.0 - conditional.p[v]) * (end - t))
         for s in range(t, end):
-            context = true_context(given, labels, s, t, v)
-            label = <int32_t> v if s == t else labels[given.start + s]
-            out[label, given.start + s, context] += residual
+            context = true_context(conditional, labels, s, t, v)
+            label = <int32_t> v if s == t else labels[conditional.start + s]
+            out[label, conditional.start + s, context] += residual
             if curvature is not None:
-                curvature[label, given.start + s, context] += bound
+                curvature[label, conditional.start + s, context] += bound

@@ -24,8 +24,8 @@ def beam_search(
     Parameters
     ----------
     step : callable
-        ``step(positions, given)`` returns the log-probability of each label at some positions,
-        float array (n, n_labels), after the previous labels ``given``, uint8 array (order, n) with
+        ``step(positions, previous)`` returns the log-probability of each label at some positions,
+        float array (n, n_labels), after the ``previous`` labels, uint8 array (order, n) with
         ``n_labels`` for none.
     offsets : int64 array (n_sequences + 1,)
     n_labels, order : int
@@ -46,10 +46,10 @@ def beam_search(
     steps = []
     for t in range(int(lengths[0])):
         n = int(np.searchsorted(-lengths, -t))
-        rows, places = np.nonzero(log_p[:n] > -np.inf)
+        rows, columns = np.nonzero(log_p[:n] > -np.inf)
         values = np.full((n, width, n_labels), -np.inf)
-        given = np.ascontiguousarray(recent[:, rows, places])
-        values[rows, places] = log_p[rows, places, None] + step(starts[rows] + t, given)
+        previous = np.ascontiguousarray(recent[:, rows, columns])
+        values[rows, columns] = log_p[rows, columns, None] + step(starts[rows] + t, previous)
         parents, labels, log_p[:n] = _best(values, recent[:, :n], width)
         recent[:, :n] = np.take_along_axis(recent[:, :n], parents[None], axis=2)
         recent[1:, :n] = recent[:-1, :n].copy()

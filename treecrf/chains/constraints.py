@@ -136,15 +136,15 @@ class Constraints:
             scores[~self.allowed.T] = -np.inf
 
     def forbid_given(
-        self, scores: np.ndarray, given: np.ndarray, positions: np.ndarray | None = None
+        self, scores: np.ndarray, previous: np.ndarray, positions: np.ndarray | None = None
     ) -> None:
         """Like `forbid`, for scores (n_labels, n, 1) of positions with one context each.
 
-        ``given`` holds the label at each lag, ``n_labels`` for none; ``positions`` holds the
+        ``previous`` holds the label at each lag, ``n_labels`` for none; ``positions`` holds the
         indices of the positions, if they are not all.
         """
         if self.follows is not None:
-            scores[~self.follows[given[0]].T] = -np.inf
+            scores[~self.follows[previous[0]].T] = -np.inf
         if self.allowed is not None:
             allowed = self.allowed if positions is None else self.allowed[positions]
             scores[~allowed.T] = -np.inf
@@ -285,8 +285,8 @@ def as_allowed(
     ):
         if items is None:
             continue
-        given = (segmentation or Segmentation()).items(items, offsets, name, what)
-        for i, item in enumerate(given):
+        of_sequences = (segmentation or Segmentation()).items(items, offsets, name, what)
+        for i, item in enumerate(of_sequences):
             if item is not None:
                 restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)
     without = ~mask.any(axis=1)

@@ -16,7 +16,7 @@ MAX_LAGS = 255
 
 
 def check_order(n_labels: int, order: int, instead: str = "lower the order") -> None:
-    """Refuse an order whose contexts would not fit in memory; ``instead`` is the advice given.
+    """Refuse an order whose contexts would not fit in memory, with the advice ``instead``.
 
     Raises
     ------
@@ -80,11 +80,11 @@ def previous_labels(
 ) -> np.ndarray:
     """Label at each lag before each position, ``n_labels`` if there is none; uint8 (order, n)."""
     positions = positions_in_sequences(offsets)
-    given = np.full((order, len(codes)), n_labels, dtype=np.uint8)
+    labels = np.full((order, len(codes)), n_labels, dtype=np.uint8)
     for lag in range(1, order + 1):
         inside = np.flatnonzero(positions >= lag)
-        given[lag - 1, inside] = codes[inside - lag]
-    return given
+        labels[lag - 1, inside] = codes[inside - lag]
+    return labels
 
 
 def true_contexts(

@@ -136,9 +136,9 @@ def _downloaded(name: str) -> Path:
             f'downloading needs pooch: pip install "treecrf[datasets]"; {_by_hand(name)}'
         ) from error
     url, checksum = DOWNLOADS[name]
-    place = Path(pooch.os_cache("treecrf"), name)
+    path = Path(pooch.os_cache("treecrf"), name)
     try:
-        return Path(pooch.retrieve(url, f"sha256:{checksum}", place.name, place.parent))
+        return Path(pooch.retrieve(url, f"sha256:{checksum}", path.name, path.parent))
     except (OSError, ValueError) as error:
         raise OSError(f"the download failed: {error}; {_by_hand(name)}") from error
 

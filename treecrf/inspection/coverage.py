@@ -33,11 +33,11 @@ def fractions_of(
     sequences, codes = _with_labels(model, data)
     if grown.backward:
         sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
-    given = previous_labels(codes, sequences.offsets, n_labels, order)
+    previous = previous_labels(codes, sequences.offsets, n_labels, order)
     forest = _paths(conditions, n_labels, order)
     encoded = grown.encoder.encode(sequences)
     with Threads(model.n_jobs) as threads:
-        return _means(forest, grown.encoder, encoded, given, threads)[: len(conditions)]
+        return _means(forest, grown.encoder, encoded, previous, threads)[: len(conditions)]
 
 
 def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np.ndarray]:
@@ -54,12 +54,12 @@ def _means(
     forest: Forest,
     encoder: Encoder,
     encoded: EncodedSequences,
-    given: np.ndarray,
+    previous: np.ndarray,
     threads: Threads,
 ) -> list[float]:
     """Compute the mean value of each tree over all positions, one iteration at a time."""
     means = [
-        forest.scores(encoder, encoded, threads, (i, i + 1), given=given).mean(axis=(1, 2))
+        forest.scores(encoder, encoded, threads, (i, i + 1), given=previous).mean(axis=(1, 2))
         for i in range(forest.n_iter)
     ]
     return np.concatenate(means).tolist() if means else []

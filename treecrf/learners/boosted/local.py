@@ -69,8 +69,10 @@ class LocalClassifier(BoostedSequenceClassifier):
         self, sequences: Sequences, codes: np.ndarray, threads: Threads
     ) -> np.ndarray:
         every = np.arange(len(codes))
-        given = previous_labels(codes, sequences.offsets, len(self.classes_), self._trained_order)
-        log_p = self._conditionals(sequences, threads)(every, given)
+        previous = previous_labels(
+            codes, sequences.offsets, len(self.classes_), self._trained_order
+        )
+        log_p = self._conditionals(sequences, threads)(every, previous)
         return np.add.reduceat(log_p[codes, every], sequences.offsets[:-1])
 
     def _conditionals(self, sequences: Sequences, threads: Threads) -> Scorer:
@@ -78,9 +80,9 @@ class LocalClassifier(BoostedSequenceClassifier):
         constraints = self._constraints(sequences.offsets)
         scorer = self._scorer(sequences, threads)
 
-        def log_p(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
-            scores = scorer(positions, given)
-            constraints.forbid_given(scores, given, positions)
+        def log_p(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+            scores = scorer(positions, previous)
+            constraints.forbid_given(scores, previous, positions)
             normalize(scores, threads)
             return scores[:, :, 0]
 
@@ -106,9 +108,9 @@ class LocalClassifier(BoostedSequenceClassifier):
         with Threads(self.n_jobs) as threads:
             conditionals = self._conditionals(sequences, threads)
 
-            def step(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
-                log_p = conditionals(positions, given)
-                constraints.forbid_given(log_p[:, :, None], given, positions)
+            def step(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+                log_p = conditionals(positions, previous)
+                constraints.forbid_given(log_p[:, :, None], previous, positions)
                 return log_p.T
 
             codes, log_probabilities = beam_search(
@@ -128,8 +130,8 @@ class LocalClassifier(BoostedSequenceClassifier):
         """Return the scores of the labels as a function of positions and their previous labels."""
         encoded = self._encoder.encode(sequences)
 
-        def scores(positions: np.ndarray, given: np.ndarray) -> np.ndarray:
+        def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
             some = replace(encoded, row_of_position=encoded.row_of_position[positions])
-            return self._forest.scores(self._encoder, some, threads, given=given)
+            return self._forest.scores(self._encoder, some, threads, given=previous)
 
         return scores

@@ -64,13 +64,13 @@ class WindowTable:
             return sparse.csr_array(piece, dtype=np.result_type(piece.dtype, np.float32))
         return one_hot(piece, np.where(columns.is_category, columns.sizes, -1))
 
-    def rows(self, windows: sparse.csr_array, given: np.ndarray) -> Any:
+    def rows(self, windows: sparse.csr_array, previous: np.ndarray) -> Any:
         """Append previous labels to windows; returns a dense array unless it would be too large.
 
         Parameters
         ----------
         windows : CSR array (n_rows, n_values)
-        given : uint8 array (order, n_rows)
+        previous : uint8 array (order, n_rows)
             The label at each lag, ``n_labels`` before the start of the sequence.
         """
         n = windows.shape[0]
@@ -78,7 +78,7 @@ class WindowTable:
             sparse.csr_array(
                 (np.ones(n, dtype=np.float32), (np.arange(n), lag)), shape=(n, self.n_labels + 1)
             )
-            for lag in given
+            for lag in previous
         ]
         table = sparse.hstack([windows, *labels], format="csr")
         size = table.shape[0] * table.shape[1] * table.dtype.itemsize
