@@ -66,7 +66,7 @@ cdef enum:
 
 
 cdef class TreeGrower:
-    """Grows one tree after another on the same positions; owns the working memory.
+    """Grower of one tree after another on the same positions, with its working memory.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ cdef class TreeGrower:
         free(self.open_leaves)
 
     def _lay_out_product(self, encoded, order):
-        """The position of each row and the depth of each position; sets the rows of each depth."""
+        """Set the rows of each depth; return the position of each row and the depths."""
         rows, depth = encoded.rows_from_first, encoded.depth_of(order)
         position_of_row = np.zeros(self.n_rows, dtype=np.int32)
         position_of_row[rows] = np.arange(len(rows))
@@ -309,7 +309,7 @@ cdef class TreeGrower:
         self.members.sum_into(root)
 
     cdef inline bint _is_failed(self) noexcept nogil:
-        """Whether memory has run out."""
+        """Return whether memory has run out."""
         return self.row_sets.failed or self.contexts.failed or self.histograms.failed
 
     cdef inline RowSet *_rows_of(self, const Node *node) noexcept nogil:
@@ -338,7 +338,7 @@ cdef class TreeGrower:
             self.histograms.release(node)
 
     cdef int32_t _take_best_leaf(self) noexcept nogil:
-        """The open leaf with the largest gain, the oldest among equals; -1 if there is none."""
+        """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
         cdef Py_ssize_t i, best = -1
         cdef int32_t leaf = -1
         cdef double gain = -INFINITY
@@ -385,7 +385,7 @@ cdef class TreeGrower:
 
     cdef void _split_alone(self, Node *parent, Node *true_node, Node *false_node,
                            bint is_last) noexcept nogil:
-        """Split by the test alone; rows without its value go to both sides in part."""
+        """Split by the test alone; fractions of rows without its value go to both sides."""
         cdef Node *small
         cdef Node *large
         if parent.test < self.n_window_bins:
@@ -437,7 +437,7 @@ cdef class TreeGrower:
             parent.share = parent.true_weight / self._weight_with_value(parent)
 
     cdef double _weight_with_value(self, const Node *node) noexcept nogil:
-        """Weight of a node's examples that have the value of its test."""
+        """Compute the weight of a node's examples that have the value of its test."""
         cdef int64_t missing = self.splits.missing_bin(node)
         if missing < 0:
             return node.weight
@@ -512,7 +512,7 @@ cdef class TreeGrower:
             self._send_on(parent, &lost, true_node, false_node, is_last)
 
     cdef void _sum_missing(self, const Node *parent, Node *lost) noexcept nogil:
-        """Sums over the examples that lack the value of the parent's test."""
+        """Sum over the examples that lack the value of the parent's test."""
         cdef int64_t b = self.splits.missing_bin(parent)
         cdef Histogram histogram = self.histograms.of_node(parent)
         lost.total = lost.weight = lost.examples = 0.0
@@ -522,7 +522,7 @@ cdef class TreeGrower:
             lost.examples = histogram.counts[b] if self.count_apart else lost.weight
 
     cdef Side _side(self, const Node *node) noexcept nogil:
-        """The examples of a node, as the search for surrogates counts them."""
+        """Return the examples of a node, as the search for surrogates counts them."""
         cdef Histogram histogram = self.histograms.of_node(node)
         if self.count_apart:
             return Side(node.examples, histogram.counts, 1)
@@ -568,7 +568,7 @@ cdef class TreeGrower:
         subtract_sums(large, small)
 
     cdef void _build_both(self, Node *parent, Node *small, Node *large) noexcept nogil:
-        """The larger child's histogram is that of the parent less the smaller child's."""
+        """Build both histograms: the larger child's is the parent's less the smaller child's."""
         large.histogram = parent.histogram
         parent.histogram = -1
         self._build_apart(small, large)
@@ -607,7 +607,7 @@ cdef inline void copy_sums(Node *target, const Node *source) noexcept nogil:
 
 
 cdef pack(exists):
-    """Bit sets from rows of booleans that fill whole words."""
+    """Convert rows of booleans that fill whole words to bit sets."""
     return np.packbits(exists, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 

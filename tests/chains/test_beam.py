@@ -104,7 +104,7 @@ class Beams:
     def residuals(self, forward_only=False, curved=True, part=None):
         """Residuals, curvature and log-likelihoods; NaN for contexts outside the beam."""
         known = self.known
-        out, curvature = np.full((2, self.n_labels, known.source.n_places), np.nan)
+        out, curvature = np.full((2, self.n_labels, known.source.n_entries), np.nan)
         log_likelihoods = np.full(self.whole[1], 7.0)
         _beam_gradients.residuals(
             BeamChains(known.source, self.chains, self.width, forward_only),
@@ -114,9 +114,9 @@ class Beams:
             curvature if curved else None,
             log_likelihoods,
         )
-        exists = known.places >= 0
+        exists = known.entries >= 0
         out, curvature = (
-            np.where(exists, array[:, known.places], np.nan) for array in (out, curvature)
+            np.where(exists, array[:, known.entries], np.nan) for array in (out, curvature)
         )
         return out, curvature, log_likelihoods
 

@@ -28,7 +28,7 @@ class KnownScores:
     Attributes
     ----------
     source : CachedScores
-    places : int array (n_positions, n_contexts)
+    entries : int array (n_positions, n_contexts)
         Where the cache has each context of each position; -1 for a context that it cannot have.
     """
 
@@ -51,8 +51,8 @@ class KnownScores:
         seen = np.flatnonzero(self.source.seen())
         positions = seen % n
         contexts = context_numbers(self.source.labels[:, seen], n_labels)
-        self.places = np.full((n, n_contexts), -1)
-        self.places[positions, contexts] = seen
+        self.entries = np.full((n, n_contexts), -1)
+        self.entries[positions, contexts] = seen
         self.source.values[:, seen, 0] = scores[:, positions, contexts]
 
 

@@ -217,7 +217,7 @@ cdef void fetch_rows(Beam *beam, ContextScores scores, Py_ssize_t t) noexcept no
             request.depth = min(t, scores.order)
             request.n = trellis.n_states[t]
             request.contexts = trellis.contexts + t * trellis.width
-            request.places = trellis.columns + t * trellis.width
+            request.entries = trellis.columns + t * trellis.width
             request.rows = row_at(trellis, t, 0)
             n += 1
     scores.fetch(beam.requests, n)

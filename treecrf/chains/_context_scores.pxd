@@ -13,7 +13,7 @@ cdef struct Request:
     Py_ssize_t position, depth, n
     const int64_t *contexts    # [s]
     double *rows               # [s, label]: receives the scores
-    Py_ssize_t *places         # [s]: receives where the scores of each context are stored
+    Py_ssize_t *entries         # [s]: receives where the scores of each context are stored
     # Working memory of scores that are summed on demand: the contexts whose rows lack iterations,
     # those that take part in the current iteration first.
     Py_ssize_t n_stale, n_walking
@@ -24,7 +24,7 @@ cdef struct Request:
 
 
 cdef class ContextScores:
-    cdef readonly Py_ssize_t n_labels, order, n_places
+    cdef readonly Py_ssize_t n_labels, order, n_entries
     cdef Py_ssize_t max_segments
     cdef const uint8_t[:, ::1] allowed, follows
 

@@ -15,7 +15,7 @@ cdef class ContextScores:
     Attributes
     ----------
     n_labels, order : int
-    n_places : int
+    n_entries : int
         Number of (position, context) pairs whose scores can be stored.
     """
 

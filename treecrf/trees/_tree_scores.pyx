@@ -44,7 +44,7 @@ cdef class TreeScores(ContextScores):
         roots : int32 array (n_iterations * n_labels,)
             The root of each tree, iteration by iteration.
         surrogates : array of treecrf.trees.context_scores.NODE or None
-            None if positions without a value go to both children in part.
+            None if fractions of positions without a value go to both children.
         max_nodes : int
             Number of nodes of the largest tree.
         """
@@ -129,7 +129,7 @@ cdef class TreeScores(ContextScores):
                 request.rows[request.stale[i] * self.n_labels + label] += value
 
     cdef bint _is_missing(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a row lacks the value of a window test."""
+        """Return whether a row lacks the value of a window test."""
         if node.missing < 0:
             return False
         if node.kind <= CODE_ABOVE:
@@ -137,7 +137,7 @@ cdef class TreeScores(ContextScores):
         return self._lists(row, node.missing, node.missing + 1)
 
     cdef bint _passes_surrogates(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a position passes by the first surrogate whose value it has, or the majority."""
+        """Return whether a position passes, by the first surrogate with a value or the majority."""
         cdef Py_ssize_t i
         cdef const Node *surrogate
         for i in range(node.first_surrogate, node.first_surrogate + node.n_surrogates):
@@ -149,7 +149,7 @@ cdef class TreeScores(ContextScores):
         return node.value >= 0.5
 
     cdef inline bint _passes(self, const Node *node, Py_ssize_t row) noexcept nogil:
-        """Whether a row passes a window test."""
+        """Return whether a row passes a window test."""
         if node.kind == CODE_EQUAL:
             return self.codes[row, node.slot] == node.low
         if node.kind == CODE_ABOVE:
@@ -159,7 +159,7 @@ cdef class TreeScores(ContextScores):
         return self._lists(row, node.low, node.high)
 
     cdef bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
-        """Whether a row lists an id of [first, last)."""
+        """Return whether a row lists an id of [first, last)."""
         cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
         cdef int64_t end = high
         while low < high:
@@ -192,7 +192,7 @@ cdef void write_stale_symbols(Request *request, Py_ssize_t n_labels,
 
 cdef void write_symbols(int64_t context, Py_ssize_t depth, Py_ssize_t n_labels, Py_ssize_t order,
                         uint8_t *out, Py_ssize_t stride) noexcept nogil:
-    """The label at each lag of a context, ``n_labels`` for none."""
+    """Write the label at each lag of a context, ``n_labels`` for none."""
     cdef Py_ssize_t lag
     for lag in range(order):
         out[lag * stride] = <uint8_t> (context % n_labels if lag < depth else n_labels)
@@ -264,12 +264,12 @@ cdef class CachedScores(TreeScores):
         TreeScores.__init__(self, encoded, n_labels, order)
         self.n_planes = n_planes
         self.n_rows = n_rows
-        self.n_places = n_planes * n_rows
-        self.values_ = np.zeros((n_labels, self.n_places))
-        self.contexts = np.zeros(self.n_places, dtype=np.int64)
-        self.included, self.used, self.ranking = np.zeros((3, self.n_places), dtype=np.int32)
+        self.n_entries = n_planes * n_rows
+        self.values_ = np.zeros((n_labels, self.n_entries))
+        self.contexts = np.zeros(self.n_entries, dtype=np.int64)
+        self.included, self.used, self.ranking = np.zeros((3, self.n_entries), dtype=np.int32)
         self.n_cached = np.zeros(n_rows, dtype=np.int32)
-        self.labels_ = np.zeros((order, self.n_places), dtype=np.uint8)
+        self.labels_ = np.zeros((order, self.n_entries), dtype=np.uint8)
         self.clock = 0
 
     @property
@@ -285,7 +285,7 @@ cdef class CachedScores(TreeScores):
         self.clock += 1
 
     def seen(self):
-        """The examples requested in this pass; bool array (n_planes * n_rows,)."""
+        """Mark the examples requested in this pass; bool array (n_planes * n_rows,)."""
         return np.asarray(self.used) == self.clock
 
     def note_iteration(self):
@@ -295,37 +295,37 @@ cdef class CachedScores(TreeScores):
     cdef void _load(self, Request *request) noexcept nogil:
         cdef Py_ssize_t s, v
         for s in range(request.n):
-            request.places[s] = -1
+            request.entries[s] = -1
         # First the cached contexts, so that they do not make room for the others.
         for s in range(request.n):
             self._find(request, s)
         for s in range(request.n):
-            if request.places[s] < 0:
+            if request.entries[s] < 0:
                 self._insert(request, s)
         for s in range(request.n):
-            request.included[s] = self.included[request.places[s]]
+            request.included[s] = self.included[request.entries[s]]
             for v in range(self.n_labels):
-                request.rows[s * self.n_labels + v] = self.values_[v, request.places[s]]
+                request.rows[s * self.n_labels + v] = self.values_[v, request.entries[s]]
 
     cdef void _find(self, const Request *request, Py_ssize_t s) noexcept nogil:
         """Set the entry of a context if it is cached."""
-        cdef Py_ssize_t row = self._row(request), place
+        cdef Py_ssize_t row = self._row(request), entry
         cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
         if rank < self.n_cached[row]:
-            place = self._entry(rank, row)
-            if self.contexts[place] == request.contexts[s]:
-                self.used[place] = self.clock
-                request.places[s] = place
+            entry = self._entry(rank, row)
+            if self.contexts[entry] == request.contexts[s]:
+                self.used[entry] = self.clock
+                request.entries[s] = entry
 
     cdef inline Py_ssize_t _row(self, const Request *request) noexcept nogil:
         return self.row_of_position[request.position] - self.row_of_position[0]
 
     cdef inline Py_ssize_t _entry(self, Py_ssize_t rank, Py_ssize_t row) noexcept nogil:
-        """Entry of the context with this rank in a row."""
+        """Return the entry of the context with this rank in a row."""
         return self.ranking[rank * self.n_rows + row] * self.n_rows + row
 
     cdef Py_ssize_t _rank(self, Py_ssize_t row, int64_t context) noexcept nogil:
-        """Number of cached contexts of a row that are less than a context."""
+        """Return the number of cached contexts of a row that are less than a context."""
         cdef Py_ssize_t low = 0, high = self.n_cached[row], middle
         while low < high:
             middle = (low + high) // 2
@@ -337,26 +337,26 @@ cdef class CachedScores(TreeScores):
 
     cdef void _insert(self, const Request *request, Py_ssize_t s) noexcept nogil:
         """Make an entry for a context that is not cached."""
-        cdef Py_ssize_t i, v, place, row = self._row(request)
+        cdef Py_ssize_t i, v, entry, row = self._row(request)
         cdef int32_t plane = self._free_plane(row)
         cdef Py_ssize_t rank = self._rank(row, request.contexts[s])
         for i in range(self.n_cached[row], rank, -1):
             self.ranking[i * self.n_rows + row] = self.ranking[(i - 1) * self.n_rows + row]
         self.ranking[rank * self.n_rows + row] = plane
         self.n_cached[row] += 1
-        place = plane * self.n_rows + row
-        self.contexts[place] = request.contexts[s]
-        self.included[place] = 0
-        self.used[place] = self.clock
+        entry = plane * self.n_rows + row
+        self.contexts[entry] = request.contexts[s]
+        self.included[entry] = 0
+        self.used[entry] = self.clock
         for v in range(self.n_labels):
-            self.values_[v, place] = 0.0
+            self.values_[v, entry] = 0.0
         if self.order:
             write_symbols(request.contexts[s], request.depth, self.n_labels, self.order,
-                          &self.labels_[0, place], self.n_places)
-        request.places[s] = place
+                          &self.labels_[0, entry], self.n_entries)
+        request.entries[s] = entry
 
     cdef int32_t _free_plane(self, Py_ssize_t row) noexcept nogil:
-        """A free plane at a row, if necessary that of the least recently used context."""
+        """Return a free plane at a row, if necessary that of the least recently used context."""
         cdef Py_ssize_t i, oldest = 0, n = self.n_cached[row]
         cdef int32_t plane
         if n < self.n_planes:
@@ -374,6 +374,6 @@ cdef class CachedScores(TreeScores):
         cdef Py_ssize_t k, s, v
         for k in range(request.n_stale):
             s = request.stale[k]
-            self.included[request.places[s]] = <int32_t> self.n_iter
+            self.included[request.entries[s]] = <int32_t> self.n_iter
             for v in range(self.n_labels):
-                self.values_[v, request.places[s]] = request.rows[s * self.n_labels + v]
+                self.values_[v, request.entries[s]] = request.rows[s * self.n_labels + v]

@@ -49,7 +49,7 @@ class WeightedConjunctions:
     entry_of_leaf: np.ndarray
 
     def __len__(self) -> int:
-        """Number of conjunctions."""
+        """Return the number of conjunctions."""
         return len(self.starts) - 1
 
     @property
@@ -63,7 +63,7 @@ class WeightedConjunctions:
         return np.append(self.conjunctions, -1)[self.entry_of_leaf]
 
     def tests_of(self, k: int) -> list[tuple[tuple[int, int, int], bool]]:
-        """The literals of a conjunction, in the form of `treecrf.encoding.names.conjunction`."""
+        """Return a conjunction's literals as `treecrf.encoding.names.conjunction` needs them."""
         rows = self.literals[self.starts[k] : self.starts[k + 1]].tolist()
         return [((column, offset, value), bool(holds)) for column, offset, value, holds in rows]
 
@@ -87,7 +87,7 @@ def conjunctions_of(forest: Forest, encoder: Encoder) -> WeightedConjunctions:
 
 
 def _runs(forest: Forest) -> list[tuple[int, int]]:
-    """Runs of trees with at most about `MAX_LEAVES` leaves each."""
+    """Return the runs of trees with at most about `MAX_LEAVES` leaves each."""
     sizes = np.array([(tree["true_child"] < 0).sum() for tree in forest.trees], dtype=np.int64)
     ends = np.cumsum(sizes)
     cuts = np.flatnonzero(np.diff(ends // MAX_LEAVES, prepend=0)).tolist()
@@ -95,7 +95,7 @@ def _runs(forest: Forest) -> list[tuple[int, int]]:
 
 
 def _number(literals: Literals, n_leaves: int, keys: dict[bytes, int]) -> np.ndarray:
-    """The index of each leaf's conjunction; new conjunctions are added to ``keys``."""
+    """Return the index of each leaf's conjunction; new conjunctions are added to ``keys``."""
     columns = (literals.column, literals.offset, literals.value, literals.holds)
     table = np.stack(columns, axis=1).astype(np.int32)
     ends = np.searchsorted(literals.leaf, np.arange(n_leaves + 1)) * LITERAL_BYTES
@@ -142,7 +142,7 @@ def _merged(
 
 
 def _distinct_sets(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct masks in order of their first occurrence, and the index of each but the first."""
+    """Find the distinct masks, in order of first occurrence; index all masks but the first."""
     flat = np.packbits(masks.reshape(len(masks), masks[0].size), axis=1)
     flat = np.pad(flat, [(0, 0), (0, 1)])  # `unique` needs a column even if there are no lags
     _, first, which = np.unique(flat, axis=0, return_index=True, return_inverse=True)

@@ -71,7 +71,7 @@ class Nodes:
         scores.plant(self.nodes.array, self.roots, surrogates, int(self.max_nodes))
 
     def _pack_nodes(self, packed: dict[str, np.ndarray]) -> np.ndarray:
-        """Nodes from the arrays of `Forest.pack`."""
+        """Make nodes from the arrays of `Forest.pack`."""
         starts = packed["starts"]
         shift = len(self.nodes.array) + np.repeat(starts[:-1], np.diff(starts))
         inner = packed["true_child"] >= 0
@@ -157,7 +157,7 @@ class ScoreCache:
         )
 
     def begin_pass(self) -> CachedScores:
-        """Scores under the current trees, for one request at each position."""
+        """Return the scores under the current trees, for one request at each position."""
         self.nodes.follow(self.forest)
         self.nodes.plant_in(self.scores)
         self.scores.begin_pass()

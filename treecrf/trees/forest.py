@@ -32,7 +32,7 @@ class Forest:
     A position that lacks the value of a test goes to both children, with the fraction ``share`` of
     its weight to the true child. If the encoder has ``missing="surrogate"``, it goes to one child
     instead: by the node's first surrogate whose value is not missing, with the opposite outcome if
-    the surrogate is ``reversed``, or else to the child with the larger share. The surrogates of all
+    the surrogate is ``reversed``, or else to the child with more weight. The surrogates of all
     nodes are concatenated, ``n_surrogates`` for each node.
 
     Parameters
@@ -55,18 +55,18 @@ class Forest:
         return len(self.trees) // self.n_labels
 
     def copy(self, n_iter: int | None = None) -> Forest:
-        """A forest of the first iterations, or of all."""
+        """Return a forest of the first iterations, or of all."""
         n_trees = len(self.trees) if n_iter is None else n_iter * self.n_labels
         return self.some(0, n_trees)
 
     def some(self, first: int, last: int) -> Forest:
-        """A forest of the trees from ``first`` to ``last - 1``."""
+        """Return a forest of the trees from ``first`` to ``last - 1``."""
         forest = Forest(self.n_labels, self.order)
         forest.trees = self.trees[first:last]
         return forest
 
     def meanings(self, table: TestTable) -> np.ndarray:
-        """Column, offset and value of every test; int32 array (3, n_tests + 1).
+        """Return the column, offset and value of every test; int32 array (3, n_tests + 1).
 
         The window tests are followed by those of the previous labels. The last entry is for leaves,
         whose test is -1.
@@ -86,7 +86,7 @@ class Forest:
         self.trees.append(tree)
 
     def pack(self) -> dict[str, np.ndarray]:
-        """All nodes, in one array for each field, and the start of each tree."""
+        """Return all nodes, in one array for each field, and the start of each tree."""
         packed = {
             name: np.concatenate([tree[name] for tree in self.trees]) if self.trees else np.zeros(0)
             for name in FIELDS + SURROGATE_FIELDS
@@ -97,7 +97,7 @@ class Forest:
 
     @classmethod
     def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
-        """The inverse of `pack`."""
+        """Undo `pack`."""
         forest = cls(n_labels, order)
         starts = packed["starts"]
         after = np.append(0, np.cumsum(packed["n_surrogates"]))
@@ -111,14 +111,14 @@ class Forest:
         return forest
 
     def gains(self, n_columns: int) -> np.ndarray:
-        """Total gain of the splits on each column."""
+        """Sum the gains of the splits on each column."""
         packed = self.pack()
         inner = (packed["true_child"] >= 0) & (packed["column"] >= 0)
         columns = packed["column"][inner].astype(np.int64)
         return np.bincount(columns, weights=packed["gain"][inner], minlength=n_columns)
 
     def tested_columns(self, n_columns: int) -> np.ndarray:
-        """Which columns splits or surrogate splits test; bool array (n_columns,)."""
+        """Mark the columns that splits or surrogate splits test; bool array (n_columns,)."""
         packed = self.pack()
         found = np.zeros(n_columns, dtype=bool)
         for columns in (packed["column"][packed["true_child"] >= 0], packed["surrogate_column"]):
@@ -157,18 +157,18 @@ class Forest:
         return scores
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
-        """Scores of 0 for all contexts, or for the given one."""
+        """Return scores of 0 for all contexts, or for one context per position."""
         n_contexts = 1 if given is not None else self.n_labels**self.order
         return np.zeros((self.n_labels, encoded.n_positions, n_contexts))
 
     def depth_of(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
-        """Number of labels before each position that define its context; uint8."""
+        """Return the number of labels before each position that define its context; uint8."""
         if given is not None:
             return np.zeros(encoded.n_positions, dtype=np.uint8)
         return encoded.depth_of(self.order)
 
     def scorer(self, encoder: Encoder, first: int, last: int, is_given: bool) -> Scorer:
-        """A scorer of some iterations; that of the whole forest is cached."""
+        """Return a scorer of some iterations; that of the whole forest is cached."""
         key = (first, last, is_given)
         if key in self._scorers:
             return self._scorers[key]
@@ -206,7 +206,7 @@ def check_forest(
 
 
 def _check_children(packed: dict[str, np.ndarray], starts: np.ndarray) -> None:
-    """Children follow their parent in its tree, and every node except a root has one parent."""
+    """Check that children follow their parent, and that nodes except roots have one parent."""
     sizes = np.diff(starts)
     first, size = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
     index = np.arange(len(first)) - first
@@ -243,7 +243,7 @@ def _check_window_tests(
 
 
 def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
-    """Each surrogate belongs to a node and tests a row of the window."""
+    """Check that each surrogate belongs to a node and tests a row of the window."""
     n = packed["n_surrogates"]
     require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
     require(packed["reversed"].dtype == bool, "surrogates")

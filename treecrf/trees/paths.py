@@ -27,22 +27,22 @@ class Literals:
     holds: np.ndarray
 
     def take(self, chosen: np.ndarray) -> Literals:
-        """Some of the literals, selected by a mask or by indices."""
+        """Select literals by a mask or by indices."""
         return Literals(*(array[chosen] for array in vars(self).values()))
 
     def sorted(self) -> Literals:
-        """The literals sorted by leaf, column, offset, value and outcome."""
+        """Sort the literals by leaf, column, offset, value and outcome."""
         keys = (self.holds, self.value, self.offset, self.column, self.leaf)
         return self.take(np.lexsort(keys))
 
 
 def leaves_of(packed: dict[str, np.ndarray]) -> np.ndarray:
-    """Indices of the leaves among the nodes of packed trees."""
+    """Return the indices of the leaves among the nodes of packed trees."""
     return np.flatnonzero(packed["true_child"] < 0)
 
 
 def paths_of(packed: dict[str, np.ndarray]) -> Literals:
-    """All tests on the paths to all leaves, which are numbered across the trees."""
+    """Return all tests on the paths to all leaves, which are numbered across the trees."""
     n, starts = len(packed["leaf"]), packed["starts"]
     first = np.repeat(starts[:-1], np.diff(starts)).astype(np.int64)
     inner = np.flatnonzero(packed["true_child"] >= 0)
@@ -64,7 +64,7 @@ def paths_of(packed: dict[str, np.ndarray]) -> Literals:
 
 
 def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) -> np.ndarray:
-    """Previous labels possible at each leaf and lag, the last for none.
+    """Return the previous labels possible at each leaf and lag, the last for none.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def label_masks(literals: Literals, n_leaves: int, n_labels: int, order: int) ->
 
 
 def window_literals(literals: Literals, encoder: Encoder) -> Literals:
-    """The window tests, sorted, without those that others of the same leaf imply.
+    """Return the window tests, sorted, without those that others of the same leaf imply.
 
     This is valid if no value is missing: a category excludes the others, a threshold implies those
     beyond it, and all tests outside of the sequence fail.
@@ -115,7 +115,7 @@ def _without_excluded(literals: Literals, encoder: Encoder) -> Literals:
 
 
 def _sites(literals: Literals, encoder: Encoder) -> np.ndarray:
-    """One integer for each combination of leaf, column and offset."""
+    """Return one integer for each combination of leaf, column and offset."""
     left, right = encoder.window
     n_offsets, n_columns = left + right + 1, len(encoder.columns) + 1
     keys = literals.leaf * n_columns + literals.column + 1
@@ -130,7 +130,7 @@ def _without_implied_ends(literals: Literals) -> Literals:
 
 
 def _without_implied_end(literals: Literals, side: int) -> Literals:
-    """The same for negative or for positive offsets."""
+    """Do the same for negative or for positive offsets."""
     n_leaves = int(literals.leaf.max(initial=-1)) + 1
     far, here = literals.offset * side, literals.offset * side > 0
     is_end = literals.column == BOUNDARY
@@ -153,7 +153,7 @@ def _without_implied_end(literals: Literals, side: int) -> Literals:
 
 
 def _starts_of_runs(keys: list[np.ndarray]) -> np.ndarray:
-    """Mask of the elements at which any key differs from that of the element before."""
+    """Return the mask of the elements at which any key differs from that of the element before."""
     starts = np.ones(len(keys[0]), dtype=bool)
     starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return starts

@@ -32,7 +32,7 @@ class Condition:
 
 
 def leaf_values(forest: Forest, encoder: Encoder) -> dict[tuple[int, Condition], float]:
-    """Sums of the leaf values that have the same label and condition.
+    """Sum the leaf values that have the same label and condition.
 
     Conditions that differ only in tests implied by others are the same; this is exact if no value
     is missing.
@@ -47,5 +47,5 @@ def leaf_values(forest: Forest, encoder: Encoder) -> dict[tuple[int, Condition],
 
 
 def bits_of(mask: np.ndarray) -> int:
-    """A mask as an integer, with bit k for element k."""
+    """Convert a mask to an integer, with bit k for element k."""
     return sum(1 << int(symbol) for symbol in np.flatnonzero(mask))

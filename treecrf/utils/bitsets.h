@@ -119,11 +119,11 @@ TREECRF_WIDEST static void split_list(void *list, ptrdiff_t n, const uint64_t *t
     char *left = list, *to_taken = taken, *to_lost = lost;
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t entry, is_lost, is_left;
-        uint32_t place;
+        uint32_t element;
         memcpy(&entry, (char *)list + 8 * i, 8);
-        memcpy(&place, (char *)list + 8 * i, 4);
-        is_lost = misses[place >> 6] >> (place & 63) & 1;
-        is_left = ~(takes[place >> 6] >> (place & 63)) & 1 & ~is_lost;
+        memcpy(&element, (char *)list + 8 * i, 4);
+        is_lost = misses[element >> 6] >> (element & 63) & 1;
+        is_left = ~(takes[element >> 6] >> (element & 63)) & 1 & ~is_lost;
         memcpy(left, &entry, 8);
         memcpy(to_lost, &entry, 8);
         memcpy(to_taken, &entry, 8);
@@ -229,12 +229,12 @@ enum { AT_ONCE = 4 };
 __attribute__((unused, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
 #endif
 static void look_up(double *restrict target, const double *restrict tables,
-                    const uint8_t *restrict places, ptrdiff_t stride, ptrdiff_t n)
+                    const uint8_t *restrict indices, ptrdiff_t stride, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++)
-        target[i] += (tables[places[i]] + tables[N_VALUES + places[stride + i]])
-                     + (tables[2 * N_VALUES + places[2 * stride + i]]
-                        + tables[3 * N_VALUES + places[3 * stride + i]]);
+        target[i] += (tables[indices[i]] + tables[N_VALUES + indices[stride + i]])
+                     + (tables[2 * N_VALUES + indices[2 * stride + i]]
+                        + tables[3 * N_VALUES + indices[3 * stride + i]]);
 }
 
 #endif

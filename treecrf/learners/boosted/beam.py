@@ -124,7 +124,7 @@ class BeamObjective:
         """Compute residuals, curvature and mean log-likelihood at the scores of cached contexts."""
         scores = cache.begin_pass()
         if self._residuals is None:
-            shape = (scores.n_labels, scores.n_places)
+            shape = (scores.n_labels, scores.n_entries)
             self._residuals = np.zeros(shape)
             self._curvature = np.zeros(shape) if self.second_order else None
         chains = BeamChains(scores, self.offsets, self.width, self.beam.forward_only)

@@ -23,7 +23,7 @@ cdef extern from "utils/bitsets.h" nogil:
 cdef extern from "utils/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
     void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
-                   const int64_t *places, const uint8_t *codes, Py_ssize_t n, double value,
+                   const int64_t *firsts, const uint8_t *codes, Py_ssize_t n, double value,
                    double weight)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
@@ -68,11 +68,11 @@ cdef class Features:
         self.test_missing = tests.missing
 
     def _column_size(self, tests):
-        """Bytes of a column: whole words of rows at every offset of the window."""
+        """Return the bytes of a column: whole words of rows at every offset of the window."""
         return 64 * self.n_words + tests.width
 
     def _columns_of(self, table, tests):
-        """Columns of a table, each of them contiguous."""
+        """Return the columns of a table, each of them contiguous."""
         columns = np.zeros((table.shape[1], self._column_size(tests)), dtype=np.uint8)
         columns[:, :table.shape[0]] = table.T
         return columns
@@ -113,7 +113,7 @@ cdef class Features:
 
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil:
-        """The same by joint histograms of adjacent codes, with half the additions."""
+        """Do the same by joint histograms of adjacent codes, with half the additions."""
         cdef Py_ssize_t n_columns = self.codes.shape[1], n_pairs = self.pair_starts.shape[0]
         cdef const uint8_t *window
         cdef double *joint = &self.joint[0]

@@ -87,7 +87,7 @@ cdef class Histograms:
         return <int32_t> (self.n_histograms - 1)
 
     cdef Histogram of_node(self, const Node *node) noexcept nogil:
-        """The sums of a node."""
+        """Return the sums of a node."""
         cdef Py_ssize_t n_bins = self.n_window_bins + self.n_label_bins
         cdef double *bins = self.memory[node.histogram]
         cdef double *counts = NULL

@@ -25,7 +25,7 @@ cdef double UNIT = 1.0 / WHOLE
 
 
 cdef class Members:
-    """Lists the members of a node and their values.
+    """The members of a node and their values.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ cdef class Members:
                 counts[2 * i] *= fraction
 
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
-        """Sums over the contexts of the node, in every other entry of ``sums``."""
+        """Write sums over the contexts of the node to every other entry of ``sums``."""
         cdef const ContextSet *contexts = self.context_set
         cdef const int32_t *positions = self.positions
         cdef const uint8_t *depths = &self.depth[0]
@@ -147,7 +147,7 @@ cdef class Members:
                               n_contexts_at(depth_starts, depth))
 
     cdef void _count_over(self, double *counts) noexcept nogil:
-        """Numbers of contexts of the node, in every other entry of ``counts``."""
+        """Write numbers of contexts of the node to every other entry of ``counts``."""
         cdef const int32_t *positions = self.positions
         cdef const uint8_t *depths = &self.depth[0]
         cdef const double *n_members = self.context_set.n_members
@@ -197,7 +197,7 @@ cdef class Members:
 
     cdef void _add_contexts(self, double *totals, double *weights,
                             double *counts) noexcept nogil:
-        """Sums of each context; whatever is equal at all contexts of a depth goes to the first."""
+        """Sum each context; values that are equal at all contexts of a depth go to the first."""
         cdef const int64_t *depth_starts = &self.contexts.depth_starts[0]
         cdef Py_ssize_t i, start, n, n_whole = self.row_set.n_whole
         cdef int32_t position
@@ -221,7 +221,7 @@ cdef class Members:
             counts[start] += self._is_counted(position) * fraction
 
     cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil:
-        """The same where each depth has at most one context of the set: its sums are listed."""
+        """Do the same where each depth has at most one context of the set: its sums are listed."""
         cdef Py_ssize_t i, start
         for i in range(self.n):
             start = self.contexts.depth_starts[self.depth[self.positions[i]]]

@@ -21,7 +21,7 @@ cdef struct RowSet:
 
 
 cdef inline uint32_t fraction_of(uint32_t weight, uint32_t share) noexcept nogil:
-    """Fraction of a weight; the share is in the same units."""
+    """Return a fraction of a weight, in the same units."""
     return <uint32_t> ((<uint64_t> weight * share + WHOLE // 2) // WHOLE)
 
 
@@ -31,7 +31,7 @@ cdef inline double round_value(double value) noexcept nogil:
 
 
 cdef inline double value_of_fraction(double value, uint32_t weight) noexcept nogil:
-    """The part of a leaf's value that a row of this weight receives."""
+    """Return the part of a leaf's value that a row of this weight receives."""
     return round_value(value * (weight * (1.0 / WHOLE)))
 
 

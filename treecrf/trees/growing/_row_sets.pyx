@@ -214,7 +214,7 @@ cdef class RowSets:
 
     cdef double _divide_fractions(self, const RowSet *rows, uint32_t share, RowSet *passed,
                                   RowSet *failed) noexcept nogil:
-        """The same for the fractions of rows; those of weight 0 are dropped."""
+        """Do the same for the fractions of rows; those of weight 0 are dropped."""
         cdef Py_ssize_t i
         cdef const Fraction *fractions = rows.fractions
         cdef Fraction *to_passed = passed.fractions

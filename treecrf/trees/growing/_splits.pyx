@@ -22,7 +22,7 @@ cdef extern from "utils/histograms.h" nogil:
 
 
 cdef class SplitSearch:
-    """Finds the best test of a node.
+    """Search for the best test of a node.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ cdef class SplitSearch:
         return node.test >= 0 and node.gain > self.min_gain
 
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil:
-        """The bin of rows that lack the value of a node's test; -1 where no row does."""
+        """Return the bin of rows that lack the value of a node's test; -1 where no row does."""
         return self.run_missing[node.run] if node.run >= 0 else -1
 
     cdef inline double _score(self, double total, double weight) noexcept nogil:
@@ -144,7 +144,7 @@ cdef class SplitSearch:
                     self.scores[b] = -1.0
 
     cdef void _sum_true_side(self, Node *node, const Histogram *histogram) noexcept nogil:
-        """Sums over the examples that pass the node's test."""
+        """Sum over the examples that pass the node's test."""
         cdef Py_ssize_t r = node.run, b = node.test, end = node.test
         if self.run_kinds[r] == SUFFIX:
             b, end = b + 1, self.run_ends[r]
@@ -190,7 +190,7 @@ cdef class SplitSearch:
         return best
 
     cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil:
-        """Sums over the contexts that have each symbol at a lag."""
+        """Sum over the contexts that have each symbol at a lag."""
         cdef Py_ssize_t e, k, n = self.contexts.n_labels + 1, n_extended = self.contexts.n_extended
         cdef double *lag_sums = &self.lag_sums[0]
         memset(lag_sums, 0, 3 * n * sizeof(double))
@@ -201,7 +201,7 @@ cdef class SplitSearch:
 
 cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize_t end,
                      int stride, uint8_t kind) noexcept nogil:
-    """Sums of the bins above each bin (SUFFIX) or up to each bin (PREFIX)."""
+    """Sum the bins above each bin (SUFFIX) or up to each bin (PREFIX)."""
     cdef Py_ssize_t b, k
     cdef double total
     for k in range(stride):
@@ -217,7 +217,7 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize
 
 
 cdef inline uint64_t next_random(uint64_t *state) noexcept nogil:
-    """SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Draw a random number by SplitMix64 (Steele, Lea, Flood 2014)."""
     cdef uint64_t z
     state[0] += <uint64_t> 0x9E3779B97F4A7C15
     z = state[0]

@@ -14,7 +14,7 @@ from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 
 cdef class SurrogateSearch:
-    """Finds and applies surrogates.
+    """Search for surrogates, and their application.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ cdef class SurrogateSearch:
         self.remaining = np.zeros(features.n_words * max(1, n_planes), dtype=np.uint64)
 
     cdef bint is_open(self, int64_t test) noexcept nogil:
-        """Whether the value of a window test may be missing, in training or at prediction."""
+        """Return whether the value of a window test may be missing, in training or prediction."""
         return self.columns[test] >= 0
 
     cdef void find(self, int64_t test, const Side *passed, const Side *failed,
@@ -104,13 +104,13 @@ cdef class SurrogateSearch:
 
 
 cdef inline double n_answering(const Side *side, int64_t missing) noexcept nogil:
-    """Number of examples of a side that are not in the bin of missing values."""
+    """Return the number of examples of a side that are not in the bin of missing values."""
     return side.n - side.counts[side.stride * missing] if missing >= 0 else side.n
 
 
 cdef void count_passing(const Side *side, int64_t start, int64_t end, uint8_t kind,
                         double *out) noexcept nogil:
-    """Numbers of examples that pass each test of a run of bins."""
+    """Count the examples that pass each test of a run of bins."""
     cdef const double *counts = side.counts
     cdef int stride = side.stride
     cdef int64_t b

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown; the names are those of the estimators' parameters.
+    """Settings of tree growth, named like the parameters of the estimators.
 
     ``subsample`` and ``seed`` concern the training loop, all others the grower of single trees.
     """

@@ -73,7 +73,7 @@ def number_tests(encoder: Encoder, plan: Plan | None = None) -> TestTable:
 
 
 def missing_values(plan: Plan, columns: np.ndarray) -> np.ndarray:
-    """The code of a missing value in each column, or its listed id; -1 if it has none."""
+    """Return the code of a missing value in each column, or its listed id; -1 if it has none."""
     real, outside = np.maximum(columns, 0), columns == BOUNDARY
     in_codes = plan.storage[real] == CODES
     values = np.where(in_codes, plan.missing_codes[real], plan.missing_ids[real])
@@ -85,7 +85,7 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
     Returns
     -------
-    places : int64 array (n_pairs,)
+    firsts : int64 array (n_pairs,)
         The first code of each pair, counted through the window.
     widths : int64 array (n_pairs,)
         Number of bins of the second code.
@@ -95,37 +95,37 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
         The other codes.
     """
     sizes = _code_sizes(table).tolist()
-    places, unpaired, bins = [], [], [0]
+    firsts, unpaired, bins = [], [], [0]
     j = 0
     while j < len(sizes):
         joint = sizes[j] * sizes[j + 1] if j + 1 < len(sizes) else 0
         if 0 < joint <= MAX_PAIR_BINS and bins[-1] + joint <= MAX_JOINT_BINS:
-            places.append(j)
+            firsts.append(j)
             bins.append(bins[-1] + joint)
             j += 2
         else:
             if sizes[j]:
                 unpaired.append(j)
             j += 1
-    widths = [sizes[j + 1] for j in places]
-    return tuple(np.array(part, dtype=np.int64) for part in (places, widths, bins, unpaired))
+    widths = [sizes[j + 1] for j in firsts]
+    return tuple(np.array(part, dtype=np.int64) for part in (firsts, widths, bins, unpaired))
 
 
 def code_stretches(table: TestTable) -> np.ndarray:
-    """Codes of the window that have bins, as stretches of neighbors; int64 array (n, 2)."""
+    """Find the codes of the window with bins, as stretches of neighbors; int64 array (n, 2)."""
     has_bins = (_code_sizes(table) > 0).astype(np.int8)
     changes = np.flatnonzero(np.diff(has_bins, prepend=0, append=0))
     return changes.reshape(-1, 2).astype(np.int64)
 
 
 def _code_sizes(table: TestTable) -> np.ndarray:
-    """Number of bins of each code of the window."""
+    """Return the number of bins of each code of the window."""
     end = table.bit_bins[0] if len(table.bit_bins) else table.list_bins[0]
     return np.diff(table.code_bins, append=end)
 
 
 class _TableBuilder:
-    """Lays out the bins of a histogram and their tests."""
+    """Builder of a test table: it lays out the bins of a histogram and their tests."""
 
     def __init__(self, encoder: Encoder, plan: Plan):
         self.encoder = encoder
@@ -173,12 +173,12 @@ class _TableBuilder:
         )
 
     def _missing_values(self, columns: np.ndarray) -> np.ndarray:
-        """Codes or ids that stand for the missing values of training data."""
+        """Return the codes or ids that stand for the missing values of training data."""
         known = (columns >= 0) & self.plan.has_missing[columns]
         return np.where(known, missing_values(self.plan, columns), -1)
 
     def _stored(self, storage: int) -> np.ndarray:
-        """Columns in a storage, by slot."""
+        """Return the columns in a storage, by slot."""
         columns = np.flatnonzero(self.plan.storage == storage)
         return columns[np.lexsort((self.plan.first_codes[columns], self.plan.slots[columns]))]
 
@@ -249,17 +249,17 @@ class _TableBuilder:
         return start
 
     def _n_ids(self) -> int:
-        """Number of ids that training data list."""
+        """Return the number of ids that training data list."""
         return self.plan.n_ids + self.plan.n_missing_ids
 
     def _list_bin(self, offset: int) -> int:
-        """The first bin of the lists at an offset."""
+        """Return the first bin of the lists at an offset."""
         n_before = self.n_code_bins + 8 * -(-self.plan.n_bits // 8) * len(self.offsets)
         return n_before + self._n_ids() * (offset + self.left)
 
 
 def _merged(runs: np.ndarray) -> np.ndarray:
-    """Join adjacent runs in which every bin is a test of its own and no value is missing."""
+    """Join adjacent runs in which every bin is a separate test and no value is missing."""
     starts, ends, kinds, missing = runs
     simple = (kinds == EACH) & (missing < 0)
     joined = simple[1:] & simple[:-1] & (starts[1:] == ends[:-1])

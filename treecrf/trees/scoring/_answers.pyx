@@ -38,7 +38,7 @@ cdef class Positions:
 
 
 cdef class Answers:
-    """Evaluates distinct tests at blocks of positions.
+    """Evaluator of distinct tests at blocks of positions.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ cdef class Answers:
                 column += block.stride
 
     cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil:
-        """The positions that lack the value of a test; NULL if it cannot be missing."""
+        """Return the positions that lack the value of a test; NULL if it cannot be missing."""
         if test >= self.n_tests or self.missing[test] < 0:
             return NULL
         return block.columns + self.missing[test] * block.stride

@@ -10,7 +10,7 @@ Leaf values are multiples of 2**-40 (see ``_tree``). The sums are exact in any o
 those of training to the last bit.
 
 Positions of a block whose values are missing follow the surrogates of a test, or go to both
-children with a fraction of their weight (see ``_row_sets``). Fractions are in lists beside the bit
+children with a fraction of their weight (see ``_row_sets``). Fractions are in lists next to the bit
 sets.
 """
 
@@ -78,7 +78,7 @@ cdef void free_block(Block *block) noexcept nogil:
 
 
 cdef class Evaluator:
-    """Evaluates trees at sets of positions.
+    """Evaluator of trees at sets of positions.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ cdef class Evaluator:
         Number of previous labels that are given to `add_scores`; 0 to score all contexts.
     follows_surrogates : bool
         Whether positions whose value is missing follow surrogates, or else the majority, instead of
-        going to both children in part.
+        going to both children with fractions.
     """
 
     cdef Answers answers
@@ -265,7 +265,7 @@ cdef class Evaluator:
         block.contexts_of[0] = 0
         memset(block.members, 1, self.n_extended)
 
-    cdef inline Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t place,
+    cdef inline Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
                                             int32_t passed, int32_t failed,
                                             Py_ssize_t n_sets) noexcept nogil:
         """Split a node's set into two new ones: after a label test, two nodes share the set."""
@@ -273,27 +273,27 @@ cdef class Evaluator:
         cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
         cdef uint64_t *failing = passing + BLOCK_WORDS
         cdef int left
-        left = divide_bits(here, block.bits.columns + self.test[place] * BLOCK_WORDS,
+        left = divide_bits(here, block.bits.columns + self.test[index] * BLOCK_WORDS,
                            block.bits.n_words, passing, failing)
         if block.has_missing:
-            left = self._split_missing(block, node, place, passed, failed, passing, failing)
+            left = self._split_missing(block, node, index, passed, failed, passing, failing)
         block.set_of[passed] = passing if left & 1 else NULL
         block.set_of[failed] = failing if left & 2 else NULL
         block.contexts_of[passed] = block.contexts_of[failed] = block.contexts_of[node]
         return n_sets + 2
 
-    cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t place, int32_t passed,
+    cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t index, int32_t passed,
                             int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil:
         """Send on positions without the value; returns 1 if some pass, plus 2 if some fail."""
         cdef uint64_t missing[BLOCK_WORDS]
         cdef uint64_t any_passed = 0, any_failed = 0
         cdef Py_ssize_t w
-        self._take_missing(block, self.test[place], failing, missing)
+        self._take_missing(block, self.test[index], failing, missing)
         block.n_fractions_of[passed] = block.n_fractions_of[failed] = 0
         if self.follows_surrogates:
-            self._follow_surrogates(block, place, missing, passing, failing)
+            self._follow_surrogates(block, index, missing, passing, failing)
         else:
-            self._divide(block, node, place, missing, passed, failed)
+            self._divide(block, node, index, missing, passed, failed)
         for w in range(block.bits.n_words):
             any_passed |= passing[w]
             any_failed |= failing[w]
@@ -309,7 +309,7 @@ cdef class Evaluator:
             missing[w] = failing[w] & lacking[w] if lacking != NULL else 0
             failing[w] ^= missing[w]
 
-    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t place, uint64_t *missing,
+    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t index, uint64_t *missing,
                                  uint64_t *passing, uint64_t *failing) noexcept nogil:
         """Follow the first surrogate whose value is not missing, or else the majority."""
         cdef Py_ssize_t s, w
@@ -317,7 +317,7 @@ cdef class Evaluator:
         cdef const uint64_t *column
         cdef const uint64_t *lacking
         cdef uint64_t flip, answering
-        for s in range(self.surrogate_starts[place], self.surrogate_starts[place + 1]):
+        for s in range(self.surrogate_starts[index], self.surrogate_starts[index + 1]):
             test = self.surrogates[s]
             column = block.bits.columns + test * BLOCK_WORDS
             lacking = self.answers.missing_of(&block.bits, test)
@@ -328,17 +328,17 @@ cdef class Evaluator:
                 failing[w] |= answering & ~(column[w] ^ flip)
                 missing[w] ^= answering
         for w in range(block.bits.n_words):
-            if self.shares[place] >= 0.5:
+            if self.shares[index] >= 0.5:
                 passing[w] |= missing[w]
             else:
                 failing[w] |= missing[w]
 
-    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t place,
+    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
                       const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil:
         """Divide the weight of fractions, and of positions that now lack a value."""
-        cdef uint32_t share = <uint32_t> rint(self.shares[place] * WHOLE)
-        cdef const uint64_t *column = block.bits.columns + self.test[place] * BLOCK_WORDS
-        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[place])
+        cdef uint32_t share = <uint32_t> rint(self.shares[index] * WHOLE)
+        cdef const uint64_t *column = block.bits.columns + self.test[index] * BLOCK_WORDS
+        cdef const uint64_t *lacking = self.answers.missing_of(&block.bits, self.test[index])
         cdef Py_ssize_t i, w, n = block.n_fractions_of[node]
         cdef Fraction part
         cdef uint64_t word

@@ -38,7 +38,7 @@ cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
     void bytes_of_planes(const uint64_t *planes, Py_ssize_t stride, Py_ssize_t n_words,
                          uint8_t *out)
-    void look_up(double *target, const double *tables, const uint8_t *places, Py_ssize_t stride,
+    void look_up(double *target, const double *tables, const uint8_t *indices, Py_ssize_t stride,
                  Py_ssize_t n)
 
 cdef extern from "utils/vector_math.h" nogil:
@@ -95,7 +95,7 @@ cdef class GroupEvaluator:
 
 
 cdef class LookupEvaluator(GroupEvaluator):
-    """Looks up the values of leaves by their numbers; parameters as for `GroupEvaluator`."""
+    """Evaluator by lookup of leaf values; its parameters are those of `GroupEvaluator`."""
 
     def add_scores(self, scoring, groups, const int32_t[::1] positions, Py_ssize_t first,
                    Py_ssize_t last):
@@ -269,7 +269,7 @@ cdef void add_to_scores(Block *block, Py_ssize_t class_, Py_ssize_t n_contexts,
             row[c] += block.totals[c * BLOCK + i]
 
 cdef class Walker(GroupEvaluator):
-    """Takes positions down the trees one by one; parameters as for `GroupEvaluator`."""
+    """Evaluator of one position at a time; its parameters are those of `GroupEvaluator`."""
 
     def add_scores(self, scoring, groups, const int32_t[::1] positions, Py_ssize_t first,
                    Py_ssize_t last):

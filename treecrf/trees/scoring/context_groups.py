@@ -84,7 +84,7 @@ def groups_of(
 
 
 def _parts(outcomes: np.ndarray) -> list[bytes]:
-    """Sets of equal rows, as masks of all rows."""
+    """Return the sets of equal rows, as masks of all rows."""
     rows = np.pad(outcomes, [(0, 0), (0, 1)])
     _, which = np.unique(rows, axis=0, return_inverse=True)
     which = which.reshape(-1)

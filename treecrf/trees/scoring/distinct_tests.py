@@ -43,7 +43,7 @@ class DistinctTests:
     left: int
 
     def __len__(self) -> int:
-        """Number of distinct tests."""
+        """Return the number of distinct tests."""
         return len(self.kinds)
 
 
@@ -87,7 +87,7 @@ def find_distinct_tests(
 
 
 def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndarray:
-    """A number for each column and offset."""
+    """Return one number for each column and offset."""
     left, right = encoder.window
     return (columns + 1) * (left + right + 1) + offsets + left
 
@@ -95,7 +95,7 @@ def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndar
 def _missing_value_tests(
     columns: np.ndarray, offsets: np.ndarray, encoder: Encoder
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The missing-value tests of some tests, and the index of the one that belongs to each.
+    """Return the missing-value tests of some tests, and the index of the one that belongs to each.
 
     Missing-value tests follow the tests themselves.
     """

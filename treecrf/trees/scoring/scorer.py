@@ -140,7 +140,7 @@ class Scoring:
     threads: Threads
 
     def take(self, positions: np.ndarray, scores: np.ndarray) -> Scoring:
-        """Some of the positions, with scores of their own."""
+        """Select some of the positions, with separate scores."""
         rows = self.encoded.row_of_position[positions]
         given = None if self.given is None else np.ascontiguousarray(self.given[:, positions])
         encoded = replace(self.encoded, row_of_position=rows)
@@ -204,7 +204,7 @@ class Scorer:
         scores[:, positions] += added
 
     def with_missing(self, encoded: EncodedSequences) -> np.ndarray:
-        """Positions that lack the value of any test."""
+        """Find the positions that lack the value of any test."""
         found = np.zeros(encoded.n_positions, dtype=np.uint8)
         if encoded.has_missing.any():
             mark_missing(self.packed.tests, encoded, found)
@@ -238,7 +238,7 @@ class Scorer:
         return Walker(self.packed, self.n_given)
 
     def _groups_at(self, depth: int) -> Groups:
-        """Groups of the contexts of positions with this many labels before them."""
+        """Return the groups of the contexts of positions with this many labels before them."""
         if depth not in self._groups:
             packed = self.packed
             on_label = packed.test_of_node >= len(packed.tests)
