@@ -99,7 +99,7 @@ cdef class TreeGrower:
     # Parameters.
     cdef Py_ssize_t max_leaves
     cdef double penalty, max_value, learning_rate
-    cdef bint count_apart
+    cdef bint separate_counts
     # Parts.
     cdef Features features
     cdef ContextSets contexts
@@ -127,7 +127,7 @@ cdef class TreeGrower:
         self.penalty = growth.l2_regularization
         self.max_value = growth.max_leaf_value
         self.learning_rate = growth.learning_rate
-        self.count_apart = weighted and (growth.min_examples > 0 or surrogates)
+        self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests)
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
         self.contexts = ContextSets(n_labels, 0 if n_planes else order, 2 * self.max_leaves)
@@ -138,12 +138,12 @@ cdef class TreeGrower:
         self.row_sets = RowSets(self.n_words, self.max_leaves + N_SCRATCH_SETS, position_of_row,
                                 depth)
         self.members = Members(self.contexts, position_of_row, depth, self.n_rows, n_planes,
-                               self.count_apart)
+                               self.separate_counts)
         # One histogram for each leaf, and two for the rows that surrogates send on.
         self.histograms = Histograms(self.features, self.contexts, self.n_window_bins, n_lags,
-                                     self.count_apart, self.max_leaves + 3)
+                                     self.separate_counts, self.max_leaves + 3)
         self.splits = SplitSearch(tests, growth, self.contexts, self.histograms.n_label_bins,
-                                  self.count_apart)
+                                  self.separate_counts)
         if n_planes:
             self.set_examples(np.zeros((n_lags, len(depth)), dtype=np.uint8),
                               np.zeros(len(depth), dtype=bool))
@@ -503,7 +503,7 @@ cdef class TreeGrower:
         self._build_both(parent, small, large)
         if self._size_of(&lost):
             self._gather(&lost)
-            self._build_apart(&lost, large)
+            self._build_one(&lost, large)
         if self._is_failed():
             return
         passed, failed = self._side(true_node), self._side(false_node)
@@ -519,12 +519,12 @@ cdef class TreeGrower:
         if b >= 0:
             lost.total = histogram.bins[2 * b]
             lost.weight = histogram.bins[2 * b + 1]
-            lost.examples = histogram.counts[b] if self.count_apart else lost.weight
+            lost.examples = histogram.counts[b] if self.separate_counts else lost.weight
 
     cdef Side _side(self, const Node *node) noexcept nogil:
         """Return the examples of a node, as the search for surrogates counts them."""
         cdef Histogram histogram = self.histograms.of_node(node)
-        if self.count_apart:
+        if self.separate_counts:
             return Side(node.examples, histogram.counts, 1)
         return Side(node.examples, histogram.bins + 1, 2)
 
@@ -571,9 +571,9 @@ cdef class TreeGrower:
         """Build both histograms: the larger child's is the parent's less the smaller child's."""
         large.histogram = parent.histogram
         parent.histogram = -1
-        self._build_apart(small, large)
+        self._build_one(small, large)
 
-    cdef void _build_apart(self, Node *small, Node *rest) noexcept nogil:
+    cdef void _build_one(self, Node *small, Node *rest) noexcept nogil:
         """Build the histogram of some members, and subtract it from one that includes them."""
         self.histograms.build(small, self.members)
         if not self.histograms.failed:

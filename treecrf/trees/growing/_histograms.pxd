@@ -17,7 +17,7 @@ cdef struct Histogram:
 cdef class Histograms:
     cdef Features features
     cdef ContextSets contexts
-    cdef bint count_apart, failed
+    cdef bint separate_counts, failed
     # Bins of the window tests come first, then those of the labels before examples in planes.
     cdef Py_ssize_t n_window_bins, n_label_bins, n_lags
     cdef const uint8_t[:, ::1] labels       # label at each lag before each example

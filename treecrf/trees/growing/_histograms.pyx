@@ -30,22 +30,22 @@ cdef class Histograms:
     n_window_bins : int
     n_lags : int
         Number of previous labels that have bins, each one for every label and one for none.
-    count_apart : bool
+    separate_counts : bool
         Whether examples are counted separately from their weights.
     max_histograms : int
     """
 
     def __cinit__(self, Features features, ContextSets contexts, Py_ssize_t n_window_bins,
-                  Py_ssize_t n_lags, bint count_apart, Py_ssize_t max_histograms):
+                  Py_ssize_t n_lags, bint separate_counts, Py_ssize_t max_histograms):
         cdef Py_ssize_t n_bins
         self.features = features
         self.contexts = contexts
         self.n_window_bins = n_window_bins
         self.n_lags = n_lags
         self.n_label_bins = n_lags * (contexts.n_labels + 1)
-        self.count_apart = count_apart
+        self.separate_counts = separate_counts
         n_bins = n_window_bins + self.n_label_bins
-        self.size = (2 + count_apart) * n_bins + 3 * contexts.n_extended
+        self.size = (2 + separate_counts) * n_bins + 3 * contexts.n_extended
         self.memory = <double **> calloc(max_histograms, sizeof(double *))
         self.free_histograms = <int32_t *> malloc(max_histograms * sizeof(int32_t))
         if self.memory == NULL or self.free_histograms == NULL:
@@ -91,9 +91,9 @@ cdef class Histograms:
         cdef Py_ssize_t n_bins = self.n_window_bins + self.n_label_bins
         cdef double *bins = self.memory[node.histogram]
         cdef double *counts = NULL
-        if self.count_apart:
+        if self.separate_counts:
             counts = bins + 2 * n_bins
-        return Histogram(bins, counts, bins + (2 + self.count_apart) * n_bins)
+        return Histogram(bins, counts, bins + (2 + self.separate_counts) * n_bins)
 
     cdef void build(self, Node *node, Members members) noexcept nogil:
         """Build the histogram of the node whose members are listed."""
@@ -105,7 +105,7 @@ cdef class Histograms:
         memset(histogram.bins, 0, self.size * sizeof(double))
         self.features.add_windows(members.rows, members.n, members.values, histogram.bins, 2)
         self._add_labels(members, members.values, histogram.bins, 2)
-        if self.count_apart:
+        if self.separate_counts:
             self.features.add_windows(members.rows, members.n, members.counts, histogram.counts,
                                       1)
             self._add_labels(members, members.counts, histogram.counts, 1)

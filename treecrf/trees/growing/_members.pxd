@@ -12,7 +12,7 @@ cdef class Members:
     cdef const int32_t[::1] position_of_row
     cdef const uint8_t[::1] depth
     cdef Py_ssize_t n_rows, n_planes
-    cdef bint count_apart
+    cdef bint separate_counts
     # The examples of the current tree.
     cdef const double[:, ::1] targets, curvature
     cdef const double[::1] position_weights

@@ -35,23 +35,23 @@ cdef class Members:
         Number of labels before each position, at most ``order``.
     n_rows, n_planes : int
         Rows of a plane; see `treecrf._tree.TreeGrower`.
-    count_apart : bool
+    separate_counts : bool
         Whether examples are counted separately from their weights.
     """
 
     def __cinit__(self, ContextSets contexts, position_of_row, depth, Py_ssize_t n_rows,
-                  Py_ssize_t n_planes, bint count_apart):
+                  Py_ssize_t n_planes, bint separate_counts):
         cdef Py_ssize_t n = len(depth)
         self.contexts = contexts
         self.position_of_row = position_of_row
         self.depth = depth
         self.n_rows = n_rows
         self.n_planes = n_planes
-        self.count_apart = count_apart
+        self.separate_counts = separate_counts
         self.rows = <int32_t *> malloc((n + LISTING_SLACK) * sizeof(int32_t))
         self.positions = <int32_t *> malloc(n * sizeof(int32_t))
         self.values = <double *> malloc(2 * n * sizeof(double))
-        self.counts = <double *> malloc(2 * (n * count_apart + 1) * sizeof(double))
+        self.counts = <double *> malloc(2 * (n * separate_counts + 1) * sizeof(double))
         if (self.rows == NULL or self.positions == NULL or self.values == NULL
                 or self.counts == NULL):
             raise MemoryError(f"no memory to grow trees on {n} positions")
@@ -105,7 +105,7 @@ cdef class Members:
             if self.position_weights is not None:
                 for i in range(self.n):
                     self.values[2 * i + 1] *= self.position_weights[self.positions[i]]
-        if self.count_apart:
+        if self.separate_counts:
             self._count_over(self.counts)
             if self.position_weights is not None:
                 for i in range(self.n):
@@ -123,7 +123,7 @@ cdef class Members:
             fraction = fractions[i].weight * UNIT
             values[2 * i] *= fraction
             values[2 * i + 1] *= fraction
-            if self.count_apart:
+            if self.separate_counts:
                 counts[2 * i] *= fraction
 
     cdef void _sum_over(self, const double *table, double *sums) noexcept nogil:
@@ -165,10 +165,10 @@ cdef class Members:
         for i in range(self.n):
             total += self.values[2 * i]
             weight += self.values[2 * i + 1]
-        for i in range(self.n if self.count_apart else 0):
+        for i in range(self.n if self.separate_counts else 0):
             examples += self.counts[2 * i]
         node.total, node.weight = total, weight
-        node.examples = examples if self.count_apart else weight
+        node.examples = examples if self.separate_counts else weight
 
     cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil:
         """Add up each context, in ``sums`` of zeros: residuals, weights, numbers of examples."""
@@ -227,7 +227,7 @@ cdef class Members:
             start = self.contexts.depth_starts[self.depth[self.positions[i]]]
             totals[start] += self.values[2 * i]
             weights[start] += self.values[2 * i + 1]
-            if self.count_apart:
+            if self.separate_counts:
                 counts[start] += self.counts[2 * i]
 
     cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,

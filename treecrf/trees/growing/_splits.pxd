@@ -14,7 +14,7 @@ cdef class SplitSearch:
     cdef const int64_t[::1] feature_starts
     cdef Py_ssize_t n_window_bins, n_chosen
     cdef double penalty, min_gain, min_examples
-    cdef bint count_apart, with_missing
+    cdef bint separate_counts, with_missing
     # Working memory.
     cdef double[::1] scores                 # one split score per bin
     cdef double[::1] running                # cumulative bins

@@ -31,12 +31,12 @@ cdef class SplitSearch:
     contexts : ContextSets
     n_label_bins : int
         Number of bins of previous labels, each of which is a test; they follow those of windows.
-    count_apart : bool
+    separate_counts : bool
         Whether examples are counted separately from their weights.
     """
 
     def __init__(self, tests, growth, ContextSets contexts, Py_ssize_t n_label_bins,
-                 bint count_apart):
+                 bint separate_counts):
         cdef Py_ssize_t n_bins = tests.n_bins + n_label_bins
         label_run = [tests.n_bins] if n_label_bins else []
         self.contexts = contexts
@@ -51,7 +51,7 @@ cdef class SplitSearch:
         self.min_gain = growth.min_gain
         self.min_examples = growth.min_examples
         self.n_chosen = max(1, math.ceil(growth.max_features * tests.n_features))
-        self.count_apart = count_apart
+        self.separate_counts = separate_counts
         self.scores = np.empty(n_bins + 1)
         self.running = np.empty(2 * (n_bins + 1))
         self.lag_sums = np.empty(3 * (contexts.n_labels + 1))
@@ -102,7 +102,7 @@ cdef class SplitSearch:
         cdef Py_ssize_t b, start = self.run_starts[r], end = self.run_ends[r]
         cdef int64_t missing = self.run_missing[r]
         cdef double total = node.total, weight = node.weight, unsplit
-        cdef double smallest = 0.0 if self.count_apart else self.min_examples
+        cdef double smallest = 0.0 if self.separate_counts else self.min_examples
         cdef const double *pairs = histogram.bins + 2 * start
         if missing >= 0:
             total -= histogram.bins[2 * missing]
@@ -112,7 +112,7 @@ cdef class SplitSearch:
             pairs = &self.running[0] + 2 * start
         split_scores(pairs, end - start, total, weight, self.penalty, smallest,
                      &self.scores[0] + start)
-        if self.count_apart:
+        if self.separate_counts:
             self._exclude_small(node, histogram.counts, r)
         if self.with_missing:
             unsplit = self._score(total, weight)
@@ -154,9 +154,9 @@ cdef class SplitSearch:
         for b in range(b, end + 1):
             node.true_total += histogram.bins[2 * b]
             node.true_weight += histogram.bins[2 * b + 1]
-            if self.count_apart:
+            if self.separate_counts:
                 node.true_examples += histogram.counts[b]
-        if not self.count_apart:
+        if not self.separate_counts:
             node.true_examples = node.true_weight
 
     cdef double _best_context_test(self, Node *node, const double *sums,
@@ -164,7 +164,7 @@ cdef class SplitSearch:
         cdef Py_ssize_t lag, symbol, n = self.contexts.n_labels + 1
         cdef double *totals = &self.lag_sums[0]
         cdef double *weights = totals + n
-        cdef double *examples = totals + 2 * n if self.count_apart else weights
+        cdef double *examples = totals + 2 * n if self.separate_counts else weights
         cdef double pair[2]
         cdef double score, unsplit = 0.0
         if self.contexts.sets[node.contexts].one_context:
