@@ -112,7 +112,7 @@ class Constraints:
         allowed: np.ndarray | None = None,
         backward: bool = False,
     ) -> Constraints:
-        """Like `of`, from the parameters ``transitions`` and ``order`` of an estimator."""
+        """Apply `of` to the parameters ``transitions`` and ``order`` of an estimator."""
         return cls.of(
             as_transitions(transitions, classes, order), classes, offsets, allowed, backward
         )
@@ -138,7 +138,7 @@ class Constraints:
     def forbid_given(
         self, scores: np.ndarray, previous: np.ndarray, positions: np.ndarray | None = None
     ) -> None:
-        """Like `forbid`, for scores (n_labels, n, 1) of positions with one context each.
+        """Do the same as `forbid`, for scores (n_labels, n, 1) of positions with one context each.
 
         ``previous`` holds the label at each lag, ``n_labels`` for none; ``positions`` holds the
         indices of the positions, if they are not all.

@@ -108,7 +108,7 @@ class Columns(Sequence):
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Columns:
-        """Inverse of `state`.
+        """Restore an object from its `state`.
 
         Raises
         ------

@@ -206,7 +206,7 @@ class Encoder:
 
     @classmethod
     def from_state(cls, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
-        """Inverse of `state`.
+        """Restore an object from its `state`.
 
         Raises
         ------

@@ -77,7 +77,7 @@ class Imputation:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], symbols: np.ndarray | None) -> Imputation:
-        """Inverse of `state`; the symbols are saved elsewhere."""
+        """Restore an object from its `state`; the symbols are saved elsewhere."""
         return cls(arrays["values"], arrays["indicator_columns"], symbols)
 
     def check(self, n_features: int) -> None:

@@ -145,7 +145,7 @@ class Plan:
 
     @classmethod
     def from_state(cls, columns: Columns, values: dict, arrays: dict[str, np.ndarray]) -> Plan:
-        """Inverse of `state`.
+        """Restore an object from its `state`.
 
         Raises
         ------

@@ -117,7 +117,7 @@ def section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
 
 
 def as_section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Inverse of `section`: arrays by their names in the model file."""
+    """Undo `section`: return arrays by their names in the model file."""
     return {f"{name}.{inner}": array for inner, array in arrays.items()}
 
 
@@ -164,7 +164,7 @@ def _plain(value: Any) -> Any:
 
 
 def restored_parameters(parameters: dict) -> dict:
-    """Inverse of `plain_parameters`, except that lists and arrays become tuples."""
+    """Undo `plain_parameters`, except that lists and arrays become tuples."""
 
     def restored(value: Any) -> Any:
         if isinstance(value, dict):

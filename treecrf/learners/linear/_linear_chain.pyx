@@ -76,7 +76,7 @@ cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcep
 
 cdef double path_score(const Scratch *s, const double *rows,
                        const int32_t *labels, Py_ssize_t length) noexcept nogil:
-    """Score of a label sequence."""
+    """Return the score of a label sequence."""
     cdef Py_ssize_t t
     cdef double total = rows[labels[0]]
     for t in range(1, length):

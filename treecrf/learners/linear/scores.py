@@ -31,7 +31,7 @@ class LinearScores:
     # Scores of labels after labels
 
     def scores(self, weights: Weights) -> np.ndarray:
-        """Score of each label after each label, float64 array (n_labels, n_positions, n_labels).
+        """Compute the scores of pairs of labels, float64 array (n_labels, n_positions, n_labels).
 
         ``[v, t, u]`` is for label v at position t after label u; at first positions only
         ``[v, t, 0]`` is used.

@@ -147,7 +147,7 @@ cdef class LabeledChains:
 
     cdef double true_score(self, Py_ssize_t i, Py_ssize_t width, const double *rows,
                            const double *transitions) noexcept nogil:
-        """Score of the true label sequence."""
+        """Return the score of the true label sequence."""
         cdef Py_ssize_t t, v, n = self.n_labels, before = self.label_before(i)
         cdef const int32_t *truth = self.truth(i)
         cdef double total = 0.0

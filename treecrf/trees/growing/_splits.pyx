@@ -73,7 +73,7 @@ cdef class SplitSearch:
         return self.run_missing[node.run] if node.run >= 0 else -1
 
     cdef inline double _score(self, double total, double weight) noexcept nogil:
-        """Score of a node that is not split."""
+        """Return the score of a node that is not split."""
         if not self.penalty + weight > 0:
             return 0.0
         return total * total / (self.penalty + weight)
