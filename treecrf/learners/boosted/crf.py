@@ -55,12 +55,12 @@ class TreeCRF(BoostedSequenceClassifier):
     learning_rate : float, default=1.0
         Factor by which the leaf values of each tree are multiplied.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
-        What training maximizes. With P the probability of the labels of a sequence and q that of
-        the label of a position: the sum of log P (``"log"``), minus the sum of 1/P
-        (``"exponential"``), the sum of log q (``"hamming_log"``), or minus the sum of 1/q
-        (``"hamming_exponential"``). Exponential objectives emphasize the worst-labeled sequences or
-        positions; Hamming objectives count single labels rather than whole sequences. Objectives
-        other than ``"log"`` use first-order steps and no beam.
+        Objective to maximize. With P the probability of the labels of a sequence and q that of the
+        label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
+        the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
+        Exponential objectives emphasize the worst-labeled sequences or positions; Hamming
+        objectives count single labels rather than whole sequences. Objectives other than ``"log"``
+        use first-order steps and no beam.
     second_order : bool, default=False
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
         instead of the number of examples. The curvature is an upper bound for which steps of length

@@ -70,7 +70,7 @@ class FutureFeatureMEMM(LocalClassifier):
     n_bins : int, default=20
         Number of equal-width bins between 0 and 1 into which trees divide a discovered feature.
     multiclass : {"all", "best", "shared"}, default="all"
-        What a round discovers when there are more than two labels: a feature for each label
+        Features to discover per round when there are more than two labels: a feature for each label
         (``"all"``), the best one of these (``"best"``), or one feature with an effect on all labels
         (``"shared"``).
     max_iter : int, default=500

@@ -41,12 +41,12 @@ class LinearCRF(LinearSequenceClassifier):
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
-        What training maximizes. With P the probability of the labels of a sequence and q that of
-        the label of a position: the sum of log P (``"log"``), minus the sum of 1/P
-        (``"exponential"``), the sum of log q (``"hamming_log"``), or minus the sum of 1/q
-        (``"hamming_exponential"``). For sums of 1/P and 1/q, the regularization is added to the
-        logarithm of their mean times their number. Only ``"log"`` has the fast gradient, and
-        Hamming objectives may converge to a local optimum.
+        Objective to maximize. With P the probability of the labels of a sequence and q that of the
+        label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
+        the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
+        For sums of 1/P and 1/q, the regularization is added to the logarithm of their mean times
+        their number. Only ``"log"`` has the fast gradient, and Hamming objectives may converge to a
+        local optimum.
     l2_regularization : float, default=1.0
         Coefficient of the sum of squared weights; ``c2`` in CRFsuite.
     l1_regularization : float, default=0.0
