@@ -18,7 +18,7 @@ from treecrf.chains.constraints import (
     check_allowed,
 )
 from treecrf.chains.contexts import previous_labels
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 
 XYZ = np.array(["x", "y", "z"])
 # z is always last, x never first, and y may not follow itself.

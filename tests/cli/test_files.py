@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, blocks, format_of, read_file
 from treecrf.cli.files.spool import Spool
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402

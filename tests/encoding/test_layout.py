@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from treecrf.encoding.layout import RowLayout
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 
 
 @pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0), (1, 3)])

@@ -13,7 +13,7 @@ from scipy import sparse
 import treecrf
 from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 NAN = np.nan
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 import treecrf
 from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

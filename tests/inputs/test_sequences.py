@@ -17,8 +17,10 @@ from scipy import sparse
 from support.fuzz import check_call, garbage, labels_for, sequences
 
 from treecrf import TreeCRF
+from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.reading import as_sequences
-from treecrf.inputs.sequences import CATEGORY, NUMBER, PIECE_BYTES, Sequences, offsets_of
+from treecrf.inputs.schema import CATEGORY, NUMBER
+from treecrf.inputs.sequences import PIECE_BYTES, Sequences
 from treecrf.inputs.values import characters
 
 

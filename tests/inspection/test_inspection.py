@@ -18,7 +18,7 @@ from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every, value_of
 from treecrf import HMMClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.contexts import previous_labels
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.sequences import reversed_positions
+from treecrf.inputs.offsets import reversed_positions
 from treecrf.inspection import (
     export_graphviz,
     export_text,

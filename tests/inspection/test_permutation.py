@@ -14,7 +14,7 @@ from support.family import COUNTED, FAMILY, GROWN, every
 
 from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF
 from treecrf.datasets import make_future_bags
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 from treecrf.inspection import permutation_importance
 from treecrf.inspection.permutation import features_in_use
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions

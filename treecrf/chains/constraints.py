@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.offsets import position_name
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import position_name
 
 # The first letter of a tag gives its position in a chunk; O is outside of chunks.
 BEGIN, INSIDE, OUTSIDE, END, SINGLE = "B", "I", "O", "E", "S"

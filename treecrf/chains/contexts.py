@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from treecrf.inputs.sequences import positions_in_sequences
+from treecrf.inputs.offsets import positions_in_sequences
 
 MAX_SCORES_LOG2 = 24
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import treecrf
-from treecrf.inputs.sequences import KINDS
+from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules
 from treecrf.inspection.fitted_trees import has_trees

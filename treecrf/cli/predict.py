@@ -14,7 +14,8 @@ import numpy as np
 import treecrf
 from treecrf.cli.files import FileData, read_file
 from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
-from treecrf.inputs.sequences import Sequences, runs
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = (

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from treecrf.encoding.thresholds import learn_thresholds
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Sequences
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER
+from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_categories, require
 
 # Names of the arrays of `Columns`, in the order of its constructor.

@@ -18,7 +18,8 @@ from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, le
 from treecrf.encoding.layout import RowLayout
 from treecrf.encoding.plan import Plan, fits_codes, make_plan
 from treecrf.encoding.writer import RowWriter
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_counts, require
 from treecrf.utils.model_file import as_section, section
 

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import BOOLEAN, InputSchema, Sequences
+from treecrf.inputs.schema import BOOLEAN, InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_indices, require
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")

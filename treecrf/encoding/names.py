@@ -8,7 +8,7 @@ import numpy as np
 
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.plan import BOUNDARY, LISTS
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 
 Test = tuple[int, int, int]
 

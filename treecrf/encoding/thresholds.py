@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import Sequences, runs
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.sequences import Sequences
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000

@@ -10,18 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    InputSchema,
-    ListedSequences,
-    LongSequences,
-    Sequences,
-    column_name,
-    position_name,
-)
+from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
 from treecrf.inputs.symbols import as_symbols, read_symbols
 from treecrf.inputs.tables import (
     CellNames,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import (
     find_missing,
     is_number,
@@ -117,7 +117,7 @@ class ColumnValues:
     Attributes
     ----------
     kind : int
-        Index into `treecrf.inputs.sequences.KINDS`.
+        Index into `treecrf.inputs.schema.KINDS`.
     data : array (n_positions,)
         Numbers and booleans in their original type, NaN if missing. For a category, int32 codes
         counted from 1, and 0 if missing.

@@ -11,15 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.column_reader import Coder, ColumnReader
+from treecrf.inputs.offsets import offsets_of, position_name
+from treecrf.inputs.schema import CATEGORY, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
-from treecrf.inputs.sequences import (
-    CATEGORY,
-    InputSchema,
-    LongSequences,
-    column_name,
-    offsets_of,
-    position_name,
-)
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import CellNames, column_specs, sparse_table_of
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
-from treecrf.inputs.sequences import InputSchema, LongSequences
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
 
 

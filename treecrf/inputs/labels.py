@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import (
     as_list,
     characters,

@@ -10,8 +10,9 @@ from scipy import sparse
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_dicts, read_dicts
 from treecrf.inputs.frames import is_frame, read_frames
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.sequences import Sequences
 
 
 def as_sequences(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.column_reader import Coder
-from treecrf.inputs.sequences import offsets_of, split
+from treecrf.inputs.offsets import offsets_of, split
 from treecrf.inputs.values import as_list, find_missing, short_repr
 
 

@@ -1,94 +1,33 @@
-"""Checked sequences, which can be read in pieces, and the schema of training data."""
+"""Checked sequences, which can be read in pieces."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from treecrf.inputs.offsets import (
+    offsets_of,
+    positions_in_sequences,
+    runs,
+)
+from treecrf.inputs.schema import (
+    BOOLEAN,
+    CATEGORY,
+    KINDS,
+    NUMBER,
+    TYPES,
+    InputSchema,
+)
 from treecrf.inputs.values import characters
-from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.
 PIECE_BYTES = 1 << 22
-
-# Kinds of columns.
-KINDS = ("boolean", "category", "number")
-BOOLEAN, CATEGORY, NUMBER = range(3)
-
-TYPES = {"U": "strings", "i": "integers"}
-
-
-@dataclass(frozen=True)
-class InputSchema:
-    """Form and columns of the training data of a model, required of all other input.
-
-    Attributes
-    ----------
-    form : {"symbols", "table"}
-    n_features : int
-    names : tuple of str, optional
-        Names of the columns.
-    kinds : uint8 array (n_features,)
-        Indices into `KINDS`.
-    categories : dict
-        The sorted values, integers or strings, of each column that is a category. Symbols are one
-        such column.
-    """
-
-    form: str
-    n_features: int
-    names: tuple[str, ...] | None
-    kinds: np.ndarray
-    categories: dict[int, np.ndarray]
-
-    def check_form(self, form: str) -> None:
-        """Raise TypeError for symbols if the model was trained on tables, or the reverse."""
-        here = "symbols" if form == "symbols" else "table"
-        if here != self.form:
-            plural = {"symbols": "symbols", "table": "tables"}
-            raise TypeError(
-                f"X holds {plural[here]}, but the model was trained on {plural[self.form]}"
-            )
-
-    def check_symbols(self, dtype: np.dtype) -> None:
-        """Raise TypeError for strings if the model was trained on integers, or the reverse."""
-        kind = self.categories[0].dtype.kind
-        if dtype.kind != kind:
-            raise TypeError(
-                f"the symbols of X are {TYPES[dtype.kind]}, but the model was trained on "
-                f"{TYPES[kind]}"
-            )
-
-    def check_width(self, n_features: int) -> None:
-        """Raise ValueError for another number of columns."""
-        if n_features != self.n_features:
-            raise ValueError(
-                f"X has {n_features} features, the model was trained with {self.n_features}"
-            )
-
-    def check(self) -> None:
-        """Raise ValueError unless the parts fit together, such as those of a saved model."""
-        n, kinds = self.n_features, self.kinds
-        require(self.form in ("symbols", "table"), "form")
-        check_counts(n)
-        require(n > 0 and (self.form == "table" or n == 1), "columns")
-        check_names(self.names, n)
-        require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
-        require((kinds < len(KINDS)).all(), "columns")
-        require(self.form == "table" or kinds[0] == CATEGORY, "columns")
-        for values in self.categories.values():
-            check_categories(values)
-
-    def column(self, j: int) -> str:
-        """Name of a column in error messages."""
-        return column_name(self.names, j)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,70 +343,3 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
     description["offsets"] = offsets_of(np.concatenate(lengths))
     description["dtype"] = np.result_type(first.dtype, second.dtype)
     return ListedSequences(**description, items=items)
-
-
-def offsets_of(lengths: Any) -> np.ndarray:
-    """Return the starts of sequences with the given lengths, and the end of the last one."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    """Return one array per sequence, views of ``values``."""
-    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
-
-
-def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
-    """Group parts into runs of limited size.
-
-    Parameters
-    ----------
-    starts : int array (n_parts + 1,)
-        Start of each part, and the end of the last one.
-    size : int
-        Maximum number of elements in a run, unless a single part has more.
-
-    Yields
-    ------
-    first, last : int
-        The first part of a run, and the part after its last.
-    """
-    first = 0
-    while first < len(starts) - 1:
-        reach = np.searchsorted(starts, starts[first] + size, side="right")
-        last = max(first + 1, int(reach) - 1)
-        yield first, last
-        first = last
-
-
-def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
-    """Return the index of each position within its sequence, from 0.
-
-    Parameters
-    ----------
-    offsets : int64 array (n_sequences + 1,)
-        Start of each sequence, and the end of the last one.
-
-    Returns
-    -------
-    int64 array (n_positions,)
-    """
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-
-
-def reversed_positions(offsets: np.ndarray) -> np.ndarray:
-    """Map each position to the position at the same index of the reversed sequences."""
-    n = int(offsets[-1])
-    return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
-
-
-def position_name(position: int, offsets: np.ndarray) -> str:
-    """Name a sequence and a position in error messages, given the position among all."""
-    i = int(np.searchsorted(offsets, position, side="right")) - 1
-    return f"sequence {i}, position {position - int(offsets[i])}"
-
-
-def column_name(names: tuple[str, ...] | None, j: int) -> str:
-    """Name of a column in error messages."""
-    return f"feature {j}" if names is None else f"column {names[j]!r}"

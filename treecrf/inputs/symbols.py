@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import TYPES, InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import (
-    TYPES,
-    InputSchema,
-    ListedSequences,
-    LongSequences,
-    Sequences,
-    position_name,
-)
+from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
 from treecrf.inputs.tables import table_of
 from treecrf.inputs.values import (
     FLOATS,

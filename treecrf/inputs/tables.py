@@ -10,14 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec, ColumnValues
-from treecrf.inputs.sequences import (
-    CATEGORY,
-    ColumnTable,
-    InputSchema,
-    LongSequences,
-    column_name,
-    position_name,
-)
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import CATEGORY, InputSchema, column_name
+from treecrf.inputs.sequences import ColumnTable, LongSequences
 from treecrf.inputs.values import short_list, short_repr
 
 

@@ -8,7 +8,8 @@ from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, encode_labels
-from treecrf.inputs.sequences import Sequences, reversed_positions
+from treecrf.inputs.offsets import reversed_positions
+from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest

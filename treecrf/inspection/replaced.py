@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import Sequences, offsets_of, reversed_positions, split
+from treecrf.inputs.offsets import offsets_of, reversed_positions, split
+from treecrf.inputs.sequences import Sequences
 
 
 @dataclass(frozen=True, kw_only=True)

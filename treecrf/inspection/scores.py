@@ -11,8 +11,9 @@ from sklearn.utils import Bunch
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import make_objective
 from treecrf.inputs.labels import RawData, encode_labels
+from treecrf.inputs.offsets import positions_in_sequences, reversed_positions, runs
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, positions_in_sequences, reversed_positions, runs
+from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads

@@ -14,9 +14,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.chains.constraints import Constraints, as_allowed, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
+from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences, reversed_positions, split
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.costs import cost_table
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads

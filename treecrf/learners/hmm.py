@@ -12,8 +12,9 @@ from treecrf.chains.contexts import check_order, true_contexts
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils import checks
 from treecrf.utils.threads import Threads

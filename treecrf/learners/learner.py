@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import (

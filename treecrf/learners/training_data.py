@@ -9,7 +9,9 @@ from numbers import Real
 import numpy as np
 
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.sequences import InputSchema, Sequences, joined, reversed_positions, split
+from treecrf.inputs.offsets import reversed_positions, split
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences, joined
 
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
 MAX_WEIGHT = 1e6

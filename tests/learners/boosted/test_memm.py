@@ -15,7 +15,7 @@ from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.objectives import LocalObjective
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 from treecrf.utils.threads import Threads
 
 

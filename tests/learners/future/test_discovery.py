@@ -8,7 +8,7 @@ from support.future_oracle import NaiveDiscovery, naive_bags, naive_feature
 from support.growing import Positions, Setting
 from support.oracles import finite_difference_gradient
 
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.discovery import (
     DiscoverySettings,

@@ -10,7 +10,7 @@ from support.cases import random_sequences
 
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.future.bags import Bags
 from treecrf.learners.future.effect_trees import constant_tree, tree_of_bins
 from treecrf.learners.future.encoder import bins_of, thresholds_of

@@ -10,7 +10,7 @@ from scipy import sparse
 from support.oracles import brute_force
 
 from treecrf import _inference
-from treecrf.inputs.sequences import offsets_of
+from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.table import Table

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.sequences import Sequences
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,9 @@ from treecrf.datasets.crfsuite import read_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import read_sparse
 from treecrf.inputs.column_reader import Coder, ColumnValues
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    ListedSequences,
-    LongSequences,
-    offsets_of,
-    split,
-)
+from treecrf.inputs.offsets import offsets_of, split
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.sequences import ListedSequences, LongSequences
 from treecrf.inputs.tables import sparse_table_of, table_of
 from treecrf.inputs.values import refuse_infinite, string_array
 

@@ -12,7 +12,9 @@ from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.cli.files.spool import Spool
-from treecrf.inputs.sequences import KINDS, LongSequences, split
+from treecrf.inputs.offsets import split
+from treecrf.inputs.schema import KINDS
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import short_list
 
 MAX_NAMES = 30

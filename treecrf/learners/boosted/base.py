@@ -16,8 +16,10 @@ from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.labels import RawData
+from treecrf.inputs.offsets import split
+from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences, split
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.loop import (
     Booster,
     Validation,

@@ -14,7 +14,8 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import LocalObjective, normalize
-from treecrf.inputs.sequences import Sequences, split
+from treecrf.inputs.offsets import split
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions

@@ -10,7 +10,8 @@ from scipy import sparse
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.indicators import one_hot
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import Sequences, positions_in_sequences
+from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.inputs.sequences import Sequences
 
 # Larger tables stay sparse.
 MAX_DENSE_BYTES = 1 << 30

@@ -12,7 +12,8 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData, find_classes
-from treecrf.inputs.sequences import Sequences, positions_in_sequences
+from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.utils.threads import Threads

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.flat.model import FlatModel
 
 

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat import pruning

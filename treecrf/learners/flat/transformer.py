@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import reversed_positions
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.utils.threads import Threads
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.offsets import split
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import split
 from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation

@@ -16,7 +16,9 @@ from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputa
 from treecrf.encoding.indicators import one_hot
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, position_name
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.utils import checks
 from treecrf.utils.model_file import as_section, section
 

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.layout import RowLayout
-from treecrf.inputs.sequences import Sequences, runs
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import Attributes
 
 # Sequences and attributes are processed in parts of about this many positions or values. The size

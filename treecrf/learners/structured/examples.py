@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from treecrf.inputs.sequences import runs
+from treecrf.inputs.offsets import runs
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.table import Table
 from treecrf.learners.structured._examples import AttributeRows, LabeledChains

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.sequences import runs
+from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.table import Table
 from treecrf.utils import checks

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treecrf.inputs.sequences import runs
+from treecrf.inputs.offsets import runs
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import attribute_rows
 from treecrf.learners.structured.sequence_boosting import _sequence_boosting as kernel

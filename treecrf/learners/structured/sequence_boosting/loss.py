@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.inputs.sequences import positions_in_sequences
+from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.examples import labeled_chains

@@ -1,0 +1,71 @@
+"""Offsets of sequences: positions of many sequences, one after another, as index arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+
+def offsets_of(lengths: Any) -> np.ndarray:
+    """Return the starts of sequences with the given lengths, and the end of the last one."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def split(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
+    """Return one array per sequence, views of ``values``."""
+    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
+def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
+    """Group parts into runs of limited size.
+
+    Parameters
+    ----------
+    starts : int array (n_parts + 1,)
+        Start of each part, and the end of the last one.
+    size : int
+        Maximum number of elements in a run, unless a single part has more.
+
+    Yields
+    ------
+    first, last : int
+        The first part of a run, and the part after its last.
+    """
+    first = 0
+    while first < len(starts) - 1:
+        reach = np.searchsorted(starts, starts[first] + size, side="right")
+        last = max(first + 1, int(reach) - 1)
+        yield first, last
+        first = last
+
+
+def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
+    """Return the index of each position within its sequence, from 0.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+        Start of each sequence, and the end of the last one.
+
+    Returns
+    -------
+    int64 array (n_positions,)
+    """
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def reversed_positions(offsets: np.ndarray) -> np.ndarray:
+    """Map each position to the position at the same index of the reversed sequences."""
+    n = int(offsets[-1])
+    return np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(n)
+
+
+def position_name(position: int, offsets: np.ndarray) -> str:
+    """Name a sequence and a position in error messages, given the position among all."""
+    i = int(np.searchsorted(offsets, position, side="right")) - 1
+    return f"sequence {i}, position {position - int(offsets[i])}"

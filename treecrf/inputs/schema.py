@@ -1,0 +1,86 @@
+"""The schema of training data: form, columns, and categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf.utils.checks import check_categories, check_counts, check_names, require
+
+# Kinds of columns.
+KINDS = ("boolean", "category", "number")
+BOOLEAN, CATEGORY, NUMBER = range(3)
+
+TYPES = {"U": "strings", "i": "integers"}
+
+
+@dataclass(frozen=True)
+class InputSchema:
+    """Form and columns of the training data of a model, required of all other input.
+
+    Attributes
+    ----------
+    form : {"symbols", "table"}
+    n_features : int
+    names : tuple of str, optional
+        Names of the columns.
+    kinds : uint8 array (n_features,)
+        Indices into `KINDS`.
+    categories : dict
+        The sorted values, integers or strings, of each column that is a category. Symbols are one
+        such column.
+    """
+
+    form: str
+    n_features: int
+    names: tuple[str, ...] | None
+    kinds: np.ndarray
+    categories: dict[int, np.ndarray]
+
+    def check_form(self, form: str) -> None:
+        """Raise TypeError for symbols if the model was trained on tables, or the reverse."""
+        here = "symbols" if form == "symbols" else "table"
+        if here != self.form:
+            plural = {"symbols": "symbols", "table": "tables"}
+            raise TypeError(
+                f"X holds {plural[here]}, but the model was trained on {plural[self.form]}"
+            )
+
+    def check_symbols(self, dtype: np.dtype) -> None:
+        """Raise TypeError for strings if the model was trained on integers, or the reverse."""
+        kind = self.categories[0].dtype.kind
+        if dtype.kind != kind:
+            raise TypeError(
+                f"the symbols of X are {TYPES[dtype.kind]}, but the model was trained on "
+                f"{TYPES[kind]}"
+            )
+
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError for another number of columns."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"X has {n_features} features, the model was trained with {self.n_features}"
+            )
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together, such as those of a saved model."""
+        n, kinds = self.n_features, self.kinds
+        require(self.form in ("symbols", "table"), "form")
+        check_counts(n)
+        require(n > 0 and (self.form == "table" or n == 1), "columns")
+        check_names(self.names, n)
+        require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
+        require((kinds < len(KINDS)).all(), "columns")
+        require(self.form == "table" or kinds[0] == CATEGORY, "columns")
+        for values in self.categories.values():
+            check_categories(values)
+
+    def column(self, j: int) -> str:
+        """Name of a column in error messages."""
+        return column_name(self.names, j)
+
+
+def column_name(names: tuple[str, ...] | None, j: int) -> str:
+    """Name of a column in error messages."""
+    return f"feature {j}" if names is None else f"column {names[j]!r}"
