@@ -25,9 +25,9 @@ from treecrf.utils.threads import Threads
 
 # Thresholds of `scorer` that make it use one method for all positions.
 WAYS = {
-    "walking the trees": {"FEW": 10**9},
-    "sets of positions": {"FEW_TREES": 10**9},
-    "lookup by leaf": {"FEW": 0},
+    "walking the trees": {"MIN_POSITIONS": 10**9},
+    "sets of positions": {"MIN_TREES": 10**9},
+    "lookup by leaf": {"MIN_POSITIONS": 0},
 }
 HEADER = ("method", "µs per position", "relative to walking", "relative to python-crfsuite")
 SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predict, µs")
