@@ -131,17 +131,17 @@ def forms() -> dict:
 @pytest.mark.parametrize("learner", ["CRF of order 1", "recurrent window of a tree"])
 def test_all_forms_of_the_same_cells_have_the_same_importances(learner):
     made = forms()
-    ask = {"scoring": "log_likelihood", "random_state": 0}
+    options = {"scoring": "log_likelihood", "random_state": 0}
     named, plain = (clone(FAMILY[learner]).fit(made[f][0], cut(Y)) for f in ("dicts", "lists"))
-    expected = permutation_importance(named, made["dicts"][0], cut(Y), **ask)
+    expected = permutation_importance(named, made["dicts"][0], cut(Y), **options)
     assert expected.feature_names.tolist() == ["heat", "noise", "open", "room"]
     assert expected.importances_mean.argmax() == 3
     for form, (X, given) in made.items():
         if form not in ("lists", "arrays"):
-            found = permutation_importance(named, X, Y if given else cut(Y), **ask, **given)
+            found = permutation_importance(named, X, Y if given else cut(Y), **options, **given)
             np.testing.assert_allclose(found.importances, expected.importances, atol=1e-9)
     ours, theirs = (
-        permutation_importance(plain, made[form][0], cut(Y), **ask) for form in ("lists", "arrays")
+        permutation_importance(plain, made[form][0], cut(Y), **options) for form in ("lists", "arrays")
     )
     np.testing.assert_array_equal(ours.importances, theirs.importances)
     assert ours.feature_names.tolist() == ["x0", "x1", "x2", "x3"]

@@ -246,8 +246,8 @@ def test_bars_of_rules(name, fitted, letters):
     ax = plot_rules(rules)
     values = [rule.value for rule in rules]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx(values)
-    told = [text.replace("\n", " ") for text in names_of(ax.get_yticklabels())]
-    for text, rule in zip(told, rules, strict=True):
+    written = [text.replace("\n", " ") for text in names_of(ax.get_yticklabels())]
+    for text, rule in zip(written, rules, strict=True):
         assert rule.condition.startswith(text.removesuffix(" more").rsplit(" and ", 1)[0])
     assert names_of(ax.texts) == [f"{rule.share:.1%}" for rule in rules]
     assert legend_of(ax) == sorted({rule.label for rule in rules})
@@ -289,8 +289,8 @@ def test_a_table_of_transitions(name, fitted, letters):
             assert ax.get_ylabel() == f"label {side} it"
         else:
             assert names_of(ax.get_yticklabels()) == ["any"]
-        told = [f"{value:.1f}" for value in shown.ravel()]
-        assert names_of(ax.texts) == told
+        written = [f"{value:.1f}" for value in shown.ravel()]
+        assert names_of(ax.texts) == written
 
 
 def test_impossible_transitions_are_hatched():
