@@ -141,7 +141,8 @@ def test_all_forms_of_the_same_cells_have_the_same_importances(learner):
             found = permutation_importance(named, X, Y if given else cut(Y), **options, **given)
             np.testing.assert_allclose(found.importances, expected.importances, atol=1e-9)
     ours, theirs = (
-        permutation_importance(plain, made[form][0], cut(Y), **options) for form in ("lists", "arrays")
+        permutation_importance(plain, made[form][0], cut(Y), **options)
+        for form in ("lists", "arrays")
     )
     np.testing.assert_array_equal(ours.importances, theirs.importances)
     assert ours.feature_names.tolist() == ["x0", "x1", "x2", "x3"]
