@@ -86,6 +86,8 @@ cdef class TreeGrower:
         0 for the product of positions and contexts. Otherwise example ``plane * n_rows + row`` is
         an example of a row, whose previous labels are set by `set_examples`. Arrays over positions
         and contexts are then arrays over examples, with one context.
+    features : Features, optional
+        The features of the positions, which growers in several threads share.
 
     Attributes
     ----------
@@ -117,7 +119,8 @@ cdef class TreeGrower:
     cdef Py_ssize_t n_open
 
     def __cinit__(self, encoded, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
-                  bint weighted=False, bint surrogates=False, Py_ssize_t n_planes=0):
+                  bint weighted=False, bint surrogates=False, Py_ssize_t n_planes=0,
+                  Features features=None):
         cdef Py_ssize_t n_lags = order if n_planes else 0
         self.n_rows = encoded.n_padded_rows
         self.n_planes = n_planes
@@ -128,7 +131,7 @@ cdef class TreeGrower:
         self.max_value = growth.max_leaf_value
         self.learning_rate = growth.learning_rate
         self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
-        self.features = Features(encoded, tests)
+        self.features = Features(encoded, tests, features)
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
         self.contexts = ContextSets(n_labels, 0 if n_planes else order, 2 * self.max_leaves)
         if n_planes:

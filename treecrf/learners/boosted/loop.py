@@ -16,6 +16,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import leave_room, rounded
@@ -107,6 +108,7 @@ class Booster:
         weighted = curved or self.weighted or growth.subsample < 1 or counts is not None
         n_examples = max(2, self.scores[0].size)
         growth = replace(growth, max_leaf_nodes=min(growth.max_leaf_nodes, n_examples))
+        features = Features(self.encoded, self.table)
         growers: SimpleQueue = SimpleQueue()
         for _ in range(min(self.threads.n_threads, forest.n_labels)):
             grower = TreeGrower(
@@ -118,6 +120,7 @@ class Booster:
                 weighted=weighted,
                 surrogates=self.surrogates,
                 n_planes=self.n_planes,
+                features=features,
             )
             if self.objective.given is not None:
                 self._set_examples(grower)

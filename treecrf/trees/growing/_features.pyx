@@ -41,13 +41,20 @@ cdef class Features:
     ----------
     encoded : treecrf.encoding.encoded.EncodedSequences
     tests : treecrf.trees.growing.window_tests.TestTable
+    shared : Features, optional
+        The same features in another thread: only the working memory is new.
     """
 
-    def __init__(self, encoded, tests):
+    def __init__(self, encoded, tests, Features shared=None):
         self.n_words = encoded.n_padded_rows // 64
+        if shared is None:
+            self.code_columns = self._columns_of(encoded.codes, tests)
+            self.bit_columns = self._columns_of(encoded.bits, tests)
+            self.posting_starts, self.postings = encoded.postings()
+        else:
+            self.code_columns, self.bit_columns = shared.code_columns, shared.bit_columns
+            self.posting_starts, self.postings = shared.posting_starts, shared.postings
         self.codes = encoded.codes
-        self.code_columns = self._columns_of(encoded.codes, tests)
-        self.bit_columns = self._columns_of(encoded.bits, tests)
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
         self.left = tests.left
@@ -55,7 +62,6 @@ cdef class Features:
         self.code_bins = tests.code_bins
         self.bit_bins = tests.bit_bins
         self.list_bins = tests.list_bins
-        self.posting_starts, self.postings = encoded.postings()
         self.marks = np.zeros(self._column_size(tests), dtype=np.uint8)
         self.stretches = code_stretches(tests)
         self.pair_starts, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
