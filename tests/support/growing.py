@@ -150,7 +150,7 @@ class Positions:
         """Grow one tree; return it."""
         targets, curvature, weights = examples or self.draw_examples(rng)
         seed = int(rng.integers(2**63))
-        before = rng.integers(-50, 50, self.shape) * 2.0**-40
+        before = rng.integers(-50, 50, self.shape) * 2.0**-20
         scores = before.copy()
         grown = grower.grow(targets, curvature, weights, seed, scores)
         expected = self.expected(targets, curvature, weights, seed)

@@ -356,7 +356,7 @@ class _Grower:
         return scores, gains
 
     def leaf_value(self, G: float, W: float) -> float:
-        """Return the value of a leaf, rounded to a multiple of 2**-40 (ties to even)."""
+        """Return the value of a leaf, rounded to a multiple of 2**-20 (ties to even)."""
         value = G / (self.l2 + W) if self.l2 + W > 0 else 0.0
         if self.max_leaf_value is not None:
             value = min(max(value, -self.max_leaf_value), self.max_leaf_value)
@@ -364,8 +364,8 @@ class _Grower:
 
 
 def round_value(value):
-    """Round to multiples of 2**-40, ties to even."""
-    return np.rint(value * 2.0**40) / 2.0**40
+    """Round to multiples of 2**-20, ties to even."""
+    return np.rint(value * 2.0**20) / 2.0**20
 
 
 def grow_naive_tree(

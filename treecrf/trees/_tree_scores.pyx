@@ -1,6 +1,6 @@
 """Scores of single contexts, summed by walking the trees of a forest.
 
-Leaf values are multiples of 2**-40 (see ``_tree``). Their sums are exact, so a row is the same
+Leaf values are multiples of 2**-20 (see ``_tree``). Their sums are exact, so a row is the same
 whether it is summed at once or tree by tree as the forest grows.
 """
 

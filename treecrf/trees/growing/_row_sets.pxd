@@ -26,8 +26,8 @@ cdef inline uint32_t fraction_of(uint32_t weight, uint32_t share) noexcept nogil
 
 
 cdef inline double round_value(double value) noexcept nogil:
-    """Round a leaf's value, or a fraction of it, to a multiple of 2**-40; sums are then exact."""
-    return (value + 1.5 * 4096.0) - 1.5 * 4096.0
+    """Round a leaf's value, or a fraction of it, to a multiple of 2**-20; sums are then exact."""
+    return (value + 1.5 * 4294967296.0) - 1.5 * 4294967296.0
 
 
 cdef inline double value_of_fraction(double value, uint32_t weight) noexcept nogil:

@@ -6,7 +6,7 @@ AND, and every leaf adds its value to the members of its set. Tests of a previou
 contexts instead, so that all contexts of a position are scored together. Where the previous labels
 are given, their tests have columns like all others, and a position has one score for each class.
 
-Leaf values are multiples of 2**-40 (see ``_tree``). The sums are exact in any order, and equal
+Leaf values are multiples of 2**-20 (see ``_tree``). The sums are exact in any order, and equal
 those of training to the last bit.
 
 Positions of a block whose values are missing follow the surrogates of a test, or go to both

@@ -1,6 +1,6 @@
 """Scoring encoded positions with trees, by the fastest evaluator.
 
-All evaluators give the same scores to the last bit: leaf values are multiples of 2**-40, so their
+All evaluators give the same scores to the last bit: leaf values are multiples of 2**-20, so their
 sums are exact in any order. They differ in speed:
 
 `_evaluate.Evaluator`
