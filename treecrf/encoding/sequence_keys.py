@@ -1,0 +1,139 @@
+"""Keys of sequences: hashes of their content, which replace their numbers in random choices.
+
+Sequences have the same keys in whatever order they are passed, so the random choices of training,
+and with them the model, do not depend on that order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.inputs.offsets import positions_in_sequences, runs
+from treecrf.inputs.sequences import Sequences
+from treecrf.utils.hashing import mix, ranks_of_equals
+
+# Positions are hashed in runs of this size, so that intermediate results stay in the cache.
+RUN_POSITIONS = 1 << 14
+
+
+def sequence_keys(
+    encoded: EncodedSequences, codes: np.ndarray, allowed: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute a different key for each labeled sequence, from its content.
+
+    Parameters
+    ----------
+    encoded : EncodedSequences
+    codes : int32 array (n_positions,)
+        Labels of all positions.
+    allowed : bool array (n_positions, n_labels), optional
+        Which labels are possible at each position.
+
+    Returns
+    -------
+    uint64 array (n_sequences,)
+        Hashes of rows, labels, possible labels, and the rank of each sequence among identical ones.
+    """
+    hashes = np.empty(len(encoded.offsets) - 1, dtype=np.uint64)
+    for first, last in runs(encoded.offsets, RUN_POSITIONS):
+        positions = slice(encoded.offsets[first], encoded.offsets[last])
+        content = _hash_rows(encoded, encoded.row_of_position[positions])
+        of_labels = _hash_labels(codes, allowed, positions)
+        offsets = encoded.offsets[first : last + 1]
+        hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
+    return _distinct(hashes)
+
+
+def input_keys(
+    sequences: Sequences, codes: np.ndarray | None = None, allowed: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute a different key for each sequence before it is encoded, from its content.
+
+    The keys do not depend on how the values are stored, but differ from those of `sequence_keys`.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    codes, allowed : arrays, optional
+        As in `sequence_keys`.
+
+    Returns
+    -------
+    uint64 array (n_sequences,)
+    """
+    hashes, done = [], 0
+    for start, stop, piece in sequences.pieces():
+        content = _hash_values(piece)
+        if codes is not None:
+            content = mix(content, _hash_labels(codes, allowed, slice(start, stop)))
+        n = int(np.searchsorted(sequences.offsets, stop)) - done
+        hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
+        done += n
+    return _distinct(np.concatenate(hashes))
+
+
+def _distinct(hashes: np.ndarray) -> np.ndarray:
+    return mix(hashes, ranks_of_equals(hashes))
+
+
+def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Combine the hashes of the positions of each sequence."""
+    indices = positions_in_sequences(offsets - offsets[0])
+    return _sum_runs(mix(of_positions, indices), offsets - offsets[0])
+
+
+def _hash_labels(codes: np.ndarray, allowed: np.ndarray | None, positions: slice) -> np.ndarray:
+    """Hash the label of each position, and its possible labels."""
+    if allowed is None:
+        return codes[positions]
+    return mix(codes[positions], _hash_bytes(np.packbits(allowed[positions], axis=1)))
+
+
+def _hash_rows(encoded: EncodedSequences, rows: np.ndarray) -> np.ndarray:
+    """Hash the codes, bits and lists of some rows."""
+    stored = [table[rows] for table in (encoded.codes, encoded.bits) if table.shape[1]]
+    hashes = _hash_bytes(np.hstack(stored)) if stored else np.zeros(len(rows), dtype=np.uint64)
+    if not len(encoded.list_ids):
+        return hashes
+    first = int(rows.min())
+    starts = encoded.list_starts[first : int(rows.max()) + 2]
+    ids = encoded.list_ids[starts[0] : starts[-1]]
+    return mix(hashes, _sum_runs(mix(ids), starts - starts[0])[rows - first])
+
+
+def _hash_bytes(table: np.ndarray) -> np.ndarray:
+    """Hash the rows of a table of bytes."""
+    n_words = -(-table.shape[1] // 8)
+    words = np.zeros((len(table), 8 * n_words), dtype=np.uint8)
+    words[:, : table.shape[1]] = table
+    return mix(n_words, *words.view("<u8").T)
+
+
+def _hash_values(piece: Any) -> np.ndarray:
+    """Hash each position: the sum of the hashes of its values and columns, except zeros."""
+    if sparse.issparse(piece):
+        entries = piece.tocsr()
+        return _sum_runs(_hash_entries(entries.indices, entries.data), entries.indptr)
+    if piece.dtype.kind == "U":
+        # Strings end in zeros, and their width varies between pieces.
+        piece = np.ascontiguousarray(piece).view(np.uint32).reshape(len(piece), -1)
+    table = piece.reshape(len(piece), -1)
+    return _hash_entries(np.arange(table.shape[1]), table).sum(axis=1, dtype=np.uint64)
+
+
+def _hash_entries(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Hash values and their columns; 0 for zeros. All missing values of a column are equal."""
+    values = values.astype(np.float64)
+    values[np.isnan(values)] = np.nan
+    return np.where(values == 0, np.uint64(0), mix(columns, values.view(np.uint64)))
+
+
+def _sum_runs(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sum each run of hashes, modulo 2**64; runs may be empty."""
+    sums = np.zeros(len(values) + 1, dtype=np.uint64)
+    np.cumsum(values, out=sums[1:])
+    return sums[starts[1:]] - sums[starts[:-1]]

@@ -1,0 +1,69 @@
+"""Hashes of 64-bit integers, for random choices that do not depend on the order of the data.
+
+A random number that is the hash of an item, instead of the next one of a generator, is the same in
+whatever order the items are visited. The header of the same name is for kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
+    """Hash sequences of integers, by SplitMix64 (Steele, Lea and Flood, 2014).
+
+    Parameters
+    ----------
+    seed, *parts : int or integer array
+        The integers of each sequence, modulo 2**64. Their shapes broadcast.
+
+    Returns
+    -------
+    uint64 array
+    """
+    state = _scrambled(_as_uint64(seed))
+    for part in parts:
+        state = _scrambled(state ^ _as_uint64(part))
+    return state
+
+
+def _as_uint64(values: int | np.ndarray) -> np.ndarray:
+    if isinstance(values, int):
+        values %= 1 << 64
+    return np.asarray(values).astype(np.uint64, copy=False)
+
+
+def _scrambled(values: np.ndarray) -> np.ndarray:
+    """Apply a bijection of 64 bits in which each bit of the input changes half of the output."""
+    with np.errstate(over="ignore"):
+        state = np.atleast_1d(values + _STEP)
+    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+        state ^= state >> shift
+        state *= factor
+    state ^= state >> _SHIFTS[2]
+    return state.reshape(np.shape(values))
+
+
+def ranks_of_equals(values: np.ndarray) -> np.ndarray:
+    """Count the equal values before each value; int64 array of the same shape."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_first = np.append(True, ordered[1:] != ordered[:-1])
+    n_before = np.arange(len(values))
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = n_before - np.maximum.accumulate(np.where(is_first, n_before, 0))
+    return ranks
+
+
+def smallest(hashes: np.ndarray, n: int) -> np.ndarray:
+    """Mark the n items with the smallest hashes; bool array.
+
+    A subset of the items, chosen in the same way, contains all of its items that are chosen here.
+    """
+    chosen = np.zeros(len(hashes), dtype=bool)
+    chosen[np.argpartition(hashes, n - 1)[:n] if n < len(hashes) else slice(None)] = True
+    return chosen
