@@ -18,9 +18,9 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain,
-    contexts_at, forward, forward_row, next_context, occupancy, move_to, open_chain, tile_length,
-    tile_pairs,
+    Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain, contexts_at,
+    forward, forward_row, forward_tile_row, move_to, next_context, occupancy, open_chain, score_of,
+    tile_length, tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
@@ -30,7 +30,7 @@ cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
 
 
-def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+def log_likelihood(scores, const int64_t[::1] offsets,
                    const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                    double[::1] out):
     """Write log P(labels | scores) of each sequence to ``out``; -inf if labels are forbidden."""
@@ -38,7 +38,7 @@ def log_likelihood(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     cdef Py_ssize_t i
     with nogil:
         for i in range(first, last):
-            move_to(&chain, scores, offsets, i)
+            move_to(&chain, offsets, i)
             forward(&chain)
             out[i] = path_score(&chain, labels) - chain.log_z
         close_chain(&chain)
@@ -51,19 +51,19 @@ cdef double path_score(const Chain *chain, const int32_t[::1] labels) noexcept n
     cdef int32_t label
     for t in range(chain.length):
         label = labels[chain.start + t]
-        total += chain.scores[label * chain.stride + t * chain.shape.width + context]
+        total += score_of(&chain.shape, &chain.source, label, chain.start, t, context)
         context = next_context(&chain.shape, t, context, label)
     return total
 
 
-def marginals(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,
               Py_ssize_t last, double[:, ::1] out, double[::1] log_z):
     """Write P(y_t = v) to ``out[t, v]`` and log Z of each sequence to ``log_z``."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            move_to(&chain, scores, offsets, i)
+            move_to(&chain, offsets, i)
             forward(&chain)
             log_z[i] = chain.log_z
             for tile in range(chain.n_tiles - 1, -1, -1):
@@ -78,7 +78,8 @@ cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) 
     cdef double *p = chain.work
     for j in range(tile_length(chain, i)):
         t = i * chain.tile + j
-        occupancy(chain, t + 1, backward_row(chain, j + 1), p)
+        occupancy(chain, contexts_at(&chain.shape, t + 1), forward_tile_row(chain, i, j + 1),
+                  backward_row(chain, j + 1), p)
         for v in range(n_labels):
             out[chain.start + t, v] = p[v]
         for low in range(1, contexts_at(&chain.shape, t + 1) // n_labels):
@@ -86,14 +87,14 @@ cdef void store_marginals(const Chain *chain, Py_ssize_t i, double[:, ::1] out) 
                 out[chain.start + t, v] += p[low * n_labels + v]
 
 
-def pairwise(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,
+def pairwise(scores, const int64_t[::1] offsets, Py_ssize_t first,
              Py_ssize_t last, double[:, :, ::1] out):
     """Write P(y_{t-1} = u, y_t = v) to ``out[t, u, v]``, 0 at first positions; order 1 or more."""
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            move_to(&chain, scores, offsets, i)
+            move_to(&chain, offsets, i)
             forward(&chain)
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
@@ -115,7 +116,7 @@ cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
                     out[chain.start + t, u, v] += row[low * n_labels + u]
 
 
-def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+def residuals(scores, const int64_t[::1] offsets,
               const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
               double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods):
     """Write the functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
@@ -130,7 +131,7 @@ def residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     cdef Py_ssize_t i, tile
     with nogil:
         for i in range(first, last):
-            move_to(&chain, scores, offsets, i)
+            move_to(&chain, offsets, i)
             forward(&chain)
             log_likelihoods[i] = path_score(&chain, labels) - chain.log_z
             for tile in range(chain.n_tiles - 1, -1, -1):

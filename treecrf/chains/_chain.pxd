@@ -1,6 +1,6 @@
 """One sequence as a chain of label contexts: its shape, its memory, forward-backward."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef extern from "chains/recursions.h" nogil:
     ctypedef struct chain_shape:
@@ -10,6 +10,19 @@ cdef extern from "chains/recursions.h" nogil:
         Py_ssize_t width         # scores of a label at a position: n_contexts, or 1 with order 0
 
     Py_ssize_t contexts_at(const chain_shape *shape, Py_ssize_t t)
+
+cdef extern from "chains/parts.h" nogil:
+    ctypedef struct score_source:
+        Py_ssize_t n_positions
+        const double *table
+        const int32_t *state
+        const int32_t *transitions
+        const int32_t *rest
+        const uint8_t *follows
+        const uint8_t *allowed
+
+    double score_of(const chain_shape *shape, const score_source *source, Py_ssize_t v,
+                    Py_ssize_t start, Py_ssize_t t, Py_ssize_t c)
 
 cdef enum:
     # Maximum number of scores in a tile, which is a run of positions that are processed together:
@@ -44,9 +57,12 @@ cdef inline Py_ssize_t next_context(const chain_shape *shape, Py_ssize_t t, Py_s
 
 
 cdef enum:
+    # Number of pairs that are kept in memory, with the rows of `forward` that belong to them. Only
+    # with KEEP_ROWS and KEEP_ALL do all rows of `forward` stay, one after the other.
     KEEP_NONE = 0
-    KEEP_SOME = 1 << 22          # so many pairs are faster to keep than to compute again
-    KEEP_ALL = -1                # keep all pairs, and as many rows of `backward` as of `forward`
+    KEEP_SOME = 1 << 22          # so many are faster to keep than to compute again
+    KEEP_ROWS = -1               # as many pairs
+    KEEP_ALL = -2                # all pairs, and as many rows of `backward` as of `forward`
 
 
 cdef struct Chain:
@@ -54,17 +70,20 @@ cdef struct Chain:
     # the tiles that are kept; `forward` one row of contexts per position; `backward` the rows of
     # the current tile and of the position after it.
     chain_shape shape
-    const double *scores         # of label 0 at the first position
-    Py_ssize_t stride            # from the scores of a label to those of the next
+    score_source source
     Py_ssize_t start, length
     Py_ssize_t tile, n_tiles     # positions in a tile, tiles in the sequence
-    Py_ssize_t n_kept
+    Py_ssize_t n_kept            # tiles whose pairs are kept, the last ones
+    Py_ssize_t n_held            # tiles whose rows of `forward` are kept
+    Py_ssize_t held_size         # numbers in these rows, from a tile to the next
     double *pairs
     double *forward
+    double *starts               # row of `forward` at the start of each tile
     double *backward
     double *work                 # three rows of contexts
     double *scale                # factor by which the forward pass rescaled each position
     double *level                # for each tile, the score whose factor is 1
+    int32_t *sums                # of the parts of scores
     double log_z
     bint in_logs
 
@@ -79,7 +98,13 @@ cdef inline double *tile_pairs(const Chain *chain, Py_ssize_t i) noexcept nogil:
     return chain.pairs + i % chain.n_kept * size
 
 
+cdef inline double *forward_tile_row(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """Return the row of the j-th position of tile i, or of the one after it."""
+    return chain.forward + i % chain.n_held * chain.held_size + j * chain.shape.n_contexts
+
+
 cdef inline double *forward_row(const Chain *chain, Py_ssize_t t) noexcept nogil:
+    """Return the row of position t, if the rows of all positions are kept."""
     return chain.forward + t * chain.shape.n_contexts
 
 
@@ -88,16 +113,15 @@ cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogi
     return chain.backward + j * chain.shape.n_contexts
 
 
-cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                      Py_ssize_t first, Py_ssize_t last, Py_ssize_t keep) except *
+cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
+                      Py_ssize_t keep) except *
 cdef void close_chain(Chain *chain) noexcept nogil
-cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                  Py_ssize_t i) noexcept nogil
+cdef void move_to(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexcept nogil
 cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
 cdef void log_forward(Chain *chain) noexcept nogil
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil
-cdef void occupancy(const Chain *chain, Py_ssize_t t, const double *backward,
-                    double *out) noexcept nogil
+cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
+                    const double *backward, double *out) noexcept nogil
 cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil
 cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil

@@ -7,13 +7,18 @@ with logarithms instead.
 
 Positions are processed in tiles that fit in the processor's cache. The factors of a few megabytes
 of tiles are kept for the backward pass; those of the other tiles of a longer sequence are computed
-again, which is faster than using more memory.
+again, which is faster than using more memory. So are their forward weights, from those at the start
+of each tile, unless a caller needs all of them.
+
+Scores come from a table or from a `ScoreParts`.
 
 A sequence without an allowed label sequence has log Z = -inf and probabilities of 0.
 """
 
+import numpy as np
+
 from libc.math cimport log, INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -32,34 +37,80 @@ cdef extern from "chains/recursions.h" nogil:
                        const double *forward, const double *scale, double *backward,
                        double *work, bint pairs)
 
-cdef Chain open_chain(const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                      Py_ssize_t first, Py_ssize_t last, Py_ssize_t keep) except *:
-    """Allocate scratch memory for the longest of some sequences."""
+cdef extern from "chains/parts.h" nogil:
+    Py_ssize_t chunk_size(const chain_shape *shape)
+    bint load_part_factors(const chain_shape *shape, const score_source *source, Py_ssize_t start,
+                           Py_ssize_t t, Py_ssize_t count, double level, int32_t *sums,
+                           double *rows)
+    void load_part_scores(const chain_shape *shape, const score_source *source, Py_ssize_t start,
+                          Py_ssize_t t, Py_ssize_t count, int32_t *sums, double *rows)
+
+
+cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
+                      Py_ssize_t keep) except *:
+    """Allocate scratch memory for the longest of some sequences.
+
+    ``scores`` are a table or a `ScoreParts`, whose memory must not move while the chain is open.
+    """
     cdef Chain chain
     cdef Py_ssize_t i, n_tiles, n_pairs, n_rows, longest = 1
     memset(&chain, 0, sizeof(Chain))
+    if isinstance(scores, np.ndarray):
+        use_table(&chain, scores)
+    else:
+        use_parts(&chain, scores)
     for i in range(first, last):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    chain.shape = shape_of(scores)
-    chain.stride = scores.shape[1] * scores.shape[2]
     n_pairs = chain.shape.n_labels * chain.shape.width
     chain.tile = tile_of(&chain.shape, longest)
     n_tiles = (longest + chain.tile - 1) // chain.tile
     chain.n_kept = n_tiles
     if keep != KEEP_ALL:
-        chain.n_kept = min(n_tiles, max(1, keep // (n_pairs * chain.tile)))
+        n_rows = KEEP_SOME if keep == KEEP_ROWS else keep
+        chain.n_kept = min(n_tiles, max(1, n_rows // (n_pairs * chain.tile)))
+    # Tiles whose rows are not all kept repeat the last row of the one before.
+    chain.n_held = chain.n_kept if keep >= 0 else n_tiles
+    chain.held_size = (chain.tile + (keep >= 0)) * chain.shape.n_contexts
     chain.pairs = allocate(chain.n_kept * chain.tile * n_pairs)
-    chain.forward = allocate((longest + 1) * chain.shape.n_contexts)
+    chain.forward = allocate(chain.n_held * chain.held_size + chain.shape.n_contexts)
+    chain.starts = allocate(n_tiles * chain.shape.n_contexts)
     n_rows = 1 + (longest if keep == KEEP_ALL else chain.tile)
     chain.backward = allocate(n_rows * chain.shape.n_contexts)
     chain.work = allocate(3 * chain.shape.n_contexts)
-    chain.scale = allocate(longest)
+    chain.scale = allocate(chain.n_held * chain.tile)
     chain.level = allocate(n_tiles)
-    if not (chain.pairs and chain.forward and chain.backward and chain.work and chain.scale
-            and chain.level):
+    chain.sums = <int32_t *> malloc(chunk_size(&chain.shape) * sizeof(int32_t))
+    if not (chain.pairs and chain.forward and chain.starts and chain.backward and chain.work
+            and chain.scale and chain.level and chain.sums):
         close_chain(&chain)
         raise MemoryError(f"no memory for the inference of a sequence of {longest} positions")
     return chain
+
+
+cdef int use_table(Chain *chain, const double[:, :, ::1] table) except -1:
+    chain.shape = shape_of(table)
+    chain.source.n_positions = table.shape[1]
+    chain.source.table = &table[0, 0, 0]
+    return 0
+
+
+cdef int use_parts(Chain *chain, parts) except -1:
+    cdef const int32_t[:, ::1] state = parts.state
+    cdef const int32_t[:, :, ::1] transitions = parts.transitions
+    cdef const int32_t[:, :, ::1] rest = parts.rest
+    cdef const uint8_t[:, ::1] follows = parts.followers
+    cdef const uint8_t[:, ::1] allowed = parts.allowed
+    chain.shape.n_labels = state.shape[0]
+    chain.shape.order = max(1, transitions.shape[0] - 1)
+    chain.shape.width = transitions.shape[2]
+    chain.shape.n_contexts = max(chain.shape.n_labels, chain.shape.width)
+    chain.source.n_positions = state.shape[1]
+    chain.source.state = &state[0, 0]
+    chain.source.transitions = &transitions[0, 0, 0]
+    chain.source.rest = NULL if rest is None else &rest[0, 0, 0]
+    chain.source.follows = NULL if follows is None else &follows[0, 0]
+    chain.source.allowed = NULL if allowed is None else &allowed[0, 0]
+    return 0
 
 
 cdef double *allocate(Py_ssize_t n) noexcept nogil:
@@ -69,18 +120,18 @@ cdef double *allocate(Py_ssize_t n) noexcept nogil:
 cdef void close_chain(Chain *chain) noexcept nogil:
     free(chain.pairs)
     free(chain.forward)
+    free(chain.starts)
     free(chain.backward)
     free(chain.work)
     free(chain.scale)
     free(chain.level)
+    free(chain.sums)
 
 
-cdef void move_to(Chain *chain, const double[:, :, ::1] scores, const int64_t[::1] offsets,
-                  Py_ssize_t i) noexcept nogil:
+cdef void move_to(Chain *chain, const int64_t[::1] offsets, Py_ssize_t i) noexcept nogil:
     """Move to sequence i."""
     chain.start = offsets[i]
     chain.length = offsets[i + 1] - offsets[i]
-    chain.scores = &scores[0, chain.start, 0]
     chain.n_tiles = (chain.length + chain.tile - 1) // chain.tile
 
 
@@ -110,11 +161,10 @@ cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
         scaled_backward(chain, i, pairs)
 
 
-cdef void occupancy(const Chain *chain, Py_ssize_t t, const double *backward,
-                    double *out) noexcept nogil:
-    """Write P(context at t), given the row of ``backward`` for t."""
-    cdef Py_ssize_t c, n = contexts_at(&chain.shape, t)
-    cdef double *forward = forward_row(chain, t)
+cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
+                    const double *backward, double *out) noexcept nogil:
+    """Write P(context) of the n contexts of a position, given its rows."""
+    cdef Py_ssize_t c
     if chain.log_z == -INFINITY:
         memset(out, 0, n * sizeof(double))
     elif chain.in_logs:
@@ -137,8 +187,45 @@ cdef void normalize(double *logs, Py_ssize_t n) noexcept nogil:
         logs[c] /= total
 
 
-cdef inline const double *tile_scores(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    return chain.scores + i * chain.tile * chain.shape.width
+cdef inline double *scale_of(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Return the factors by which the forward pass rescaled the positions of tile i."""
+    return chain.scale + i % chain.n_held * chain.tile
+
+
+cdef inline Py_ssize_t tile_start(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Return the first position of tile i in its sequence."""
+    return i * chain.tile
+
+
+cdef inline bint is_kept(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    return i >= chain.n_tiles - chain.n_kept
+
+
+cdef void enter_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Copy the last row of `forward` of the tile before to the first one of tile i."""
+    cdef double *row = forward_tile_row(chain, i, 0)
+    cdef Py_ssize_t size = chain.shape.n_contexts * sizeof(double)
+    if i and row != forward_tile_row(chain, i - 1, chain.tile):
+        memcpy(row, forward_tile_row(chain, i - 1, chain.tile), size)
+    memcpy(chain.starts + i * chain.shape.n_contexts, row, size)
+
+
+cdef void return_to_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Restore the first row of `forward` of tile i."""
+    memcpy(forward_tile_row(chain, i, 0), chain.starts + i * chain.shape.n_contexts,
+           chain.shape.n_contexts * sizeof(double))
+
+
+cdef void load_score_rows(Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Load the scores of a tile."""
+    cdef const score_source *source = &chain.source
+    cdef Py_ssize_t t = tile_start(chain, i), count = tile_length(chain, i)
+    if source.table == NULL:
+        load_part_scores(&chain.shape, source, chain.start, t, count, chain.sums,
+                         tile_pairs(chain, i))
+    else:
+        load_scores(&chain.shape, source.table + (chain.start + t) * chain.shape.width,
+                    source.n_positions * chain.shape.width, t, count, tile_pairs(chain, i))
 
 
 # Computation from products of factors.
@@ -146,8 +233,14 @@ cdef inline const double *tile_scores(const Chain *chain, Py_ssize_t i) noexcept
 
 cdef bint load_tile(Chain *chain, Py_ssize_t i) noexcept nogil:
     """Compute the factors of a tile relative to its level; returns whether they are in range."""
-    return load_factors(&chain.shape, tile_scores(chain, i), chain.stride, i * chain.tile,
-                        tile_length(chain, i), chain.level[i], tile_pairs(chain, i))
+    cdef const score_source *source = &chain.source
+    cdef Py_ssize_t t = tile_start(chain, i), count = tile_length(chain, i)
+    if source.table == NULL:
+        return load_part_factors(&chain.shape, source, chain.start, t, count, chain.level[i],
+                                 chain.sums, tile_pairs(chain, i))
+    return load_factors(&chain.shape, source.table + (chain.start + t) * chain.shape.width,
+                        source.n_positions * chain.shape.width, t, count, chain.level[i],
+                        tile_pairs(chain, i))
 
 
 cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
@@ -155,35 +248,34 @@ cdef double some_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
     cdef Py_ssize_t v
     cdef double high = -INFINITY
     for v in range(chain.shape.n_labels):
-        high = max(high, tile_scores(chain, i)[v * chain.stride])
+        high = max(high, score_of(&chain.shape, &chain.source, v, chain.start,
+                                  tile_start(chain, i), 0))
     return high if high > -INFINITY else 0.0
 
 
-cdef double highest_score(const Chain *chain, Py_ssize_t i) noexcept nogil:
+cdef double highest_score(Chain *chain, Py_ssize_t i) noexcept nogil:
     """Return the largest score of a tile; 0 if all are forbidden."""
-    cdef Py_ssize_t count = tile_length(chain, i)
-    cdef double *rows = tile_pairs(chain, i)
     cdef double high
-    load_scores(&chain.shape, tile_scores(chain, i), chain.stride, i * chain.tile, count, rows)
-    high = largest(rows, chain.shape.n_labels * count * chain.shape.width)
+    load_score_rows(chain, i)
+    high = largest(tile_pairs(chain, i),
+                   chain.shape.n_labels * tile_length(chain, i) * chain.shape.width)
     return high if high > -INFINITY else 0.0
 
 
 cdef bint scaled_forward(Chain *chain) noexcept nogil:
     """Forward pass over factors; returns whether no weight was lost."""
-    cdef Py_ssize_t i, t
+    cdef Py_ssize_t i
     chain.log_z = 0.0
-    chain.forward[0] = 1.0
+    forward_tile_row(chain, 0, 0)[0] = 1.0
     for i in range(chain.n_tiles):
-        t = i * chain.tile
+        enter_tile(chain, i)
         # This nearly always saves a pass over the scores.
         chain.level[i] = some_score(chain, i)
         if not load_tile(chain, i):
             chain.level[i] = highest_score(chain, i)
             if not load_tile(chain, i):
                 return False
-        if not forward_tile(&chain.shape, tile_pairs(chain, i), t, tile_length(chain, i),
-                            forward_row(chain, t), chain.scale + t, &chain.log_z, chain.work):
+        if not step_forward(chain, i, &chain.log_z):
             return False
         chain.log_z += tile_length(chain, i) * chain.level[i]
         if chain.log_z == -INFINITY:
@@ -192,48 +284,70 @@ cdef bint scaled_forward(Chain *chain) noexcept nogil:
     return True
 
 
+cdef bint step_forward(const Chain *chain, Py_ssize_t i, double *log_z) noexcept nogil:
+    return forward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i),
+                        tile_length(chain, i), forward_tile_row(chain, i, 0), scale_of(chain, i),
+                        log_z, chain.work)
+
+
+cdef double *last_row(const Chain *chain) noexcept nogil:
+    """Return the row of `forward` after the last position."""
+    return forward_tile_row(chain, chain.n_tiles - 1, tile_length(chain, chain.n_tiles - 1))
+
+
 cdef double total_weight(const Chain *chain) noexcept nogil:
     """Sum of the last forward row."""
     cdef Py_ssize_t c
     cdef double total = 0.0
     for c in range(contexts_at(&chain.shape, chain.length)):
-        total += forward_row(chain, chain.length)[c]
+        total += last_row(chain)[c]
     return total
 
 
 cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
-    cdef Py_ssize_t c, count = tile_length(chain, i), t = i * chain.tile
-    cdef double inverse
+    cdef Py_ssize_t c, count = tile_length(chain, i)
+    cdef double inverse, unused = 0.0
     if i == chain.n_tiles - 1:
         inverse = 1.0 / total_weight(chain)
         for c in range(contexts_at(&chain.shape, chain.length)):
             backward_row(chain, count)[c] = inverse
-    if i < chain.n_tiles - chain.n_kept:
+    if not is_kept(chain, i):
         load_tile(chain, i)
-    backward_tile(&chain.shape, tile_pairs(chain, i), t, count, forward_row(chain, t),
-                  chain.scale + t, chain.backward, chain.work, pairs)
+        if chain.n_held == chain.n_kept:
+            return_to_tile(chain, i)
+            step_forward(chain, i, &unused)
+    backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i), count,
+                  forward_tile_row(chain, i, 0), scale_of(chain, i), chain.backward, chain.work,
+                  pairs)
 
 
 # Computation from logarithms, for scores that are too far apart to be scaled.
 
 
 cdef void log_forward(Chain *chain) noexcept nogil:
-    cdef Py_ssize_t i, j, t, n, count
+    cdef Py_ssize_t i, n
     chain.log_z = 0.0
-    chain.forward[0] = 0.0
+    forward_tile_row(chain, 0, 0)[0] = 0.0
     for i in range(chain.n_tiles):
-        count = tile_length(chain, i)
-        t = i * chain.tile
-        load_scores(&chain.shape, tile_scores(chain, i), chain.stride, t, count,
-                    tile_pairs(chain, i))
-        for j in range(count):
-            log_forward_step(chain, tile_pairs(chain, i) + j * chain.shape.width,
-                             count * chain.shape.width, t + j)
-            chain.log_z += shift_to_zero(forward_row(chain, t + j + 1),
-                                         contexts_at(&chain.shape, t + j + 1))
+        enter_tile(chain, i)
+        load_score_rows(chain, i)
+        chain.log_z += log_forward_tile(chain, i)
     n = contexts_at(&chain.shape, chain.length)
-    memcpy(chain.work, forward_row(chain, chain.length), n * sizeof(double))
+    memcpy(chain.work, last_row(chain), n * sizeof(double))
     chain.log_z += log_sum(chain.work, n)
+
+
+cdef double log_forward_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Run the forward pass over a tile; returns the sum of the largest weights."""
+    cdef Py_ssize_t j, count = tile_length(chain, i), t = tile_start(chain, i)
+    cdef double total = 0.0
+    for j in range(count):
+        log_forward_step(chain, tile_pairs(chain, i) + j * chain.shape.width,
+                         count * chain.shape.width, t + j, forward_tile_row(chain, i, j),
+                         forward_tile_row(chain, i, j + 1))
+        total += shift_to_zero(forward_tile_row(chain, i, j + 1),
+                               contexts_at(&chain.shape, t + j + 1))
+    return total
 
 
 cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil:
@@ -257,14 +371,12 @@ cdef double log_sum(double *values, Py_ssize_t n) noexcept nogil:
     return high + log(total)
 
 
-cdef void log_forward_step(Chain *chain, const double *rows, Py_ssize_t stride,
-                           Py_ssize_t t) noexcept nogil:
+cdef void log_forward_step(const Chain *chain, const double *rows, Py_ssize_t stride,
+                           Py_ssize_t t, const double *now, double *after) noexcept nogil:
     """Compute the logarithms of the weights at t + 1 from those at t and the scores."""
     cdef Py_ssize_t v, low, h, n_labels = chain.shape.n_labels
     cdef Py_ssize_t n_ends = contexts_at(&chain.shape, t + 1) // n_labels
     cdef Py_ssize_t n_starts = contexts_at(&chain.shape, t) // n_ends
-    cdef const double *now = forward_row(chain, t)
-    cdef double *after = forward_row(chain, t + 1)
     for v in range(n_labels):
         for low in range(n_ends):
             for h in range(n_starts):
@@ -273,19 +385,24 @@ cdef void log_forward_step(Chain *chain, const double *rows, Py_ssize_t stride,
 
 
 cdef void log_backward(Chain *chain, Py_ssize_t i) noexcept nogil:
-    cdef Py_ssize_t j, count = tile_length(chain, i), t = i * chain.tile
+    cdef Py_ssize_t j, count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
     if i == chain.n_tiles - 1:
         memset(backward_row(chain, count), 0, chain.shape.n_contexts * sizeof(double))
-    if i < chain.n_tiles - chain.n_kept:
-        load_scores(&chain.shape, tile_scores(chain, i), chain.stride, t, count, rows)
+    if not is_kept(chain, i):
+        load_score_rows(chain, i)
+        if chain.n_held == chain.n_kept:
+            return_to_tile(chain, i)
+            log_forward_tile(chain, i)
     for j in range(count - 1, -1, -1):
-        log_backward_step(chain, rows + j * chain.shape.width, count * chain.shape.width, t + j,
+        log_backward_step(chain, rows + j * chain.shape.width, count * chain.shape.width,
+                          tile_start(chain, i) + j, forward_tile_row(chain, i, j),
                           backward_row(chain, j), backward_row(chain, j + 1))
 
 
 cdef void log_backward_step(const Chain *chain, double *rows, Py_ssize_t stride, Py_ssize_t t,
-                            double *now, const double *after) noexcept nogil:
+                            const double *forward, double *now,
+                            const double *after) noexcept nogil:
     """Compute the log-weights at t from those at t + 1; turns scores into probabilities."""
     cdef Py_ssize_t v, c, n = contexts_at(&chain.shape, t), n_labels = chain.shape.n_labels
     cdef double *factor = chain.work
@@ -303,7 +420,7 @@ cdef void log_backward_step(const Chain *chain, double *rows, Py_ssize_t stride,
     for c in range(n):
         now[c] += factor[c]
     shift_to_zero(now, n)
-    occupancy(chain, t, now, factor)
+    occupancy(chain, n, forward, now, factor)
     for c in range(n):
         factor[c] = factor[c] / total[c] if total[c] > 0.0 else 0.0
     for v in range(n_labels):

@@ -32,8 +32,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_SOME, allocate, backward, close_chain, contexts_at, forward, forward_row,
-    log_forward, log_sum, move_to, open_chain, shift_to_zero, tile_length, tile_pairs,
+    Chain, KEEP_ROWS, allocate, backward, close_chain, contexts_at, forward, forward_row,
+    log_forward, log_sum, move_to, open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
 )
 
 cdef extern from "chains/recursions.h" nogil:
@@ -98,14 +98,14 @@ cdef class TrueLabels:
         self.log_q = log_q
         self.sizes = sizes
 
-    def update(self, const double[:, :, ::1] scores, Py_ssize_t first, Py_ssize_t last):
+    def update(self, scores, Py_ssize_t first, Py_ssize_t last):
         """Compute ``log_q`` of the sequences ``first`` to ``last - 1``."""
-        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_SOME)
+        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
         cdef Slope slope = open_slope(&chain, self.offsets, first, last)
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                move_to(&chain, scores, self.offsets, i)
+                move_to(&chain, self.offsets, i)
                 forward(&chain)
                 if chain.log_z == -INFINITY:
                     mark_impossible(&chain, self.log_q)
@@ -117,7 +117,7 @@ cdef class TrueLabels:
             close_slope(&slope)
             close_chain(&chain)
 
-    def residuals(self, const double[:, :, ::1] scores, Py_ssize_t first, Py_ssize_t last,
+    def residuals(self, scores, Py_ssize_t first, Py_ssize_t last,
                   double[:, :, ::1] out):
         """Compute the functional gradient as well: of ``sum_t log q_t``, or ``-sum_t q / q_t``.
 
@@ -127,13 +127,13 @@ cdef class TrueLabels:
         that do not exist get 0, and so do sequences without an allowed label sequence; a forbidden
         true label contributes nothing.
         """
-        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_SOME)
+        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
         cdef Slope slope = open_slope(&chain, self.offsets, first, last)
         cdef Py_ssize_t i
         slope.exponential = self.exponential
         with nogil:
             for i in range(first, last):
-                move_to(&chain, scores, self.offsets, i)
+                move_to(&chain, self.offsets, i)
                 forward(&chain)
                 memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
                 if chain.log_z == -INFINITY:
@@ -362,9 +362,9 @@ cdef void store_tile(const Chain *chain, const Slope *slope, Py_ssize_t i, doubl
 # Computation from logarithms.
 
 
-cdef inline double score_of(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
+cdef inline double score_at(const Chain *chain, Py_ssize_t t, Py_ssize_t v,
                             Py_ssize_t c) noexcept nogil:
-    return chain.scores[v * chain.stride + t * chain.shape.width + c]
+    return score_of(&chain.shape, &chain.source, v, chain.start, t, c)
 
 
 cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
@@ -413,7 +413,7 @@ cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t 
     cdef Py_ssize_t v, n_labels = chain.shape.n_labels
     cdef const double *after = future_row(chain, slope, t) + c % n_ends_of(chain, t) * n_labels
     for v in range(n_labels):
-        slope.work[v] = score_of(chain, t, v, c) + after[v]
+        slope.work[v] = score_at(chain, t, v, c) + after[v]
 
 
 cdef double context_probabilities(const Chain *chain, Slope *slope, Py_ssize_t t,
@@ -463,7 +463,7 @@ cdef void log_backward_pass(Chain *chain, Slope *slope, const int32_t[::1] label
             for low in range(n_ends):
                 for h in range(n_starts):
                     c = h * n_ends + low
-                    p[h] = forward_row(chain, t)[c] + score_of(chain, t, v, c)
+                    p[h] = forward_row(chain, t)[c] + score_at(chain, t, v, c)
                 softmax(p, n_starts)
                 for h in range(n_starts):
                     change = slope.past[low * n_labels + v] * p[h]

@@ -1,0 +1,157 @@
+"""Inference from scores in parts equals inference from their table to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.chains import seeds
+
+from treecrf import _inference
+from treecrf.chains import _objectives
+from treecrf.chains.constraints import Constraints
+from treecrf.chains.contexts import true_contexts
+from treecrf.chains.lattice import chains_of
+from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
+
+SCALES = {"none": 0, "moderate": 2**20, "large": 500 * 2**20, "tied": 1}
+
+
+def draw_parts(rng, n_labels, order, lengths, scale="moderate", rest=True, constraints=None):
+    """Return random parts; those of contexts that do not exist are random, too."""
+    parts = ScoreParts(n_labels, order, np.cumsum([0, *lengths]), constraints)
+    size = SCALES[scale]
+    drawn = [parts.state, parts.transitions, *([parts.ensure_rest()] if rest else [])]
+    for part in drawn:
+        part[:] = rng.integers(-size, size + 1, part.shape)
+    return parts
+
+
+def draw_constraints(rng, kind, labels, n_labels, offsets):
+    """Return constraints that allow the labels."""
+    follows = allowed = None
+    if "follows" in kind:
+        follows = rng.random((n_labels + 1, n_labels)) < 0.6
+        before = np.append(0, labels[:-1])
+        before[offsets[:-1]] = n_labels
+        follows[before, labels] = True
+    if "allowed" in kind:
+        allowed = rng.random((len(labels), n_labels)) < 0.6
+        allowed[np.arange(len(labels)), labels] = True
+    return Constraints(np.arange(n_labels), follows, allowed)
+
+
+def draw_case(rng, n_labels, order, lengths, scale="moderate", rest=True, constraints=""):
+    """Return random parts and labels that they allow."""
+    offsets = np.cumsum([0, *lengths])
+    labels = rng.integers(n_labels, size=offsets[-1]).astype(np.int32)
+    if not order:
+        constraints = constraints.replace("follows", "")
+    rules = draw_constraints(rng, constraints, labels, n_labels, offsets)
+    return draw_parts(rng, n_labels, order, lengths, scale, rest, rules), labels
+
+
+def outputs(scores, labels, n_labels, order, offsets):
+    """Everything that inference computes."""
+    chains = chains_of(offsets, order)
+    every, n = (0, len(chains) - 1), offsets[-1]
+    like, log_z, log_likelihoods = np.zeros((3, len(chains) - 1))
+    unary, pairs = np.zeros((n, n_labels)), np.zeros((n, n_labels, n_labels))
+    residuals, curvature, slopes = np.zeros((3, n_labels, n, n_labels**order))
+    log_q, sizes = np.zeros((2, n))
+    _inference.log_likelihood(scores, chains, labels, *every, like)
+    _inference.marginals(scores, chains, *every, unary, log_z)
+    if order:
+        _inference.pairwise(scores, chains, *every, pairs)
+    _inference.residuals(scores, chains, labels, *every, residuals, curvature, log_likelihoods)
+    true_labels = _objectives.TrueLabels(chains, labels, False, log_q, sizes)
+    true_labels.residuals(scores, *every, slopes)
+    return like, log_z, unary, pairs, residuals, curvature, log_likelihoods, log_q, sizes, slopes
+
+
+def check_equal(parts, labels):
+    shape = parts.n_labels, parts.order, parts.offsets
+    from_parts = outputs(parts, labels, *shape)
+    from_table = outputs(parts.table(), labels, *shape)
+    for one, other in zip(from_parts, from_table, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+shapes = st.tuples(st.integers(1, 9), st.integers(0, 3)).filter(lambda s: s[0] ** s[1] <= 81)
+lengths_of = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+scales = st.sampled_from(list(SCALES))
+rules = st.sampled_from(["", "follows", "allowed", "follows allowed"])
+
+
+@given(seeds, shapes, lengths_of, scales, st.booleans(), rules)
+def test_inference_equals_that_on_the_table(rng, shape, lengths, scale, rest, constraints):
+    check_equal(*draw_case(rng, *shape, lengths, scale, rest, constraints))
+
+
+@pytest.mark.parametrize(("n_labels", "order"), [(30, 1), (22, 1), (16, 1), (11, 2), (33, 2)])
+def test_many_labels(n_labels, order):
+    rng = np.random.default_rng(0)
+    check_equal(*draw_case(rng, n_labels, order, [1, 12, 5], constraints="follows allowed"))
+    check_equal(*draw_case(rng, n_labels, order, [25], "large"))
+
+
+@pytest.mark.parametrize("scale", ["moderate", "large"])
+@pytest.mark.parametrize(("n_labels", "order"), [(1, 0), (1, 2), (3, 0), (3, 1), (2, 3)])
+def test_long_sequences(n_labels, order, scale):
+    rng = np.random.default_rng(0)
+    check_equal(*draw_case(rng, n_labels, order, [30_000, 1], scale))
+
+
+@given(seeds, shapes, lengths_of, st.booleans(), rules)
+def test_table_adds_the_parts(rng, shape, lengths, rest, constraints):
+    parts, _ = draw_case(rng, *shape, lengths, "moderate", rest, constraints)
+    scores, rules = parts.table(), parts.constraints
+    n_labels, order = shape
+    for start, end in zip(parts.offsets[:-1], parts.offsets[1:], strict=True):
+        for t in range(start, end):
+            depth = min(t - start, order)
+            for c in range(n_labels**depth):
+                for v in range(n_labels):
+                    units = int(parts.state[v, t]) + int(parts.transitions[depth, v, c])
+                    units += int(parts.rest[v, t, c]) if rest else 0
+                    before = c % n_labels if t > start else n_labels
+                    expected = units * SCORE_UNIT
+                    if rules.follows is not None and not rules.follows[before, v]:
+                        expected = -np.inf
+                    if rules.allowed is not None and not rules.allowed[t, v]:
+                        expected = -np.inf
+                    assert scores[v, t, c] == expected
+
+
+def test_rest_is_allocated_on_first_use():
+    parts = ScoreParts(2, 1, np.array([0, 3]))
+    assert parts.rest is None
+    rest = parts.ensure_rest()
+    assert rest is parts.ensure_rest()
+    assert rest.dtype == np.int32
+    assert rest.shape == (2, 3, 2)
+    assert not rest.any()
+
+
+def test_sums_out_of_range_are_refused():
+    parts = ScoreParts(2, 1, np.array([0, 3]))
+    parts.state[1, 2] = -(2**30)
+    parts.transitions[1, 0, 1] = 2**30 - 2
+    assert parts.largest_sum() == 2**31 - 2
+    parts.check_range(parts.largest_sum())
+    with pytest.raises(ValueError, match="scores may reach 2048; expected less than 2048"):
+        parts.check_range(2**31 - 1)
+
+
+def test_memory_of_long_sequences_is_bounded():
+    """Tiles that are computed again give what tiles in memory give."""
+    rng = np.random.default_rng(0)
+    whole, labels = draw_case(rng, 4, 2, [100_000])
+    depths, contexts = true_contexts(whole.offsets, labels, 4, 2)
+    assert depths.max() == 2
+    residuals = np.zeros((4, 100_000, 16))
+    likelihood = np.zeros(1)
+    _inference.residuals(whole, whole.offsets, labels, 0, 1, residuals, None, likelihood)
+    assert (residuals[labels, np.arange(100_000), contexts] >= 0).all()
+    np.testing.assert_allclose(residuals.sum(axis=(0, 2)), 0, atol=64 * 2.0**-32)
