@@ -50,6 +50,15 @@ static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *
     }
 }
 
+static inline void prefetch(const void *address)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 TREECRF_WIDEST static void subtract_from(double *restrict target, const double *restrict source,
                                          ptrdiff_t n)
 {

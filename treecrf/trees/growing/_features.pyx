@@ -219,6 +219,68 @@ cdef class Features:
         for i in range(self.posting_starts[low], self.posting_starts[high]):
             self.marks[self.postings[i]] = mark
 
+    cdef void outcomes(self, int64_t test, const int32_t *rows, Py_ssize_t n,
+                       uint8_t *out) noexcept nogil:
+        """Evaluate a test at some rows: 1 for a row that passes, 2 for one without the value."""
+        cdef Py_ssize_t i, start = self.test_offsets[test] + self.left
+        cdef int32_t low = self.test_lows[test], high = self.test_highs[test]
+        cdef int32_t missing = self.test_missing[test]
+        cdef uint8_t kind = self.test_kinds[test]
+        cdef const uint8_t *column
+        if kind <= CODE_ABOVE:
+            column = &self.code_columns[self.test_slots[test], start]
+            if kind == CODE_EQUAL:
+                for i in range(n):
+                    out[i] = column[rows[i]] == low
+            else:
+                for i in range(n):
+                    out[i] = column[rows[i]] > low
+            for i in range(n if missing >= 0 else 0):
+                if column[rows[i]] == missing:
+                    out[i] = 2
+            return
+        if kind == BIT:
+            column = &self.bit_columns[self.test_slots[test], start]
+            for i in range(n):
+                out[i] = column[rows[i]] >> low & 1
+        else:
+            self._find_in_lists(low, high, rows, n, start, 1, out)
+        if missing >= 0:
+            self._find_in_lists(missing, missing + 1, rows, n, start, 2, out)
+
+    cdef void _find_in_lists(self, int32_t low, int32_t high, const int32_t *rows, Py_ssize_t n,
+                             Py_ssize_t start, uint8_t found, uint8_t *out) noexcept nogil:
+        """Write ``found`` for the rows that list an id of [low, high), for 1 else 0."""
+        cdef Py_ssize_t i
+        cdef bint listed
+        # Marking all rows with an id costs less than searching the lists of many rows.
+        cdef bint by_marks = self.posting_starts[high] - self.posting_starts[low] < 4 * n
+        if by_marks:
+            self._mark(low, high, 1)
+        for i in range(n):
+            if by_marks:
+                listed = self.marks[rows[i] + start]
+            else:
+                listed = self._lists_any(rows[i] + start, low, high)
+            if listed:
+                out[i] = found
+            elif found == 1:
+                out[i] = 0
+        if by_marks:
+            self._mark(low, high, 0)
+
+    cdef bint _lists_any(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
+        """Return whether a row lists an id of [first, last)."""
+        cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
+        cdef int64_t end = high
+        while low < high:
+            middle = (low + high) // 2
+            if self.list_ids[middle] < first:
+                low = middle + 1
+            else:
+                high = middle
+        return low < end and self.list_ids[low] < last
+
 
 cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,
                        const double *values, double *bins, int stride) noexcept nogil:

@@ -36,3 +36,7 @@ cdef class SplitSearch:
     cdef double _best_context_test(self, Node *node, const double *sums,
                                    double best) noexcept nogil
     cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil
+
+
+cdef void sample(uint64_t seed, int64_t node, Py_ssize_t n_features, Py_ssize_t n_chosen,
+                 uint8_t *chosen) noexcept nogil

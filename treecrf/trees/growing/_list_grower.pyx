@@ -1,0 +1,506 @@
+"""Best-first regression trees on a list of examples.
+
+The list is a sample of the examples of a label (see `treecrf.chains.sampling`), or all of them. An
+example is a row, whose window the trees test, with previous labels, a residual and a weight. A node
+has a list of its examples (``_example_lists``) and a histogram of the bins that occur among them
+(``_sparse_histograms``). The tests, the scores of splits, ties, and the treatment of missing values
+are those of ``treecrf._tree``: on a list of all examples, the trees are the same.
+
+Values are multiples of a unit for which sums are exact, so that the order of the examples does not
+matter.
+
+`ListGrower.advance` runs without the GIL. If a node has many examples, it returns, so that several
+threads can add them to histograms.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from treecrf.trees.growing._example_lists cimport (
+    FAILED,
+    NO_VALUE,
+    PASSED,
+    ExampleList,
+    ExampleLists,
+    free_list,
+)
+from treecrf.trees.growing._features cimport Features
+from treecrf.trees.growing._nodes cimport Node, subtract_sums
+from treecrf.trees.growing._row_sets cimport WHOLE, round_value
+from treecrf.trees.growing._sparse_histograms cimport (
+    SparseHistogram,
+    SparseHistograms,
+    free_histogram,
+)
+from treecrf.trees.growing._sparse_splits cimport SparseSplitSearch
+from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
+
+# Nodes with at least this many examples are worth more than one thread.
+cdef Py_ssize_t MANY_EXAMPLES = 8192
+
+
+cdef class ListGrower:
+    """Grower of one tree after another on lists of examples, with its working memory.
+
+    Parameters
+    ----------
+    features : Features
+    tests : treecrf.trees.growing.window_tests.TestTable
+    growth : treecrf.trees.growing.growth.Growth
+    n_labels, order : int
+    with_counts : bool, default=False
+        Whether examples are counted separately from their weights.
+    surrogates : bool, default=False
+        Whether a row whose value is missing goes to the child that surrogates choose, instead of to
+        both with a fraction of its weight.
+    n_parts : int, default=1
+        Number of parts of a node's examples that threads may add concurrently.
+
+    Attributes
+    ----------
+    n_parts : int
+    """
+
+    cdef readonly Py_ssize_t n_parts
+    cdef Py_ssize_t n_window_bins, n_symbols, max_leaves
+    cdef double penalty, max_value, learning_rate
+    cdef Features features
+    cdef ExampleLists lists
+    cdef SparseHistograms histograms
+    cdef SparseSplitSearch splits
+    cdef SurrogateSearch search             # None where missing values divide an example instead
+    cdef double[:, ::1] side_counts         # numbers of examples of both children, for surrogates
+    # The current tree.
+    cdef Node *nodes
+    cdef ExampleList *examples              # of each node
+    cdef SparseHistogram *sums
+    cdef uint64_t *seeds
+    cdef int32_t *open_leaves
+    cdef Py_ssize_t n_nodes, n_open, n_leaves
+    cdef int32_t pending                    # node whose examples are to be added; -1 for none
+    cdef bint is_added, failed
+
+    def __cinit__(self, Features features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
+                  bint with_counts=False, bint surrogates=False, Py_ssize_t n_parts=1):
+        cdef Py_ssize_t n
+        self.n_parts = n_parts
+        self.n_window_bins = tests.n_bins
+        self.n_symbols = n_labels + 1
+        self.max_leaves = growth.max_leaf_nodes
+        self.penalty = growth.l2_regularization
+        self.max_value = growth.max_leaf_value
+        self.learning_rate = growth.learning_rate
+        self.features = features
+        self.search = SurrogateSearch(features, tests, 0) if surrogates else None
+        self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
+        self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
+        self.histograms = SparseHistograms(features, tests, order, n_labels, with_counts, n_parts)
+        self.splits = SparseSplitSearch(tests, growth, order * (n_labels + 1), with_counts)
+        n = 2 * self.max_leaves + 1
+        self.nodes = <Node *> malloc(n * sizeof(Node))
+        self.examples = <ExampleList *> calloc(n, sizeof(ExampleList))
+        self.sums = <SparseHistogram *> calloc(n, sizeof(SparseHistogram))
+        self.seeds = <uint64_t *> malloc(n * sizeof(uint64_t))
+        self.open_leaves = <int32_t *> malloc(n * sizeof(int32_t))
+        if (self.nodes == NULL or self.examples == NULL or self.sums == NULL
+                or self.seeds == NULL or self.open_leaves == NULL):
+            raise MemoryError(f"no memory for trees of {self.max_leaves} leaves")
+
+    def __dealloc__(self):
+        if self.examples != NULL and self.sums != NULL:
+            self._free_nodes()
+        free(self.nodes)
+        free(self.examples)
+        free(self.sums)
+        free(self.seeds)
+        free(self.open_leaves)
+
+    def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None):
+        """Grow a tree with one thread.
+
+        The parameters are those of `begin`; the result is that of `describe`.
+        """
+        self.begin(rows, labels, values, counts, seed, chosen)
+        while self.advance():
+            self.add_part(0, 1)
+            self.finish_parts(1)
+        return self.describe()
+
+    def begin(self, const int32_t[::1] rows, const uint8_t[:, ::1] labels,
+              const double[:, ::1] values, const double[::1] counts, uint64_t seed, chosen=None):
+        """Begin a tree.
+
+        Parameters
+        ----------
+        rows : int32 array (n_examples,)
+            Row of each example, counted from that of the first position.
+        labels : uint8 array (n_examples, order)
+            The label at each lag before each example, ``n_labels`` for none.
+        values : float64 array (n_examples, 2)
+            Residual and weight. Sums must be exact, and where missing values divide examples, also
+            when multiplied by 2**-16.
+        counts : float64 array (n_examples,) or None
+            Number of examples that each stands for, if the grower is made ``with_counts``.
+        seed : int
+            For the random choice of features at the nodes.
+        chosen : uint8 array (n_features,) or None
+            Which features the tree may test; None for all.
+
+        Raises
+        ------
+        MemoryError
+        """
+        cdef Py_ssize_t i, n = rows.shape[0]
+        cdef ExampleList *root = &self.examples[0]
+        self._free_nodes()
+        self.failed = self.lists.failed = self.histograms.failed = self.splits.failed = False
+        self._choose_features(chosen)
+        self.lists.allocate(root, n)
+        self._check_memory()
+        root.n = n
+        if n:
+            memcpy(root.rows, &rows[0], n * sizeof(int32_t))
+            memcpy(root.values, &values[0, 0], 2 * n * sizeof(double))
+            if labels.shape[1]:
+                memcpy(root.labels, &labels[0, 0], n * labels.shape[1])
+        for i in range(n):
+            if self.lists.with_counts:
+                root.counts[2 * i] = counts[i]
+                root.counts[2 * i + 1] = 0.0
+            if self.lists.with_fractions:
+                root.fractions[i] = WHOLE
+        start_node(&self.nodes[0])
+        self._sum(&self.nodes[0], root)
+        self.seeds[0] = seed
+        self.n_nodes = self.n_leaves = 1
+        self.n_open = 0
+        self.pending = 0 if self.max_leaves > 1 else -1
+        self.is_added = False
+
+    def _choose_features(self, chosen):
+        self.splits.choose(chosen)
+        kept = None
+        if chosen is not None:
+            starts = np.asarray(self.splits.feature_starts)
+            kept = np.ones(self.n_window_bins, dtype=bool)
+            n = len(starts) - 1
+            kept[starts[0]:starts[n]] = np.repeat(chosen[:n], np.diff(starts))
+            # Rows that lack the value of a chosen feature.
+            missing = np.asarray(self.splits.run_missing)
+            kept[missing[missing >= 0]] = True
+        self.histograms.keep(kept)
+
+    def advance(self):
+        """Grow until a node has enough examples for several threads, or the tree is complete.
+
+        Returns
+        -------
+        bool
+            Whether the examples of a node are to be added, by `add_part` for all parts, which may
+            run concurrently, and then `finish_parts`.
+        """
+        cdef bint is_waiting
+        with nogil:
+            is_waiting = self._advance()
+        self._check_memory()
+        return is_waiting
+
+    def add_part(self, Py_ssize_t part, Py_ssize_t n_parts):
+        """Add one of the parts of the examples of the node that waits for them."""
+        cdef const ExampleList *examples = &self.examples[self.pending]
+        cdef Py_ssize_t n = examples.n
+        with nogil:
+            self.histograms.add(examples, n * part // n_parts, n * (part + 1) // n_parts, part)
+
+    def finish_parts(self, Py_ssize_t n_parts):
+        """Note that all parts have been added."""
+        with nogil:
+            self._finish_histogram(n_parts)
+            self.is_added = True
+
+    def describe(self):
+        """Return the tree, as `treecrf._tree.TreeGrower.grow` does."""
+        cdef Py_ssize_t i, s, n = self.n_nodes
+        cdef Node *node
+        surrogates, is_reversed = [], []
+        test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
+        leaf, gain, weight, share = (np.empty(n) for _ in range(4))
+        cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
+        cdef int32_t[::1] sizes = n_surrogates
+        cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
+        for i in range(n):
+            node = &self.nodes[i]
+            inner = node.true_child >= 0
+            tests[i] = <int32_t> node.test if inner else -1
+            trues[i] = node.true_child
+            falses[i] = node.false_child
+            values[i] = 0.0 if inner else self._leaf_value(node)
+            gains[i] = node.gain if inner else 0.0
+            weights[i] = node.weight
+            shares[i] = node.share
+            sizes[i] = <int32_t> node.surrogates.n
+            for s in range(node.surrogates.n):
+                surrogates.append(node.surrogates.ranked[s].test)
+                is_reversed.append(node.surrogates.ranked[s].is_reversed)
+        self._free_nodes()
+        return {"test": test, "true_child": true_child, "false_child": false_child,
+                "leaf": leaf, "gain": gain, "weight": weight, "share": share,
+                "n_surrogates": n_surrogates,
+                "surrogate_test": np.array(surrogates, dtype=np.int32),
+                "reversed": np.array(is_reversed, dtype=bool)}
+
+    def _check_memory(self):
+        if self._is_failed():
+            self._free_nodes()
+            raise MemoryError("no memory for a tree")
+
+    cdef inline bint _is_failed(self) noexcept nogil:
+        return self.lists.failed or self.histograms.failed or self.splits.failed
+
+    cdef void _free_nodes(self) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(2 * self.max_leaves + 1):
+            free_list(&self.examples[i])
+            free_histogram(&self.sums[i])
+
+    # Growth
+
+    cdef bint _advance(self) noexcept nogil:
+        cdef int32_t leaf
+        while not self._is_failed():
+            if self.pending >= 0:
+                if not self.is_added:
+                    if self.n_parts > 1 and self.examples[self.pending].n >= MANY_EXAMPLES:
+                        return True
+                    self.histograms.add(&self.examples[self.pending], 0,
+                                        self.examples[self.pending].n, 0)
+                    self._finish_histogram(1)
+                self._find_splits()
+                self.pending = -1
+                self.is_added = False
+            leaf = self._take_best_leaf() if self.n_leaves < self.max_leaves else -1
+            if leaf < 0:
+                return False
+            self._split(leaf)
+        return False
+
+    cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
+        """Make the histogram of the pending node, and that of its sibling."""
+        cdef int32_t small = self.pending, large
+        if small == 0:
+            self.histograms.collect(&self.sums[0], n_parts)
+            return
+        large = sibling(small)
+        self.histograms.divide(&self.sums[large], &self.sums[small], n_parts)
+
+    cdef void _find_splits(self) noexcept nogil:
+        """Find the splits of the pending node and its sibling, in the order of their numbers."""
+        cdef int32_t first = self.pending
+        if self._is_failed():
+            return
+        if first == 0:
+            self._find_split(0)
+            return
+        first = min(first, sibling(first))
+        self._find_split(first)
+        self._find_split(first + 1)
+
+    cdef void _find_split(self, int32_t node_id) noexcept nogil:
+        """Find a node's best test, and keep the node open if its gain is large enough."""
+        if self.splits.find(&self.nodes[node_id], &self.sums[node_id], self.seeds[node_id]):
+            self.open_leaves[self.n_open] = node_id
+            self.n_open += 1
+        else:
+            free_histogram(&self.sums[node_id])
+            free_list(&self.examples[node_id])
+
+    cdef int32_t _take_best_leaf(self) noexcept nogil:
+        """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
+        cdef Py_ssize_t i, best = -1
+        cdef int32_t leaf = -1
+        cdef double gain = -INFINITY
+        for i in range(self.n_open):
+            if (self.nodes[self.open_leaves[i]].gain > gain
+                    or (self.nodes[self.open_leaves[i]].gain == gain
+                        and self.open_leaves[i] < leaf)):
+                leaf = self.open_leaves[i]
+                gain = self.nodes[leaf].gain
+                best = i
+        if best >= 0:
+            self.n_open -= 1
+            self.open_leaves[best] = self.open_leaves[self.n_open]
+        return leaf
+
+    cdef void _split(self, int32_t parent_id) noexcept nogil:
+        """Divide a node's examples, and let the smaller child wait for its histogram."""
+        cdef Node *parent = &self.nodes[parent_id]
+        cdef int32_t true_id = <int32_t> self.n_nodes, false_id = true_id + 1, small, large
+        cdef bint is_last
+        self.n_nodes += 2
+        self.n_leaves += 1
+        is_last = self.n_leaves == self.max_leaves
+        parent.true_child = true_id
+        parent.false_child = false_id
+        self.seeds[true_id] = child_seed(self.seeds[parent_id], 1)
+        self.seeds[false_id] = child_seed(self.seeds[parent_id], 2)
+        start_node(&self.nodes[true_id])
+        start_node(&self.nodes[false_id])
+        self._divide(parent_id, true_id, false_id)
+        if self._is_failed():
+            return
+        if self.examples[true_id].n <= self.examples[false_id].n:
+            small, large = true_id, false_id
+        else:
+            small, large = false_id, true_id
+        if self._moves_examples(parent):
+            self._sum(&self.nodes[small], &self.examples[small])
+        elif small == true_id:
+            self._copy_true_side(parent, small)
+        else:
+            self._copy_true_side(parent, large)
+            copy_difference(&self.nodes[small], parent, &self.nodes[large])
+        copy_difference(&self.nodes[large], parent, &self.nodes[small])
+        free_list(&self.examples[parent_id])
+        if is_last:
+            free_histogram(&self.sums[parent_id])
+            return
+        self.sums[large] = self.sums[parent_id]
+        memset(&self.sums[parent_id], 0, sizeof(SparseHistogram))
+        self.pending = small
+        self.is_added = False
+
+    cdef bint _moves_examples(self, const Node *node) noexcept nogil:
+        """Return whether examples without the test's value are among those of the children."""
+        return self.splits.missing_bin(node) >= 0
+
+    cdef void _copy_true_side(self, const Node *parent, int32_t true_id) noexcept nogil:
+        self.nodes[true_id].total = parent.true_total
+        self.nodes[true_id].weight = parent.true_weight
+        self.nodes[true_id].examples = parent.true_examples
+
+    cdef void _sum(self, Node *node, const ExampleList *examples) noexcept nogil:
+        """Set a node's sums to those of its examples."""
+        cdef Py_ssize_t i
+        cdef double fraction = 1.0, total = 0.0, weight = 0.0, count = 0.0
+        for i in range(examples.n):
+            if self.lists.with_fractions:
+                fraction = examples.fractions[i] * (1.0 / WHOLE)
+            total += examples.values[2 * i] * fraction
+            weight += examples.values[2 * i + 1] * fraction
+            if self.lists.with_counts:
+                count += examples.counts[2 * i] * fraction
+        node.total = total
+        node.weight = weight
+        node.examples = count if self.lists.with_counts else weight
+
+    # Division of a node's examples
+
+    cdef void _divide(self, int32_t parent_id, int32_t true_id,
+                      int32_t false_id) noexcept nogil:
+        cdef Node *parent = &self.nodes[parent_id]
+        cdef ExampleList *examples = &self.examples[parent_id]
+        cdef uint8_t *outcomes = <uint8_t *> malloc(examples.n + 1)
+        cdef double passed
+        if outcomes == NULL:
+            self.lists.failed = True
+            return
+        self._evaluate(parent.test, examples, outcomes)
+        if parent.test < self.n_window_bins:
+            passed = parent.true_examples if self.lists.with_counts else parent.true_weight
+            parent.share = passed / self.splits.weight_with_value(parent, &self.sums[parent_id])
+            if self.search is not None and self.search.is_open(parent.test):
+                self._follow_surrogates(parent, examples, outcomes)
+        self.lists.divide(examples, outcomes, parent.share, &self.examples[true_id],
+                          &self.examples[false_id])
+        free(outcomes)
+
+    cdef void _evaluate(self, int64_t test, const ExampleList *examples,
+                        uint8_t *outcomes) noexcept nogil:
+        """Evaluate a test at each example."""
+        cdef Py_ssize_t i, lag, n_lags = self.lists.n_lags
+        cdef uint8_t symbol
+        if test < self.n_window_bins:
+            self.features.outcomes(test, examples.rows, examples.n, outcomes)
+            return
+        lag = (test - self.n_window_bins) // self.n_symbols
+        symbol = <uint8_t> ((test - self.n_window_bins) % self.n_symbols)
+        for i in range(examples.n):
+            outcomes[i] = PASSED if examples.labels[i * n_lags + lag] == symbol else FAILED
+
+    cdef void _follow_surrogates(self, Node *parent, const ExampleList *examples,
+                                 uint8_t *outcomes) noexcept nogil:
+        """Rank the surrogates of a test, and decide by them where no value is."""
+        cdef Py_ssize_t i, s
+        cdef Surrogate *surrogate
+        cdef uint8_t *others = <uint8_t *> malloc(examples.n + 1)
+        if others == NULL:
+            self.lists.failed = True
+            return
+        self._rank_surrogates(parent, examples, outcomes)
+        for s in range(parent.surrogates.n):
+            surrogate = &parent.surrogates.ranked[s]
+            self.features.outcomes(surrogate.test, examples.rows, examples.n, others)
+            for i in range(examples.n):
+                if outcomes[i] == NO_VALUE and others[i] != NO_VALUE:
+                    outcomes[i] = others[i] ^ surrogate.is_reversed
+        for i in range(examples.n):
+            if outcomes[i] == NO_VALUE:
+                outcomes[i] = PASSED if parent.share >= 0.5 else FAILED
+        free(others)
+
+    cdef void _rank_surrogates(self, Node *parent, const ExampleList *examples,
+                               const uint8_t *outcomes) noexcept nogil:
+        cdef Py_ssize_t i, side
+        cdef Side sides[2]
+        cdef double *counts = examples.counts if self.lists.with_counts else examples.values + 1
+        memset(&self.side_counts[0, 0], 0, 2 * self.side_counts.shape[1] * sizeof(double))
+        for side in range(2):
+            sides[side] = Side(0.0, &self.side_counts[side, 0], 1)
+        for i in range(examples.n):
+            if outcomes[i] != NO_VALUE:
+                sides[outcomes[i]].n += counts[2 * i]
+                self.features.add_windows(examples.rows + i, 1, counts + 2 * i,
+                                          &self.side_counts[outcomes[i], 0], 1)
+        self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
+
+    # Leaves
+
+    cdef inline double _leaf_value(self, const Node *node) noexcept nogil:
+        cdef double value
+        if not self.penalty + node.weight > 0:
+            return 0.0
+        value = node.total / (self.penalty + node.weight)
+        value = min(max(value, -self.max_value), self.max_value)
+        return round_value(value * self.learning_rate)
+
+
+cdef inline int32_t sibling(int32_t node) noexcept nogil:
+    """Return the other child of a node's parent; children are numbered in pairs from 1 on."""
+    return node + 1 if node % 2 else node - 1
+
+
+cdef inline uint64_t child_seed(uint64_t seed, uint64_t side) noexcept nogil:
+    """Return the seed of a child, which depends on its path from the root alone."""
+    cdef uint64_t z = seed + side * <uint64_t> 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+cdef void start_node(Node *node) noexcept nogil:
+    node.test = -1
+    node.run = -1
+    node.gain = node.share = 0.0
+    node.surrogates.n = 0
+    node.true_child = node.false_child = -1
+
+
+cdef inline void copy_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:
+    target.total = whole.total
+    target.weight = whole.weight
+    target.examples = whole.examples
+    subtract_sums(target, part)

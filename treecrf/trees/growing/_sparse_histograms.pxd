@@ -1,0 +1,42 @@
+from libc.stdint cimport int32_t, uint64_t
+
+from treecrf.trees.growing._example_lists cimport ExampleList
+from treecrf.trees.growing._features cimport Features
+
+
+cdef struct SparseHistogram:
+    # The bins of a node that hold anything, ascending, in memory of their own.
+    Py_ssize_t n, room
+    double *pairs           # sum of residuals, sum of weights
+    double *counts          # number of examples; NULL if these are the weights
+    int32_t *bins
+
+
+cdef class SparseHistograms:
+    cdef Features features
+    cdef Py_ssize_t n_window_bins, n_lags, n_symbols, n_bins, n_parts
+    cdef bint with_counts, failed, is_filtered
+    cdef uint64_t[::1] kept             # bit set of the bins of lists that are counted
+    # One dense histogram for each part of the work, all zeros between builds.
+    cdef double **dense
+    cdef double **dense_counts
+    cdef double **scaled                # values of fractions
+    cdef Py_ssize_t *room
+
+    cdef void add(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
+                  Py_ssize_t part) noexcept nogil
+    cdef void _add_values(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
+                          const double *values, double *bins, int stride) noexcept nogil
+    cdef const double *_scaled(self, const ExampleList *examples, Py_ssize_t first,
+                               Py_ssize_t last, const double *values,
+                               Py_ssize_t part) noexcept nogil
+    cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
+                         double *bins, int stride) noexcept nogil
+    cdef void collect(self, SparseHistogram *histogram, Py_ssize_t n_parts) noexcept nogil
+    cdef void divide(self, SparseHistogram *parent, SparseHistogram *small,
+                     Py_ssize_t n_parts) noexcept nogil
+    cdef void _fit(self, SparseHistogram *source, SparseHistogram *target) noexcept nogil
+    cdef void _allocate(self, SparseHistogram *histogram, Py_ssize_t n) noexcept nogil
+
+
+cdef void free_histogram(SparseHistogram *histogram) noexcept nogil

@@ -1,0 +1,35 @@
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._sparse_histograms cimport SparseHistogram
+
+
+@cython.final
+cdef class SparseSplitSearch:
+    cdef const int64_t[::1] run_starts, run_ends, run_missing
+    cdef const uint8_t[::1] run_kinds
+    cdef const int64_t[::1] feature_starts
+    cdef Py_ssize_t n_features, n_chosen
+    cdef double penalty, min_gain, min_examples
+    cdef bint with_counts, with_missing, failed
+    # Working memory.
+    cdef Py_ssize_t room
+    cdef double *scores
+    cdef double *running                    # cumulative bins
+    cdef double *running_counts
+    cdef uint8_t[::1] chosen                # features of the node
+    cdef const uint8_t[::1] of_tree         # features of the tree
+
+    cdef bint find(self, Node *node, const SparseHistogram *histogram,
+                   uint64_t seed) noexcept nogil
+    cdef int64_t missing_bin(self, const Node *node) noexcept nogil
+    cdef double weight_with_value(self, const Node *node,
+                                  const SparseHistogram *histogram) noexcept nogil
+    cdef bint _make_room(self, Py_ssize_t n) noexcept nogil
+    cdef double _score(self, double total, double weight) noexcept nogil
+    cdef double _score_run(self, Node *node, const SparseHistogram *histogram, Py_ssize_t r,
+                           Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil
+    cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
+                             double examples) noexcept nogil
+    cdef void _exclude_features(self, const int32_t *bins, Py_ssize_t n) noexcept nogil
