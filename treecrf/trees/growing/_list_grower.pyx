@@ -32,6 +32,7 @@ from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._nodes cimport Node, subtract_sums
 from treecrf.trees.growing._row_sets cimport WHOLE, round_value
 from treecrf.trees.growing._sparse_histograms cimport (
+    DenseHistogram,
     SparseHistogram,
     SparseHistograms,
     free_histogram,
@@ -39,33 +40,36 @@ from treecrf.trees.growing._sparse_histograms cimport (
 from treecrf.trees.growing._sparse_splits cimport SparseSplitSearch
 from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 
-# Nodes with at least this many examples are worth more than one thread.
-cdef Py_ssize_t MANY_EXAMPLES = 8192
-
 
 cdef class ListGrower:
     """Grower of one tree after another on lists of examples, with its working memory.
 
     Parameters
     ----------
-    features : Features
+    features : list of Features
+        For each thread that may add examples of a node concurrently.
     tests : treecrf.trees.growing.window_tests.TestTable
     growth : treecrf.trees.growing.growth.Growth
     n_labels, order : int
     with_counts : bool, default=False
         Whether examples are counted separately from their weights.
+    has_curvature : bool, default=False
+        Whether weights are curvature. The fraction of the examples that pass a test is then that of
+        their number, if they are counted.
     surrogates : bool, default=False
         Whether a row whose value is missing goes to the child that surrogates choose, instead of to
         both with a fraction of its weight.
-    n_parts : int, default=1
-        Number of parts of a node's examples that threads may add concurrently.
 
     Attributes
     ----------
     n_parts : int
+        Number of threads that may add examples of a node.
+    many_examples : int
+        Nodes with at least this many examples are worth more than one thread.
     """
 
     cdef readonly Py_ssize_t n_parts
+    cdef public Py_ssize_t many_examples
     cdef Py_ssize_t n_window_bins, n_symbols, max_leaves
     cdef double penalty, max_value, learning_rate
     cdef Features features
@@ -82,23 +86,25 @@ cdef class ListGrower:
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_nodes, n_open, n_leaves
     cdef int32_t pending                    # node whose examples are to be added; -1 for none
-    cdef bint is_added, failed
+    cdef bint is_added, shares_of_counts
 
-    def __cinit__(self, Features features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
-                  bint with_counts=False, bint surrogates=False, Py_ssize_t n_parts=1):
+    def __cinit__(self, features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
+                  bint with_counts=False, bint has_curvature=False, bint surrogates=False):
         cdef Py_ssize_t n
-        self.n_parts = n_parts
+        self.shares_of_counts = has_curvature and with_counts
+        self.n_parts = len(features)
+        self.many_examples = 8192
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
         self.max_leaves = growth.max_leaf_nodes
         self.penalty = growth.l2_regularization
         self.max_value = growth.max_leaf_value
         self.learning_rate = growth.learning_rate
-        self.features = features
-        self.search = SurrogateSearch(features, tests, 0) if surrogates else None
+        self.features = features[0]
+        self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
-        self.histograms = SparseHistograms(features, tests, order, n_labels, with_counts, n_parts)
+        self.histograms = SparseHistograms(features, tests, order, n_labels, with_counts)
         self.splits = SparseSplitSearch(tests, growth, order * (n_labels + 1), with_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))
@@ -157,7 +163,7 @@ cdef class ListGrower:
         cdef Py_ssize_t i, n = rows.shape[0]
         cdef ExampleList *root = &self.examples[0]
         self._free_nodes()
-        self.failed = self.lists.failed = self.histograms.failed = self.splits.failed = False
+        self.lists.failed = self.splits.failed = False
         self._choose_features(chosen)
         self.lists.allocate(root, n)
         self._check_memory()
@@ -192,7 +198,7 @@ cdef class ListGrower:
             # Rows that lack the value of a chosen feature.
             missing = np.asarray(self.splits.run_missing)
             kept[missing[missing >= 0]] = True
-        self.histograms.keep(kept)
+        self.histograms.begin(kept)
 
     def advance(self):
         """Grow until a node has enough examples for several threads, or the tree is complete.
@@ -213,8 +219,11 @@ cdef class ListGrower:
         """Add one of the parts of the examples of the node that waits for them."""
         cdef const ExampleList *examples = &self.examples[self.pending]
         cdef Py_ssize_t n = examples.n
+        cdef DenseHistogram histogram = self.histograms.parts[part]
         with nogil:
-            self.histograms.add(examples, n * part // n_parts, n * (part + 1) // n_parts, part)
+            histogram.add(examples, n * part // n_parts, n * (part + 1) // n_parts)
+        if histogram.failed:
+            raise MemoryError("no memory for a tree")
 
     def finish_parts(self, Py_ssize_t n_parts):
         """Note that all parts have been added."""
@@ -259,7 +268,7 @@ cdef class ListGrower:
             raise MemoryError("no memory for a tree")
 
     cdef inline bint _is_failed(self) noexcept nogil:
-        return self.lists.failed or self.histograms.failed or self.splits.failed
+        return self.lists.failed or self.histograms.is_failed() or self.splits.failed
 
     cdef void _free_nodes(self) noexcept nogil:
         cdef Py_ssize_t i
@@ -274,10 +283,10 @@ cdef class ListGrower:
         while not self._is_failed():
             if self.pending >= 0:
                 if not self.is_added:
-                    if self.n_parts > 1 and self.examples[self.pending].n >= MANY_EXAMPLES:
+                    if self.n_parts > 1 and self.examples[self.pending].n >= self.many_examples:
                         return True
-                    self.histograms.add(&self.examples[self.pending], 0,
-                                        self.examples[self.pending].n, 0)
+                    self.histograms.first.add(&self.examples[self.pending], 0,
+                                              self.examples[self.pending].n)
                     self._finish_histogram(1)
                 self._find_splits()
                 self.pending = -1
@@ -404,14 +413,12 @@ cdef class ListGrower:
         cdef Node *parent = &self.nodes[parent_id]
         cdef ExampleList *examples = &self.examples[parent_id]
         cdef uint8_t *outcomes = <uint8_t *> malloc(examples.n + 1)
-        cdef double passed
         if outcomes == NULL:
             self.lists.failed = True
             return
         self._evaluate(parent.test, examples, outcomes)
         if parent.test < self.n_window_bins:
-            passed = parent.true_examples if self.lists.with_counts else parent.true_weight
-            parent.share = passed / self.splits.weight_with_value(parent, &self.sums[parent_id])
+            parent.share = self.splits.share(parent, &self.sums[parent_id], self.shares_of_counts)
             if self.search is not None and self.search.is_open(parent.test):
                 self._follow_surrogates(parent, examples, outcomes)
         self.lists.divide(examples, outcomes, parent.share, &self.examples[true_id],

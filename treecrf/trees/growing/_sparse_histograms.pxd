@@ -12,29 +12,40 @@ cdef struct SparseHistogram:
     int32_t *bins
 
 
-cdef class SparseHistograms:
+cdef class DenseHistogram:
     cdef Features features
-    cdef Py_ssize_t n_window_bins, n_lags, n_symbols, n_bins, n_parts
+    cdef Py_ssize_t n_window_bins, n_lags, n_symbols, n_bins
     cdef bint with_counts, failed, is_filtered
     cdef uint64_t[::1] kept             # bit set of the bins of lists that are counted
-    # One dense histogram for each part of the work, all zeros between builds.
-    cdef double **dense
-    cdef double **dense_counts
-    cdef double **scaled                # values of fractions
-    cdef Py_ssize_t *room
+    cdef double *pairs
+    cdef double *counts
+    cdef double *scaled                 # values of fractions
+    cdef Py_ssize_t room
 
-    cdef void add(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
-                  Py_ssize_t part) noexcept nogil
+    cdef void add(self, const ExampleList *examples, Py_ssize_t first,
+                  Py_ssize_t last) noexcept nogil
     cdef void _add_values(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
                           const double *values, double *bins, int stride) noexcept nogil
     cdef const double *_scaled(self, const ExampleList *examples, Py_ssize_t first,
-                               Py_ssize_t last, const double *values,
-                               Py_ssize_t part) noexcept nogil
+                               Py_ssize_t last, const double *values) noexcept nogil
     cdef void _add_lists(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil
+
+
+cdef class SparseHistograms:
+    cdef readonly list parts            # of DenseHistogram, all zeros between builds
+    cdef DenseHistogram first
+    cdef double **pairs                 # of the other parts
+    cdef double **counts
+    cdef bint with_counts, failed
+
+    cdef bint is_failed(self) noexcept nogil
     cdef void collect(self, SparseHistogram *histogram, Py_ssize_t n_parts) noexcept nogil
     cdef void divide(self, SparseHistogram *parent, SparseHistogram *small,
                      Py_ssize_t n_parts) noexcept nogil
+    cdef bint _is_filled(self, Py_ssize_t b) noexcept nogil
+    cdef void _clear(self, Py_ssize_t b) noexcept nogil
+    cdef void _join_parts(self, Py_ssize_t b, Py_ssize_t n_parts) noexcept nogil
     cdef void _fit(self, SparseHistogram *source, SparseHistogram *target) noexcept nogil
     cdef void _allocate(self, SparseHistogram *histogram, Py_ssize_t n) noexcept nogil
 

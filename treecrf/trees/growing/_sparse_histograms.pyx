@@ -24,12 +24,13 @@ cdef extern from "utils/histograms.h" nogil:
 cdef Py_ssize_t AHEAD = 4
 
 
-cdef class SparseHistograms:
-    """Builder of sparse histograms.
+cdef class DenseHistogram:
+    """A dense histogram to which the examples of a node are added, all zeros between nodes.
 
     Parameters
     ----------
     features : Features
+        Not in use by another thread.
     tests : treecrf.trees.growing.window_tests.TestTable
     n_lags : int
         Number of previous labels of an example. Each has a bin for every label and one for none,
@@ -37,13 +38,10 @@ cdef class SparseHistograms:
     n_labels : int
     with_counts : bool
         Whether examples are counted separately from their weights.
-    n_parts : int
-        Number of parts of examples that may be added concurrently.
     """
 
     def __cinit__(self, Features features, tests, Py_ssize_t n_lags, Py_ssize_t n_labels,
-                  bint with_counts, Py_ssize_t n_parts):
-        cdef Py_ssize_t p
+                  bint with_counts):
         self.features = features
         self.n_window_bins = tests.n_bins
         self.n_lags = n_lags
@@ -51,50 +49,32 @@ cdef class SparseHistograms:
         self.n_bins = self.n_window_bins + n_lags * self.n_symbols
         self.with_counts = with_counts
         self.kept = np.zeros(self.n_bins // 64 + 1, dtype=np.uint64)
-        self.dense = <double **> calloc(n_parts, sizeof(double *))
-        self.dense_counts = <double **> calloc(n_parts, sizeof(double *))
-        self.scaled = <double **> calloc(n_parts, sizeof(double *))
-        self.room = <Py_ssize_t *> calloc(n_parts, sizeof(Py_ssize_t))
-        if (self.dense == NULL or self.dense_counts == NULL or self.scaled == NULL
-                or self.room == NULL):
-            raise MemoryError("no memory for histograms")
-        self.n_parts = n_parts
-        for p in range(n_parts):
-            self.dense[p] = <double *> calloc(2 * self.n_bins + 2, sizeof(double))
-            self.dense_counts[p] = <double *> calloc(with_counts * self.n_bins + 1,
-                                                     sizeof(double))
-            if self.dense[p] == NULL or self.dense_counts[p] == NULL:
-                raise MemoryError(f"no memory for a histogram of {self.n_bins} bins")
+        self.pairs = <double *> calloc(2 * self.n_bins + 2, sizeof(double))
+        self.counts = <double *> calloc(with_counts * self.n_bins + 1, sizeof(double))
+        if self.pairs == NULL or self.counts == NULL:
+            raise MemoryError(f"no memory for a histogram of {self.n_bins} bins")
 
     def __dealloc__(self):
-        cdef Py_ssize_t p
-        for p in range(self.n_parts):
-            free(self.dense[p])
-            free(self.dense_counts[p])
-            free(self.scaled[p])
-        free(self.dense)
-        free(self.dense_counts)
+        free(self.pairs)
+        free(self.counts)
         free(self.scaled)
-        free(self.room)
 
     def keep(self, kept):
-        """Count only some bins of lists; bool array (n_window_bins,), or None for all."""
+        """Count only some bins of lists; uint64 array with a bit for each bin, or None for all."""
         self.is_filtered = kept is not None
         if kept is not None:
-            bits = np.zeros(64 * self.kept.shape[0], dtype=bool)
-            bits[:len(kept)] = kept
-            self.kept = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+            self.kept = kept
 
-    cdef void add(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
-                  Py_ssize_t part) noexcept nogil:
-        """Add examples to a dense histogram."""
-        cdef const double *values = self._scaled(examples, first, last, examples.values, part)
+    cdef void add(self, const ExampleList *examples, Py_ssize_t first,
+                  Py_ssize_t last) noexcept nogil:
+        """Add some of a node's examples; sets ``failed`` if memory runs out."""
+        cdef const double *values = self._scaled(examples, first, last, examples.values)
         if self.failed:
             return
-        self._add_values(examples, first, last, values, self.dense[part], 2)
+        self._add_values(examples, first, last, values, self.pairs, 2)
         if self.with_counts:
-            values = self._scaled(examples, first, last, examples.counts, part)
-            self._add_values(examples, first, last, values, self.dense_counts[part], 1)
+            values = self._scaled(examples, first, last, examples.counts)
+            self._add_values(examples, first, last, values, self.counts, 1)
 
     cdef void _add_values(self, const ExampleList *examples, Py_ssize_t first, Py_ssize_t last,
                           const double *values, double *bins, int stride) noexcept nogil:
@@ -115,22 +95,21 @@ cdef class SparseHistograms:
                     target[stride * labels[i * self.n_lags + lag] + k] += values[2 * i + k]
 
     cdef const double *_scaled(self, const ExampleList *examples, Py_ssize_t first,
-                               Py_ssize_t last, const double *values,
-                               Py_ssize_t part) noexcept nogil:
+                               Py_ssize_t last, const double *values) noexcept nogil:
         """Return values in proportion to the fractions that belong to the node."""
         cdef Py_ssize_t i, n = last - first
         cdef double fraction
         cdef double *scaled
         if examples.fractions == NULL:
             return values + 2 * first
-        if self.room[part] < n:
-            scaled = <double *> realloc(self.scaled[part], 2 * n * sizeof(double))
+        if self.room < n:
+            scaled = <double *> realloc(self.scaled, 2 * n * sizeof(double))
             if scaled == NULL:
                 self.failed = True
                 return NULL
-            self.scaled[part] = scaled
-            self.room[part] = n
-        scaled = self.scaled[part]
+            self.scaled = scaled
+            self.room = n
+        scaled = self.scaled
         for i in range(n):
             fraction = examples.fractions[first + i] * (1.0 / WHOLE)
             scaled[2 * i] = values[2 * (first + i)] * fraction
@@ -166,71 +145,122 @@ cdef class SparseHistograms:
                     else:
                         bins[b] += values[2 * i]
 
+cdef class SparseHistograms:
+    """Builder of sparse histograms from dense ones.
+
+    Parameters
+    ----------
+    features : list of Features
+        For each thread that may add examples concurrently.
+    tests, n_lags, n_labels, with_counts
+        As for `DenseHistogram`.
+
+    Attributes
+    ----------
+    parts : list of DenseHistogram
+        For each thread.
+    """
+
+    def __cinit__(self, features, tests, Py_ssize_t n_lags, Py_ssize_t n_labels,
+                  bint with_counts):
+        cdef Py_ssize_t p, n_parts = len(features)
+        cdef DenseHistogram part
+        self.parts = [DenseHistogram(of_part, tests, n_lags, n_labels, with_counts)
+                      for of_part in features]
+        self.first = self.parts[0]
+        self.with_counts = with_counts
+        self.pairs = <double **> calloc(n_parts, sizeof(double *))
+        self.counts = <double **> calloc(n_parts, sizeof(double *))
+        if self.pairs == NULL or self.counts == NULL:
+            raise MemoryError("no memory for histograms")
+        for p in range(n_parts):
+            part = self.parts[p]
+            self.pairs[p], self.counts[p] = part.pairs, part.counts
+
+    def __dealloc__(self):
+        free(self.pairs)
+        free(self.counts)
+
+    def begin(self, kept):
+        """Begin a tree that tests only some bins of lists; bool array (n_bins,), or None for all.
+        """
+        self.failed = False
+        if kept is not None:
+            bits = np.zeros(64 * self.first.kept.shape[0], dtype=bool)
+            bits[:len(kept)] = kept
+            kept = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+        for part in self.parts:
+            (<DenseHistogram> part).failed = False
+            part.keep(kept)
+
+    cdef bint is_failed(self) noexcept nogil:
+        return self.failed or self.first.failed
+
     cdef void collect(self, SparseHistogram *histogram, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of all that has been added, by any part."""
         cdef Py_ssize_t b, n = 0
-        cdef double *dense = self.dense[0]
-        for b in range(self.n_bins):
-            self_sum(self, b, n_parts)
-            n += dense[2 * b] != 0.0 or dense[2 * b + 1] != 0.0
+        for b in range(self.first.n_bins):
+            self._join_parts(b, n_parts)
+            n += self._is_filled(b)
         self._allocate(histogram, n)
         if self.failed:
             return
-        n = 0
-        for b in range(self.n_bins):
-            if dense[2 * b] != 0.0 or dense[2 * b + 1] != 0.0:
-                histogram.bins[n] = <int32_t> b
-                histogram.pairs[2 * n] = dense[2 * b]
-                histogram.pairs[2 * n + 1] = dense[2 * b + 1]
-                if self.with_counts:
-                    histogram.counts[n] = self.dense_counts[0][b]
-                n += 1
-        histogram.n = n
-        memset(dense, 0, 2 * self.n_bins * sizeof(double))
-        memset(self.dense_counts[0], 0, self.with_counts * self.n_bins * sizeof(double))
+        for b in range(self.first.n_bins):
+            if self._is_filled(b):
+                append(histogram, b, self.pairs[0][2 * b], self.pairs[0][2 * b + 1],
+                       self.counts[0][b] if self.with_counts else 0.0)
+                self._clear(b)
 
     cdef void divide(self, SparseHistogram *parent, SparseHistogram *small,
                      Py_ssize_t n_parts) noexcept nogil:
         """Move what has been added from the parent's histogram to that of its smaller child."""
-        cdef Py_ssize_t i, b, n_small = 0, n_left = 0
-        cdef double *dense = self.dense[0]
-        cdef double *counts = self.dense_counts[0]
-        cdef double total, weight
+        cdef Py_ssize_t i, b, n = parent.n
+        cdef double total, weight, count = 0.0
+        cdef double *pairs = self.pairs[0]
         cdef SparseHistogram gathered
-        self._allocate(&gathered, parent.n)
+        self._allocate(&gathered, n)
         if self.failed:
             return
-        for i in range(parent.n):
+        parent.n = 0
+        for i in range(n):
             b = parent.bins[i]
             if n_parts > 1:
-                self_sum(self, b, n_parts)
-            total = dense[2 * b]
-            weight = dense[2 * b + 1]
-            dense[2 * b] = dense[2 * b + 1] = 0.0
-            if total != 0.0 or weight != 0.0:
-                gathered.bins[n_small] = <int32_t> b
-                gathered.pairs[2 * n_small] = total
-                gathered.pairs[2 * n_small + 1] = weight
-                if self.with_counts:
-                    gathered.counts[n_small] = counts[b]
-                n_small += 1
-            total = parent.pairs[2 * i] - total
-            weight = parent.pairs[2 * i + 1] - weight
-            if total != 0.0 or weight != 0.0:
-                parent.bins[n_left] = <int32_t> b
-                parent.pairs[2 * n_left] = total
-                parent.pairs[2 * n_left + 1] = weight
-                if self.with_counts:
-                    parent.counts[n_left] = parent.counts[i] - counts[b]
-                n_left += 1
+                self._join_parts(b, n_parts)
+            total = parent.pairs[2 * i] - pairs[2 * b]
+            weight = parent.pairs[2 * i + 1] - pairs[2 * b + 1]
             if self.with_counts:
-                counts[b] = 0.0
-        gathered.n = n_small
-        parent.n = n_left
+                count = parent.counts[i] - self.counts[0][b]
+            if self._is_filled(b):
+                append(&gathered, b, pairs[2 * b], pairs[2 * b + 1],
+                       self.counts[0][b] if self.with_counts else 0.0)
+                self._clear(b)
+            if total != 0.0 or weight != 0.0 or count != 0.0:
+                append(parent, b, total, weight, count)
         self._fit(&gathered, small)
-        if 2 * n_left < parent.room and not self.failed:
+        if 2 * parent.n < parent.room and not self.failed:
             gathered = parent[0]
             self._fit(&gathered, parent)
+
+    cdef inline bint _is_filled(self, Py_ssize_t b) noexcept nogil:
+        """Return whether a dense bin holds anything."""
+        return (self.pairs[0][2 * b] != 0.0 or self.pairs[0][2 * b + 1] != 0.0
+                or (self.with_counts and self.counts[0][b] != 0.0))
+
+    cdef inline void _clear(self, Py_ssize_t b) noexcept nogil:
+        self.pairs[0][2 * b] = self.pairs[0][2 * b + 1] = 0.0
+        if self.with_counts:
+            self.counts[0][b] = 0.0
+
+    cdef void _join_parts(self, Py_ssize_t b, Py_ssize_t n_parts) noexcept nogil:
+        """Move the sums of all parts in a bin to the first part."""
+        cdef Py_ssize_t p
+        for p in range(1, n_parts):
+            self.pairs[0][2 * b] += self.pairs[p][2 * b]
+            self.pairs[0][2 * b + 1] += self.pairs[p][2 * b + 1]
+            self.pairs[p][2 * b] = self.pairs[p][2 * b + 1] = 0.0
+            if self.with_counts:
+                self.counts[0][b] += self.counts[p][b]
+                self.counts[p][b] = 0.0
 
     cdef void _fit(self, SparseHistogram *source, SparseHistogram *target) noexcept nogil:
         """Move a histogram to memory of its size."""
@@ -258,16 +288,15 @@ cdef class SparseHistograms:
         histogram.room = n
 
 
-cdef inline void self_sum(SparseHistograms self, Py_ssize_t b, Py_ssize_t n_parts) noexcept nogil:
-    """Move the sums of all parts in a bin to the first part."""
-    cdef Py_ssize_t p
-    for p in range(1, n_parts):
-        self.dense[0][2 * b] += self.dense[p][2 * b]
-        self.dense[0][2 * b + 1] += self.dense[p][2 * b + 1]
-        self.dense[p][2 * b] = self.dense[p][2 * b + 1] = 0.0
-        if self.with_counts:
-            self.dense_counts[0][b] += self.dense_counts[p][b]
-            self.dense_counts[p][b] = 0.0
+cdef inline void append(SparseHistogram *histogram, Py_ssize_t b, double total, double weight,
+                        double count) noexcept nogil:
+    cdef Py_ssize_t n = histogram.n
+    histogram.bins[n] = <int32_t> b
+    histogram.pairs[2 * n] = total
+    histogram.pairs[2 * n + 1] = weight
+    if histogram.counts != NULL:
+        histogram.counts[n] = count
+    histogram.n = n + 1
 
 
 cdef void free_histogram(SparseHistogram *histogram) noexcept nogil:

@@ -24,12 +24,13 @@ cdef class SparseSplitSearch:
     cdef bint find(self, Node *node, const SparseHistogram *histogram,
                    uint64_t seed) noexcept nogil
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil
-    cdef double weight_with_value(self, const Node *node,
-                                  const SparseHistogram *histogram) noexcept nogil
+    cdef double share(self, const Node *node, const SparseHistogram *histogram,
+                      bint of_counts) noexcept nogil
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil
     cdef double _score(self, double total, double weight) noexcept nogil
     cdef double _score_run(self, Node *node, const SparseHistogram *histogram, Py_ssize_t r,
                            Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil
-    cdef void _exclude_features(self, const int32_t *bins, Py_ssize_t n) noexcept nogil
+    cdef void _exclude_features(self, const int32_t *bins, Py_ssize_t n,
+                                bint above_all) noexcept nogil

@@ -69,7 +69,7 @@ cdef class SparseSplitSearch:
         cdef Py_ssize_t r, first = 0, last
         cdef double best = -1.0
         node.test = node.run = -1
-        if not self._make_room(histogram.n):
+        if not self._make_room(histogram.n + 1):
             return False
         if self.n_chosen < self.n_features:
             sample(seed, 0, self.n_features, self.n_chosen, &self.chosen[0])
@@ -92,13 +92,15 @@ cdef class SparseSplitSearch:
         """Return the bin of rows that lack the value of a node's test; -1 where no row does."""
         return self.run_missing[node.run] if node.run >= 0 else -1
 
-    cdef double weight_with_value(self, const Node *node,
-                                  const SparseHistogram *histogram) noexcept nogil:
-        """Compute the weight, or number, of the examples that have the value of a node's test."""
+    cdef double share(self, const Node *node, const SparseHistogram *histogram,
+                      bint of_counts) noexcept nogil:
+        """Compute the fraction that passes a node's test, of the examples that have its value."""
         cdef Py_ssize_t e = position_of(histogram, self.missing_bin(node))
-        if self.with_counts:
-            return node.examples - (histogram.counts[e] if e >= 0 else 0.0)
-        return node.weight - (histogram.pairs[2 * e + 1] if e >= 0 else 0.0)
+        if of_counts:
+            return node.true_examples / (
+                node.examples - (histogram.counts[e] if e >= 0 else 0.0))
+        return node.true_weight / (
+            node.weight - (histogram.pairs[2 * e + 1] if e >= 0 else 0.0))
 
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil:
         if n <= self.room:
@@ -122,8 +124,11 @@ cdef class SparseSplitSearch:
         """Find the best test of a run of bins, if it is better than all so far."""
         cdef Py_ssize_t e, n = last - first, missing = position_of(histogram, self.run_missing[r])
         cdef double total = node.total, weight = node.weight, examples = node.examples
+        cdef int64_t test
         cdef double unsplit = 0.0, smallest = 0.0 if self.with_counts else self.min_examples
         cdef uint8_t kind = self.run_kinds[r]
+        # Rows that list no value are above no threshold: all others may be.
+        cdef bint above_all = kind == SUFFIX and histogram.bins[first] > self.run_starts[r]
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
         if missing >= 0:
@@ -134,22 +139,26 @@ cdef class SparseSplitSearch:
             if missing >= 0:
                 examples -= histogram.counts[missing]
         if kind != EACH:
-            accumulate(pairs, self.running, n, 2, kind)
+            accumulate(pairs, self.running, n, 2, kind, above_all)
             pairs = self.running
             if self.with_counts:
-                accumulate(counts, self.running_counts, n, 1, kind)
+                accumulate(counts, self.running_counts, n, 1, kind, above_all)
                 counts = self.running_counts
+        n += above_all
         split_scores(pairs, n, total, weight, self.penalty, smallest, self.scores)
         if self.with_counts:
             self._exclude_small(counts, n, examples)
-        self._exclude_features(histogram.bins + first, n)
+        self._exclude_features(histogram.bins + first, n, above_all)
         if self.with_missing:
             unsplit = self._score(total, weight)
         for e in range(n):
-            if (self.scores[e] - unsplit > best
-                    and histogram.bins[first + e] < self.run_ends[r]):
+            if self.scores[e] - unsplit > best:
+                test = (self.run_starts[r] if e < above_all
+                        else histogram.bins[first + e - above_all])
+                if test >= self.run_ends[r]:
+                    continue
                 best = self.scores[e] - unsplit
-                node.test = histogram.bins[first + e]
+                node.test = test
                 node.run = r
                 node.true_total = pairs[2 * e]
                 node.true_weight = pairs[2 * e + 1]
@@ -164,14 +173,18 @@ cdef class SparseSplitSearch:
             if counts[e] < self.min_examples or examples - counts[e] < self.min_examples:
                 self.scores[e] = -1.0
 
-    cdef void _exclude_features(self, const int32_t *bins, Py_ssize_t n) noexcept nogil:
-        """Exclude the tests of features that were not sampled for the tree or the node."""
+    cdef void _exclude_features(self, const int32_t *bins, Py_ssize_t n,
+                                bint above_all) noexcept nogil:
+        """Exclude the tests of features that were not sampled for the tree or the node.
+
+        All bins of a run of thresholds belong to one feature.
+        """
         cdef Py_ssize_t e, f
         if self.n_chosen == self.n_features and self.of_tree is None:
             return
         f = feature_of(self.feature_starts, bins[0])
         for e in range(n):
-            while f < self.n_features and self.feature_starts[f + 1] <= bins[e]:
+            while f < self.n_features and self.feature_starts[f + 1] <= bins[max(0, e - above_all)]:
                 f += 1
             if f < self.n_features and not (
                     self.chosen[f] and (self.of_tree is None or self.of_tree[f])):
@@ -204,17 +217,22 @@ cdef Py_ssize_t position_of(const SparseHistogram *histogram, int64_t b) noexcep
     return low if low < histogram.n and histogram.bins[low] == b else -1
 
 
-cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride,
-                     uint8_t kind) noexcept nogil:
-    """Sum the bins after each bin (SUFFIX) or up to each bin (PREFIX)."""
+cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, uint8_t kind,
+                     bint above_all) noexcept nogil:
+    """Sum the bins after each bin (SUFFIX) or up to each bin (PREFIX).
+
+    With ``above_all``, the sums after the bins follow the sum of all.
+    """
     cdef Py_ssize_t e, k
     cdef double total
     for k in range(stride):
         total = 0.0
         if kind == SUFFIX:
             for e in range(n - 1, -1, -1):
-                out[stride * e + k] = total
+                out[stride * (e + above_all) + k] = total
                 total += bins[stride * e + k]
+            if above_all:
+                out[k] = total
         else:
             for e in range(n):
                 total += bins[stride * e + k]

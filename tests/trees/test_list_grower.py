@@ -1,0 +1,131 @@
+"""Trees on lists of all examples are, to the last bit, those on the table of all examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.cases import STORAGES, STORAGES_WITH_MISSING, random_with_missing
+from support.growing import LENGTHS, WINDOWS, Positions, Setting, random_positions
+from support.sweeps import sweep
+
+from treecrf.chains.contexts import extended_contexts
+from treecrf.trees.growing._features import Features
+from treecrf.trees.growing._list_grower import ListGrower
+from treecrf.trees.growing.growth import Growth
+
+
+def list_grower(positions, n_parts=1):
+    setting = positions.setting
+    growth = Growth(
+        max_leaf_nodes=setting.max_leaf_nodes,
+        l2_regularization=setting.l2,
+        learning_rate=setting.learning_rate,
+        min_gain=setting.min_gain,
+        min_samples_leaf=setting.min_samples_leaf,
+        max_leaf_value=setting.max_leaf_value,
+    )
+    grower = ListGrower(
+        [Features(positions.encoded, positions.table) for _ in range(n_parts)],
+        positions.table,
+        growth,
+        setting.n_labels,
+        setting.order,
+        with_counts=setting.second_order or setting.weighted,
+        has_curvature=setting.second_order,
+        surrogates=setting.missing == "surrogate",
+    )
+    grower.many_examples = 10
+    return grower
+
+
+def list_examples(positions, targets, curvature, weights):
+    """Rows, labels, values and counts of all examples."""
+    setting = positions.setting
+    symbols, starts = extended_contexts(setting.n_labels, setting.order)
+    rows, labels, values, counts = [], [], [], []
+    for t, depth in enumerate(positions.depth):
+        for c in range(setting.n_labels ** int(depth)):
+            rows.append(positions.encoded.rows_from_first[t])
+            labels.append(symbols[starts[depth] + c])
+            weight = weights[t] if curvature is None else curvature[t, c]
+            values.append((targets[t, c], weight))
+            counts.append(float(weights[t] > 0))
+    return (
+        np.array(rows, dtype=np.int32),
+        np.array(labels, dtype=np.uint8).reshape(len(rows), setting.order),
+        np.array(values),
+        np.array(counts),
+    )
+
+
+def assert_same_trees(positions, rng, n_parts=1, n_trees=1):
+    setting = positions.setting
+    grower, growing = positions.grower(), list_grower(positions, n_parts)
+    for _ in range(n_trees):
+        targets, curvature, weights = positions.draw_examples(rng)
+        expected = grower.grow(targets, curvature, weights, 0, np.zeros(positions.shape))
+        examples = list_examples(positions, targets, curvature, weights)
+        order = rng.permutation(len(examples[0]))
+        grown = grow(growing, [part[order] for part in examples])
+        assert grown.keys() == expected.keys()
+        for name, values in expected.items():
+            # Positions do not have weights there.
+            if name == "share" and setting.weighted and setting.second_order:
+                continue
+            np.testing.assert_array_equal(grown[name], values, err_msg=name)
+
+
+def grow(grower, examples, seed=0):
+    """Grow a tree whose large nodes are added in parts."""
+    grower.begin(*examples, seed)
+    while grower.advance():
+        for part in range(grower.n_parts):
+            grower.add_part(part, grower.n_parts)
+        grower.finish_parts(grower.n_parts)
+    return grower.describe()
+
+
+@pytest.mark.parametrize("seed", sweep(range(60), 12))
+@pytest.mark.parametrize("kind", STORAGES)
+def test_random_cases(kind, seed):
+    rng = np.random.default_rng(seed)
+    positions = random_positions(
+        kind,
+        rng,
+        lengths=LENGTHS[seed % 5 if kind == "words" else seed % 6],
+        n_labels=int(rng.integers(2, 5)),
+        order=int(rng.integers(3)),
+        window=WINDOWS[seed % 4],
+        max_leaf_nodes=int(rng.choice([2, 3, 8, 20])),
+        l2=float(rng.choice([0.0, 1.0, 40.0])),
+        min_gain=float(rng.choice([0.0, 0.0, 0.3])),
+        min_samples_leaf=int(rng.choice([1, 3, 10])),
+        learning_rate=float(rng.choice([1.0, 0.1])),
+        second_order=bool(rng.random() < 0.4),
+        weighted=bool(rng.random() < 0.4),
+        coarse=bool(rng.random() < 0.3),
+    )
+    assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)
+
+
+def random_missing(kind, seed, missing, **settings):
+    rng = np.random.default_rng(seed)
+    sequences = random_with_missing(kind, rng, (9, 1, 14, 30), 0.3)
+    setting = Setting(missing=missing, unit=2.0**-12, **settings)
+    return Positions(sequences, rng, setting), rng
+
+
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("missing", ["weighting", "surrogate"])
+@pytest.mark.parametrize("seed", sweep(range(12), 2))
+def test_missing_values(seed, missing, second_order, kind):
+    positions, rng = random_missing(
+        kind,
+        seed,
+        missing,
+        second_order=second_order,
+        order=seed % 3,
+        min_samples_leaf=1 + seed % 2,
+    )
+    assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)
