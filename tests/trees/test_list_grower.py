@@ -25,7 +25,7 @@ def list_grower(positions, n_parts=1):
         max_leaf_value=setting.max_leaf_value,
     )
     grower = ListGrower(
-        [Features(positions.encoded, positions.table) for _ in range(n_parts)],
+        Features(positions.encoded, positions.table),
         positions.table,
         growth,
         setting.n_labels,
@@ -33,6 +33,7 @@ def list_grower(positions, n_parts=1):
         with_counts=setting.second_order or setting.weighted,
         has_curvature=setting.second_order,
         surrogates=setting.missing == "surrogate",
+        max_parts=n_parts,
     )
     grower.many_examples = 10
     return grower
@@ -61,12 +62,14 @@ def list_examples(positions, targets, curvature, weights):
 def assert_same_trees(positions, rng, n_parts=1, n_trees=1):
     setting = positions.setting
     grower, growing = positions.grower(), list_grower(positions, n_parts)
+    features = [Features(positions.encoded, positions.table) for _ in range(n_parts - 1)]
+    others = [growing.new_part(part) for part in features]
     for _ in range(n_trees):
         targets, curvature, weights = positions.draw_examples(rng)
         expected = grower.grow(targets, curvature, weights, 0, np.zeros(positions.shape))
         examples = list_examples(positions, targets, curvature, weights)
         order = rng.permutation(len(examples[0]))
-        grown = grow(growing, [part[order] for part in examples])
+        grown = grow(growing, [part[order] for part in examples], others)
         assert grown.keys() == expected.keys()
         for name, values in expected.items():
             # Positions do not have weights there.
@@ -75,13 +78,15 @@ def assert_same_trees(positions, rng, n_parts=1, n_trees=1):
             np.testing.assert_array_equal(grown[name], values, err_msg=name)
 
 
-def grow(grower, examples, seed=0):
+def grow(grower, examples, others=(), seed=0):
     """Grow a tree whose large nodes are added in parts."""
     grower.begin(*examples, seed)
+    n_parts = 1 + len(others)
     while grower.advance():
-        for part in range(grower.n_parts):
-            grower.add_part(part, grower.n_parts)
-        grower.finish_parts(grower.n_parts)
+        grower.add_part(0, n_parts)
+        for k, other in enumerate(others):
+            grower.add_part(k + 1, n_parts, other)
+        grower.finish_parts(list(others))
     return grower.describe()
 
 

@@ -46,8 +46,8 @@ cdef class ListGrower:
 
     Parameters
     ----------
-    features : list of Features
-        For each thread that may add examples of a node concurrently.
+    features : Features
+        Not in use by another thread.
     tests : treecrf.trees.growing.window_tests.TestTable
     growth : treecrf.trees.growing.growth.Growth
     n_labels, order : int
@@ -60,17 +60,18 @@ cdef class ListGrower:
         Whether a row whose value is missing goes to the child that surrogates choose, instead of to
         both with a fraction of its weight.
 
+    max_parts : int, default=1
+        Maximum number of threads that may add the examples of a node.
+
     Attributes
     ----------
-    n_parts : int
-        Number of threads that may add examples of a node.
     many_examples : int
         Nodes with at least this many examples are worth more than one thread.
     """
 
-    cdef readonly Py_ssize_t n_parts
     cdef public Py_ssize_t many_examples
-    cdef Py_ssize_t n_window_bins, n_symbols, max_leaves
+    cdef object tests
+    cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_parts
     cdef double penalty, max_value, learning_rate
     cdef Features features
     cdef ExampleLists lists
@@ -88,23 +89,26 @@ cdef class ListGrower:
     cdef int32_t pending                    # node whose examples are to be added; -1 for none
     cdef bint is_added, shares_of_counts
 
-    def __cinit__(self, features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
-                  bint with_counts=False, bint has_curvature=False, bint surrogates=False):
+    def __cinit__(self, Features features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
+                  bint with_counts=False, bint has_curvature=False, bint surrogates=False,
+                  Py_ssize_t max_parts=1):
         cdef Py_ssize_t n
         self.shares_of_counts = has_curvature and with_counts
-        self.n_parts = len(features)
+        self.max_parts = max_parts
         self.many_examples = 8192
+        self.tests = tests
+        self.n_labels = n_labels
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
         self.max_leaves = growth.max_leaf_nodes
         self.penalty = growth.l2_regularization
         self.max_value = growth.max_leaf_value
         self.learning_rate = growth.learning_rate
-        self.features = features[0]
+        self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
-        self.histograms = SparseHistograms(features, tests, order, n_labels, with_counts)
+        self.histograms = SparseHistograms(self.new_part(features), max_parts)
         self.splits = SparseSplitSearch(tests, growth, order * (n_labels + 1), with_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))
@@ -125,6 +129,17 @@ cdef class ListGrower:
         free(self.seeds)
         free(self.open_leaves)
 
+    def new_part(self, Features features):
+        """Make a histogram to which another thread can add examples.
+
+        Parameters
+        ----------
+        features : Features
+            Those of the grower, with working memory of their own.
+        """
+        return DenseHistogram(features, self.tests, self.lists.n_lags, self.n_labels,
+                              self.lists.with_counts)
+
     def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None):
         """Grow a tree with one thread.
 
@@ -133,7 +148,7 @@ cdef class ListGrower:
         self.begin(rows, labels, values, counts, seed, chosen)
         while self.advance():
             self.add_part(0, 1)
-            self.finish_parts(1)
+            self.finish_parts([])
         return self.describe()
 
     def begin(self, const int32_t[::1] rows, const uint8_t[:, ::1] labels,
@@ -215,21 +230,37 @@ cdef class ListGrower:
         self._check_memory()
         return is_waiting
 
-    def add_part(self, Py_ssize_t part, Py_ssize_t n_parts):
-        """Add one of the parts of the examples of the node that waits for them."""
-        cdef const ExampleList *examples = &self.examples[self.pending]
-        cdef Py_ssize_t n = examples.n
-        cdef DenseHistogram histogram = self.histograms.parts[part]
-        with nogil:
-            histogram.add(examples, n * part // n_parts, n * (part + 1) // n_parts)
-        if histogram.failed:
-            raise MemoryError("no memory for a tree")
+    def add_part(self, Py_ssize_t part, Py_ssize_t n_parts, DenseHistogram histogram=None):
+        """Add one of the parts of the examples of the node that waits for them.
 
-    def finish_parts(self, Py_ssize_t n_parts):
-        """Note that all parts have been added."""
+        Parameters
+        ----------
+        part, n_parts : int
+        histogram : DenseHistogram, optional
+            Made by `new_part`. The first part has the grower's own histogram.
+        """
+        cdef const ExampleList *examples = &self.examples[self.pending]
+        cdef DenseHistogram target = self.histograms.first if histogram is None else histogram
+        cdef Py_ssize_t n = examples.n
+        target.kept, target.is_filtered = self.histograms.first.kept, \
+            self.histograms.first.is_filtered
         with nogil:
-            self._finish_histogram(n_parts)
-            self.is_added = True
+            target.add(examples, n * part // n_parts, n * (part + 1) // n_parts)
+
+    def finish_parts(self, list others):
+        """Note that all parts have been added.
+
+        Parameters
+        ----------
+        others : list of DenseHistogram
+            Histograms of the parts after the first. They are zeros again afterwards.
+        """
+        cdef Py_ssize_t n_parts = 1 + len(others)
+        self.histograms.set_parts(others)
+        if not self._is_failed():
+            with nogil:
+                self._finish_histogram(n_parts)
+        self.is_added = True
 
     def describe(self):
         """Return the tree, as `treecrf._tree.TreeGrower.grow` does."""
@@ -283,7 +314,7 @@ cdef class ListGrower:
         while not self._is_failed():
             if self.pending >= 0:
                 if not self.is_added:
-                    if self.n_parts > 1 and self.examples[self.pending].n >= self.many_examples:
+                    if self.max_parts > 1 and self.examples[self.pending].n >= self.many_examples:
                         return True
                     self.histograms.first.add(&self.examples[self.pending], 0,
                                               self.examples[self.pending].n)

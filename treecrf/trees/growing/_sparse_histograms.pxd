@@ -33,9 +33,8 @@ cdef class DenseHistogram:
 
 
 cdef class SparseHistograms:
-    cdef readonly list parts            # of DenseHistogram, all zeros between builds
     cdef DenseHistogram first
-    cdef double **pairs                 # of the other parts
+    cdef double **pairs                 # of the first histogram and those of other threads
     cdef double **counts
     cdef bint with_counts, failed
 

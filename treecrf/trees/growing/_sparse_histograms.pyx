@@ -59,12 +59,6 @@ cdef class DenseHistogram:
         free(self.counts)
         free(self.scaled)
 
-    def keep(self, kept):
-        """Count only some bins of lists; uint64 array with a bit for each bin, or None for all."""
-        self.is_filtered = kept is not None
-        if kept is not None:
-            self.kept = kept
-
     cdef void add(self, const ExampleList *examples, Py_ssize_t first,
                   Py_ssize_t last) noexcept nogil:
         """Add some of a node's examples; sets ``failed`` if memory runs out."""
@@ -150,32 +144,20 @@ cdef class SparseHistograms:
 
     Parameters
     ----------
-    features : list of Features
-        For each thread that may add examples concurrently.
-    tests, n_lags, n_labels, with_counts
-        As for `DenseHistogram`.
-
-    Attributes
-    ----------
-    parts : list of DenseHistogram
-        For each thread.
+    first : DenseHistogram
+        The histogram to which this builder's thread adds.
+    max_parts : int
+        Maximum number of dense histograms of a node, including ``first``.
     """
 
-    def __cinit__(self, features, tests, Py_ssize_t n_lags, Py_ssize_t n_labels,
-                  bint with_counts):
-        cdef Py_ssize_t p, n_parts = len(features)
-        cdef DenseHistogram part
-        self.parts = [DenseHistogram(of_part, tests, n_lags, n_labels, with_counts)
-                      for of_part in features]
-        self.first = self.parts[0]
-        self.with_counts = with_counts
-        self.pairs = <double **> calloc(n_parts, sizeof(double *))
-        self.counts = <double **> calloc(n_parts, sizeof(double *))
+    def __cinit__(self, DenseHistogram first, Py_ssize_t max_parts):
+        self.first = first
+        self.with_counts = first.with_counts
+        self.pairs = <double **> calloc(max_parts, sizeof(double *))
+        self.counts = <double **> calloc(max_parts, sizeof(double *))
         if self.pairs == NULL or self.counts == NULL:
             raise MemoryError("no memory for histograms")
-        for p in range(n_parts):
-            part = self.parts[p]
-            self.pairs[p], self.counts[p] = part.pairs, part.counts
+        self.pairs[0], self.counts[0] = first.pairs, first.counts
 
     def __dealloc__(self):
         free(self.pairs)
@@ -184,14 +166,21 @@ cdef class SparseHistograms:
     def begin(self, kept):
         """Begin a tree that tests only some bins of lists; bool array (n_bins,), or None for all.
         """
-        self.failed = False
+        self.failed = self.first.failed = False
         if kept is not None:
             bits = np.zeros(64 * self.first.kept.shape[0], dtype=bool)
             bits[:len(kept)] = kept
-            kept = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
-        for part in self.parts:
-            (<DenseHistogram> part).failed = False
-            part.keep(kept)
+            self.first.kept = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+        self.first.is_filtered = kept is not None
+
+    def set_parts(self, list others):
+        """Set the dense histograms whose sums are added to those of the first."""
+        cdef Py_ssize_t p
+        cdef DenseHistogram part
+        for p in range(len(others)):
+            part = others[p]
+            self.pairs[p + 1], self.counts[p + 1] = part.pairs, part.counts
+            self.failed |= part.failed
 
     cdef bint is_failed(self) noexcept nogil:
         return self.failed or self.first.failed
