@@ -48,7 +48,7 @@ from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._histograms cimport Histogram, Histograms
 from treecrf.trees.growing._members cimport Members
-from treecrf.trees.growing._nodes cimport Node, subtract_sums
+from treecrf.trees.growing._nodes cimport Node, child_seed, subtract_sums
 from treecrf.trees.growing._row_sets cimport RowSet, RowSets, round_value
 from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
@@ -297,7 +297,7 @@ cdef class TreeGrower:
         self.n_nodes = 1
         for _ in range(N_SCRATCH_SETS):
             self.row_sets.take()
-        start_node(root, self.row_sets.take(), self.contexts.take())
+        start_node(root, self.seed, self.row_sets.take(), self.contexts.take())
         if self._is_failed():
             return
         self.contexts.fill(root.contexts)
@@ -334,7 +334,7 @@ cdef class TreeGrower:
         """Find a node's best test, and keep the node open if its gain is large enough."""
         cdef Node *node = &self.nodes[node_id]
         cdef Histogram histogram = self.histograms.of_node(node)
-        if self.splits.find(node, &histogram, self.seed, node_id):
+        if self.splits.find(node, &histogram):
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
         else:
@@ -367,8 +367,8 @@ cdef class TreeGrower:
         parent.true_child = true_id
         parent.false_child = false_id
         # The false child takes over the set of rows, which the parent no longer needs.
-        start_node(true_node, self.row_sets.take(), parent.contexts)
-        start_node(false_node, parent.rows, parent.contexts)
+        start_node(true_node, child_seed(parent, True), self.row_sets.take(), parent.contexts)
+        start_node(false_node, child_seed(parent, False), parent.rows, parent.contexts)
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
         true_node.examples = parent.true_examples
@@ -593,7 +593,8 @@ cdef class TreeGrower:
         return round_value(value * self.learning_rate)
 
 
-cdef void start_node(Node *node, int32_t rows, int32_t contexts) noexcept nogil:
+cdef void start_node(Node *node, uint64_t seed, int32_t rows, int32_t contexts) noexcept nogil:
+    node.seed = seed
     node.rows = rows
     node.contexts = contexts
     node.histogram = -1

@@ -433,7 +433,7 @@ class Task:
         self.codes = np.concatenate(labels).astype(np.int32)
         self.labels = labels
         packed = as_sequences(self.sequences)
-        self.encoder = Encoder((1, 1)).fit(packed, self.rng)
+        self.encoder = Encoder((1, 1)).fit(packed)
         self.encoded = self.encoder.encode(packed)
 
     def objective(self, beam, threads):

@@ -48,7 +48,7 @@ KINDS = [symbols, words, numbers, sparse_tables, dicts, booleans]
 def keys_of(X, codes):
     """Keys of encoded sequences and of sequences that are not encoded yet."""
     sequences = as_sequences(X)
-    encoded = Encoder((1, 1)).fit(sequences, np.random.default_rng(0)).encode(sequences)
+    encoded = Encoder((1, 1)).fit(sequences).encode(sequences)
     codes = np.concatenate(codes).astype(np.int32)
     return sequence_keys(encoded, codes), input_keys(sequences, codes)
 
@@ -98,7 +98,7 @@ def test_input_keys_do_not_depend_on_storage():
 
 def test_possible_labels_are_part_of_a_key():
     sequences = as_sequences(["ab", "ab"])
-    encoded = Encoder((0, 0)).fit(sequences, np.random.default_rng(0)).encode(sequences)
+    encoded = Encoder((0, 0)).fit(sequences).encode(sequences)
     codes, allowed = np.zeros(4, dtype=np.int32), np.ones((4, 2), dtype=bool)
     allowed[3, 1] = False
     for keys_for, data in ((sequence_keys, encoded), (input_keys, sequences)):

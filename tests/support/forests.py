@@ -65,7 +65,7 @@ class Trained:
         self.n_labels, self.order = n_labels, order
         self.sequences = sequences
         packed = pack(sequences)
-        self.encoder = Encoder(window, missing=missing).fit(packed, rng)
+        self.encoder = Encoder(window, missing=missing).fit(packed)
         self.encoded = self.encoder.encode(packed)
         self.forest = Forest(n_labels, order)
         shape = (n_labels, packed.n_positions, n_labels**order)

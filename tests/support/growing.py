@@ -58,7 +58,7 @@ class Positions:
     def __init__(self, sequences, rng, setting):
         self.setting = setting
         packed = pack(sequences)
-        self.encoder = Encoder(setting.window).fit(packed, rng)
+        self.encoder = Encoder(setting.window).fit(packed)
         plan, self.encoded = bundle(self.encoder, self.encoder.encode(packed))
         self.table = table = number_tests(self.encoder, plan)
         self.bins = np.flatnonzero(table.columns >= -1)  # bins that judge a test
@@ -138,11 +138,11 @@ class Positions:
     def allowed(self, seed):
         n_features = self.table.n_features
 
-        def may_use(node, test):
+        def may_use(path, test):
             if test >= len(self.bins):
                 return True
             feature = np.searchsorted(self.table.feature_starts, self.bins[test], "right") - 1
-            return sampled_features(seed, node, n_features, self.n_chosen)[feature]
+            return sampled_features(seed, path, n_features, self.n_chosen)[feature]
 
         return may_use
 

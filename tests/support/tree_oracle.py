@@ -256,11 +256,12 @@ class _Grower:
         self.learning_rate = learning_rate
         self.allowed = allowed
         self.nodes: list[NaiveNode] = []
+        self.paths: list[tuple[bool, ...]] = []  # the sides taken from the root
         self.parts: list[np.ndarray] = []
         self.candidates: dict[int, _Split] = {}
 
     def grow(self, max_leaf_nodes: int) -> None:
-        self.add_leaf(np.ones(len(self.examples.position)))
+        self.add_leaf(np.ones(len(self.examples.position)), ())
         while len(self.candidates) < max_leaf_nodes:
             # Of equal gains max() keeps the first, which is the oldest leaf.
             node = max(self.candidates, key=lambda leaf: self.candidates[leaf].gain)
@@ -283,7 +284,9 @@ class _Grower:
             else:
                 missing_pass = part_of(missing, share)
             passed, failed = passed + missing_pass, failed + (missing - missing_pass)
-        true_child, false_child = self.add_leaf(passed), self.add_leaf(failed)
+        path = self.paths[node]
+        true_child = self.add_leaf(passed, (*path, True))
+        false_child = self.add_leaf(failed, (*path, False))
         self.nodes[node] = self.nodes[node]._replace(
             test=test,
             true_child=true_child,
@@ -318,11 +321,12 @@ class _Grower:
             passes[present] = (self.examples.truth[other] != is_reversed)[present]
         return passes
 
-    def add_leaf(self, parts: np.ndarray) -> int:
+    def add_leaf(self, parts: np.ndarray, path: tuple[bool, ...]) -> int:
         node = len(self.nodes)
         G, W, _ = self.examples.sums(parts)
         self.nodes.append(NaiveNode(-1, -1, -1, self.leaf_value(G, W), 0.0, W))
         self.parts.append(parts)
+        self.paths.append(path)
         self.candidates[node] = self.best_split(node)
         return node
 
@@ -336,7 +340,8 @@ class _Grower:
         scores, gains = self.scores(parts)
         ranks = gains if self.missing_values.missing.any() else scores
         if self.allowed is not None:
-            ranks[[not self.allowed(node, test) for test in range(len(ranks))]] = -math.inf
+            path = self.paths[node]
+            ranks[[not self.allowed(path, test) for test in range(len(ranks))]] = -math.inf
         if len(ranks) == 0 or ranks.max() == -math.inf:
             return _Split(-math.inf, -1)
         best = int(ranks.argmax())
@@ -383,7 +388,7 @@ def grow_naive_tree(
     max_leaf_value: float | None = None,
     learning_rate: float = 1.0,
     example_counts: np.ndarray | None = None,
-    allowed: Callable[[int, int], bool] | None = None,
+    allowed: Callable[[tuple[bool, ...], int], bool] | None = None,
     missing_values: MissingValues | None = None,
     position_weights: np.ndarray | None = None,
 ) -> NaiveTree:
@@ -402,7 +407,8 @@ def grow_naive_tree(
     example_counts : array (N, C), optional
         Counts for ``min_samples_leaf``; by default 1 for examples with positive weight.
     allowed : callable, optional
-        ``allowed(node, test)`` returns whether a node may use a test; by default all may.
+        ``allowed(path, test)`` returns whether a node may use a test, given which tests on the
+        path from the root it has passed; by default all may.
     missing_values : MissingValues, optional
         Missing values; by default there are none.
     position_weights : float array (N,), optional
@@ -446,16 +452,24 @@ def grow_naive_tree(
     return NaiveTree(grower.nodes, leaves, increments)
 
 
-def sampled_features(seed: int, node: int, n_features: int, n_chosen: int) -> np.ndarray:
-    """Return the features that a node may split on: selection sampling (Knuth) by SplitMix64."""
-    mask = 2**64 - 1
-    state = (seed + node * 0xD1342543DE82EF95) & mask
+def sampled_features(
+    seed: int, path: tuple[bool, ...], n_features: int, n_chosen: int
+) -> np.ndarray:
+    """Return the features that a node may split on: selection sampling (Knuth)."""
+    for side in path:
+        seed = mix_one(seed, 1 if side else 2)
     chosen = np.zeros(n_features, dtype=bool)
     for f in range(n_features):
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        z ^= z >> 31
-        chosen[f] = (z >> 11) * 2.0**-53 * (n_features - f) < n_chosen
+        random = (mix_one(seed, f) >> 11) * 2.0**-53
+        chosen[f] = random * (n_features - f) < n_chosen
         n_chosen -= int(chosen[f])
     return chosen
+
+
+def mix_one(seed: int, part: int) -> int:
+    """Combine a seed with an integer (SplitMix64)."""
+    mask = 2**64 - 1
+    z = ((seed ^ part) + 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)

@@ -75,7 +75,7 @@ def test_limits_on_growth():
     assert len(grow_four(max_leaf_nodes=10, min_samples_leaf=3).nodes) == 1
     counts = np.array([[1], [0], [1], [1]])
     assert len(grow_four(max_leaf_nodes=10, example_counts=counts).nodes) == 5
-    assert grow_four(allowed=lambda node, test: test == 1 and node == 0).nodes[0].gain == 4.0
+    assert grow_four(allowed=lambda path, test: test == 1 and not path).nodes[0].gain == 4.0
 
 
 def test_leaf_values_are_clipped_shrunken_and_rounded():

@@ -36,6 +36,7 @@ from treecrf.utils.threads import Threads
 class Objective(Protocol):
     """Function of the scores that a learner maximizes, a sum over sequences.
 
+    It depends on the labels (``codes``, int32 array (n_positions,)) and the constraints.
     Scores are those of all contexts or, if the objective has ``given`` (uint8 array
     (order, n_positions), the label at each lag before each position), those of that context alone.
 
@@ -45,6 +46,8 @@ class Objective(Protocol):
     ``counts`` is None never changes.
     """
 
+    codes: np.ndarray
+    constraints: Constraints
     given: np.ndarray | None
     counts: np.ndarray | None
 

@@ -170,16 +170,14 @@ class ColumnStatistics:
     has_missing: np.ndarray
 
 
-def learn_columns(
-    sequences: Sequences, max_bins: int, rng: np.random.Generator
-) -> ColumnStatistics:
+def learn_columns(sequences: Sequences, max_bins: int, seed: int) -> ColumnStatistics:
     """Learn categories, thresholds, density and missing values of all columns."""
     if sequences.form == "symbols":
         return ColumnStatistics(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
     if sequences.kinds is None and sequences.dtype.kind == "b":
         columns, fractions = _booleans(sequences)
         return ColumnStatistics(columns, fractions, np.zeros(len(columns), dtype=bool))
-    sizes, thresholds = learn_thresholds(sequences, max_bins, rng)
+    sizes, thresholds = learn_thresholds(sequences, max_bins, seed)
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)

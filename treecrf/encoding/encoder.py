@@ -66,8 +66,11 @@ class Encoder:
         self.max_bins = max_bins
         self.missing = missing
 
-    def fit(self, sequences: Sequences, rng: np.random.Generator) -> Encoder:
-        """Learn categories and thresholds, and choose the storage of each column."""
+    def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
+        """Learn categories and thresholds, and choose the storage of each column.
+
+        Many positions are sampled for the quantiles of numbers, with the seed.
+        """
         self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
         self.imputation = None
@@ -75,7 +78,7 @@ class Encoder:
             schema = sequences.schema
             self.imputation = learn_imputation(sequences, schema, self.missing)
             sequences = ImputedSequences.of(sequences, self.imputation, schema)
-        learned = learn_columns(sequences, self.max_bins, rng)
+        learned = learn_columns(sequences, self.max_bins, seed)
         self.columns = learned.columns
         self.plan = make_plan(
             learned, is_sparse=sequences.form == "sparse", boundary_code=self.has_boundary_code()

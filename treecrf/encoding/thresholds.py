@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.offsets import runs
+from treecrf.encoding.sequence_keys import input_keys
+from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import Sequences
+from treecrf.utils.hashing import mix, smallest
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000
@@ -17,7 +19,7 @@ RUN_VALUES = 1 << 18
 
 
 def learn_thresholds(
-    sequences: Sequences, max_bins: int, rng: np.random.Generator
+    sequences: Sequences, max_bins: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the thresholds of all columns, as if all were numbers.
 
@@ -28,8 +30,8 @@ def learn_thresholds(
     max_bins : int
         Maximum number of bins per column; columns with more distinct values have thresholds at
         quantiles.
-    rng : numpy Generator
-        Draws the positions from which quantiles are computed, if there are many.
+    seed : int
+        Seed for the choice of the positions from which quantiles are computed, if there are many.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def learn_thresholds(
     thresholds : float64 array
         Ascending thresholds, one column after another.
     """
-    sampled = _sample(sequences, rng)
+    sampled = _sample(sequences, seed)
     if sparse.issparse(sampled):
         sampled = sampled.tocsc()
         sizes = np.diff(sampled.indptr) + 1
@@ -51,12 +53,13 @@ def learn_thresholds(
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
-def _sample(sequences: Sequences, rng: np.random.Generator) -> Any:
-    """Return all rows, or enough of them for quantiles."""
-    n = sequences.n_positions
+def _sample(sequences: Sequences, seed: int) -> Any:
+    """Return all rows, or enough of them for quantiles: those with the smallest hashes."""
     chosen = None
-    if n > MAX_SAMPLES:
-        chosen = np.sort(rng.choice(n, MAX_SAMPLES, replace=False))
+    if sequences.n_positions > MAX_SAMPLES:
+        keys = np.repeat(input_keys(sequences), np.diff(sequences.offsets))
+        hashes = mix(seed, keys, positions_in_sequences(sequences.offsets))
+        chosen = np.flatnonzero(smallest(hashes, MAX_SAMPLES))
     parts = []
     for start, stop, piece in sequences.pieces():
         if chosen is not None:

@@ -8,10 +8,12 @@ from numbers import Real
 
 import numpy as np
 
+from treecrf.encoding.sequence_keys import input_keys
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, joined
+from treecrf.utils.hashing import mix, smallest
 
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
 MAX_WEIGHT = 1e6
@@ -86,6 +88,8 @@ def hold_out(
 ) -> tuple[LabeledSequences, LabeledSequences]:
     """Split sequences at random into those for training and those held out.
 
+    The choice depends on the content of the sequences, not on their order.
+
     Raises
     ------
     ValueError
@@ -98,12 +102,12 @@ def hold_out(
             f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
             "training; pass X_val and y_val, or more sequences"
         )
-    shuffled = np.random.default_rng([seed, 0]).permutation(n)
-    held_out, kept = np.sort(shuffled[:n_held_out]), np.sort(shuffled[n_held_out:])
-    training = data.take(kept)
+    keys = input_keys(data.sequences, data.codes, data.allowed)
+    chosen = smallest(mix(seed, keys), n_held_out)
+    training = data.take(np.flatnonzero(~chosen))
     # Categories that only occur in the held-out sequences are unseen in training.
     sequences = training.sequences.with_used_categories()
-    return replace(training, sequences=sequences), data.take(held_out)
+    return replace(training, sequences=sequences), data.take(np.flatnonzero(chosen))
 
 
 def read_validation(

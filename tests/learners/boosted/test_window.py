@@ -65,7 +65,7 @@ def test_rows_are_those_of_a_naive_loop(kind, window, order, monkeypatch):
     X = [KINDS[kind](table) for table in tables]
     labels = [rng.integers(0, 3, len(table)) for table in tables]
     sequences = as_sequences(X)
-    encoder = Encoder(window).fit(sequences, rng)
+    encoder = Encoder(window).fit(sequences)
     table = WindowTable(encoder, 3)
     given = previous_labels(np.concatenate(labels), sequences.offsets, 3, order)
     rows = table.rows(table.windows(sequences), given)
@@ -81,7 +81,7 @@ def test_rows_are_those_of_a_naive_loop(kind, window, order, monkeypatch):
 
 
 def test_unseen_symbols_have_no_indicator():
-    encoder = Encoder((0, 0)).fit(as_sequences(["abc"]), np.random.default_rng(0))
+    encoder = Encoder((0, 0)).fit(as_sequences(["abc"]))
     windows = WindowTable(encoder, 2).windows(as_sequences(["a?c!"]))
     assert windows.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
 
@@ -102,7 +102,7 @@ def test_categories_become_indicators_and_missing_values_stay(form):
         pytest.importorskip("narwhals")
         X = [pandas.DataFrame(part, columns=["heat", "open", "room"]) for part in X]
     sequences = as_sequences(X)
-    encoder = Encoder((1, 0)).fit(sequences, np.random.default_rng(0))
+    encoder = Encoder((1, 0)).fit(sequences)
     windows = WindowTable(encoder, 2).windows(sequences).toarray()
     nan = np.nan
     values = np.array([

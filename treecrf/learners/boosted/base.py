@@ -91,7 +91,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder, forest = data.earlier["_encoder"], data.earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins, self.missing)
-            encoder.fit(data.training.sequences, np.random.default_rng(data.seed))
+            encoder.fit(data.training.sequences, data.seed)
             forest = Forest(len(data.classes), self.order)
         return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
 

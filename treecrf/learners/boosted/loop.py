@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from queue import SimpleQueue
 
 import numpy as np
@@ -14,12 +15,14 @@ from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
+from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.learners.stopping import History, Stopping
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import leave_room, rounded
+from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.threads import Threads
 
 
@@ -93,6 +96,12 @@ class Booster:
             leave_room(self.position_weights, self._n_contexts() + 1)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """Keys of the sequences, for random choices; uint64 array (n_sequences,)."""
+        objective = self.objective
+        return sequence_keys(self.whole, objective.codes, objective.constraints.allowed)
 
     def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
         """Return the scores of the trees to start from, under the constraints."""
@@ -222,17 +231,14 @@ class Booster:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
         if self.growth.subsample >= 1:
             return self.position_weights if self.weighted else None
-        rng = np.random.default_rng([self.growth.seed, iteration])
-        lengths = np.diff(self.encoded.offsets)
-        n_chosen = max(1, round(self.growth.subsample * len(lengths)))
-        chosen = np.zeros(len(lengths))
-        chosen[rng.permutation(len(lengths))[:n_chosen]] = 1.0
-        return self.position_weights * np.repeat(chosen, lengths)
+        n_chosen = max(1, round(self.growth.subsample * len(self.keys)))
+        chosen = smallest(mix(self.growth.seed, iteration, self.keys), n_chosen)
+        return self.position_weights * np.repeat(chosen, np.diff(self.encoded.offsets))
 
 
 def _seed(seed: int, iteration: int, k: int) -> int:
-    """Return a different seed for every tree; the kernel scrambles it."""
-    return ((seed << 32) + (iteration << 12) + k) % 2**64
+    """Return a seed for each tree."""
+    return int(mix(seed, iteration, k))
 
 
 @dataclass

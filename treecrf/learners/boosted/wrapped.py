@@ -46,7 +46,7 @@ class WindowClassifier(LocalClassifier):
         training = self._labeled(sequences, labels, classes)
         sequences, codes = training.sequences, training.codes
         encoder = Encoder(self._window(), self.max_bins, self.missing)
-        encoder.fit(sequences, np.random.default_rng(0))
+        encoder.fit(sequences)
         table = WindowTable(encoder, len(classes))
         previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), previous)

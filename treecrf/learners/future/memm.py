@@ -324,7 +324,7 @@ class FutureFeatureMEMM(LocalClassifier):
                 data = replace(data, training=every, held_out=None)
                 settings = self._settings_of(state.encoder)
                 encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
-                encoder.fit(every.sequences, np.random.default_rng(data.seed))
+                encoder.fit(every.sequences, data.seed)
                 second = AlternatingTraining(settings, phase, starter(data), report)
                 empty = Forest(len(data.classes), self.order)
                 state = second.replay(encoder, empty, state.phases)

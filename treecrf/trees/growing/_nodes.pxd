@@ -1,10 +1,15 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from treecrf.trees.growing._surrogates cimport Ranking
 
 
+cdef extern from "utils/hashing.h" nogil:
+    uint64_t mixed_with(uint64_t hash, uint64_t part)
+
+
 cdef struct Node:
     # A node of a growing tree.
+    uint64_t seed                   # of its random choices
     int32_t rows                    # its set of rows
     int32_t contexts                # its set of contexts
     int32_t histogram               # -1 for none
@@ -16,6 +21,11 @@ cdef struct Node:
     double share                    # fraction of the rows' weight that passes the test
     int32_t true_child, false_child
     Ranking surrogates              # tests that replace its own where the value is missing
+
+
+cdef inline uint64_t child_seed(const Node *parent, bint passes) noexcept nogil:
+    """Return the seed of a child. Seeds depend on the path from the root, not on node numbers."""
+    return mixed_with(parent.seed, 1 if passes else 2)
 
 
 cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:

@@ -21,17 +21,15 @@ cdef class SplitSearch:
     cdef double[::1] lag_sums
     cdef uint8_t[::1] chosen
 
-    cdef bint find(self, Node *node, const Histogram *histogram, uint64_t seed,
-                   int64_t node_id) noexcept nogil
+    cdef bint find(self, Node *node, const Histogram *histogram) noexcept nogil
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil
     cdef double _score(self, double total, double weight) noexcept nogil
-    cdef double _best_binned_test(self, Node *node, const Histogram *histogram, uint64_t seed,
-                                  int64_t node_id) noexcept nogil
+    cdef double _best_binned_test(self, Node *node, const Histogram *histogram) noexcept nogil
     cdef void _score_run(self, const Node *node, const Histogram *histogram,
                          Py_ssize_t r) noexcept nogil
     cdef void _exclude_small(self, const Node *node, const double *counts,
                              Py_ssize_t r) noexcept nogil
-    cdef void _exclude_features(self, uint64_t seed, int64_t node_id) noexcept nogil
+    cdef void _exclude_features(self, uint64_t seed) noexcept nogil
     cdef void _sum_true_side(self, Node *node, const Histogram *histogram) noexcept nogil
     cdef double _best_context_test(self, Node *node, const double *sums,
                                    double best) noexcept nogil

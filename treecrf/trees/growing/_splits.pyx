@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._histograms cimport Histogram
-from treecrf.trees.growing._nodes cimport Node
+from treecrf.trees.growing._nodes cimport Node, mixed_with
 from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
 
 cdef extern from "utils/histograms.h" nogil:
@@ -57,13 +57,12 @@ cdef class SplitSearch:
         self.lag_sums = np.empty(3 * (contexts.n_labels + 1))
         self.chosen = np.empty(tests.n_features + 1, dtype=np.uint8)
 
-    cdef bint find(self, Node *node, const Histogram *histogram, uint64_t seed,
-                   int64_t node_id) noexcept nogil:
+    cdef bint find(self, Node *node, const Histogram *histogram) noexcept nogil:
         """Find the best test of a node; return whether its gain is large enough."""
         cdef double best = -1.0
         node.test = node.run = -1
         if node.examples >= 2 * self.min_examples:
-            best = self._best_binned_test(node, histogram, seed, node_id)
+            best = self._best_binned_test(node, histogram)
             best = self._best_context_test(node, histogram.contexts, best)
         node.gain = best if self.with_missing else best - self._score(node.total, node.weight)
         return node.test >= 0 and node.gain > self.min_gain
@@ -78,15 +77,14 @@ cdef class SplitSearch:
             return 0.0
         return total * total / (self.penalty + weight)
 
-    cdef double _best_binned_test(self, Node *node, const Histogram *histogram, uint64_t seed,
-                                  int64_t node_id) noexcept nogil:
+    cdef double _best_binned_test(self, Node *node, const Histogram *histogram) noexcept nogil:
         """Find the test with the highest score, or with missing values the highest gain."""
         cdef Py_ssize_t r, b
         cdef double best = -1.0
         for r in range(self.run_starts.shape[0]):
             self._score_run(node, histogram, r)
         if self.n_chosen < self.feature_starts.shape[0] - 1:
-            self._exclude_features(seed, node_id)
+            self._exclude_features(node.seed)
         for r in range(self.run_starts.shape[0]):
             for b in range(self.run_starts[r], self.run_ends[r]):
                 if self.scores[b] > best:
@@ -134,10 +132,10 @@ cdef class SplitSearch:
             if passed[b] < self.min_examples or examples - passed[b] < self.min_examples:
                 self.scores[b] = -1.0
 
-    cdef void _exclude_features(self, uint64_t seed, int64_t node_id) noexcept nogil:
+    cdef void _exclude_features(self, uint64_t seed) noexcept nogil:
         """Exclude the tests of features that were not sampled for the node."""
         cdef Py_ssize_t f, b, n_features = self.feature_starts.shape[0] - 1
-        sample(seed, node_id, n_features, self.n_chosen, &self.chosen[0])
+        sample(seed, n_features, self.n_chosen, &self.chosen[0])
         for f in range(n_features):
             if not self.chosen[f]:
                 for b in range(self.feature_starts[f], self.feature_starts[f + 1]):
@@ -216,21 +214,12 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t start, Py_ssize
                 out[stride * b + k] = total
 
 
-cdef inline uint64_t next_random(uint64_t *state) noexcept nogil:
-    """Draw a random number by SplitMix64 (Steele, Lea, Flood 2014)."""
-    cdef uint64_t z
-    state[0] += <uint64_t> 0x9E3779B97F4A7C15
-    z = state[0]
-    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
-
-cdef void sample(uint64_t seed, int64_t node, Py_ssize_t n_features, Py_ssize_t n_chosen,
+cdef void sample(uint64_t seed, Py_ssize_t n_features, Py_ssize_t n_chosen,
                  uint8_t *chosen) noexcept nogil:
     """Choose exactly ``n_chosen`` features of a node (Knuth's selection sampling)."""
-    cdef uint64_t state = seed + <uint64_t> node * <uint64_t> 0xD1342543DE82EF95
     cdef Py_ssize_t f
+    cdef double random
     for f in range(n_features):
-        chosen[f] = (next_random(&state) >> 11) * 2.0 ** -53 * (n_features - f) < n_chosen
+        random = (mixed_with(seed, f) >> 11) * 2.0 ** -53
+        chosen[f] = random * (n_features - f) < n_chosen
         n_chosen -= chosen[f]
