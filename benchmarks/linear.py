@@ -6,18 +6,22 @@ memory; that of LinearCRF includes encoding the strings.
 
 ``papers``: accuracy on the test data, with the penalty that gives held-out thirds of the training
 data the highest likelihood.
+
+``chunking``: CoNLL-2000 with every fourth training sentence held out, L-BFGS and stochastic
+gradient descent.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pycrfsuite
+from chunking import FEWEST, plain
 from compare import environment
 from measure import Spread, markdown, seconds
 from papers_data import CHOICES, NAMES, Task, load
@@ -25,6 +29,8 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from treecrf import LinearCRF
+from treecrf.datasets import fetch_conll2000
+from treecrf.metrics import span_f1_score
 
 # Stopping criteria: the default of CRFsuite, and near the optimum.
 ENDS = {"default": 1e-5, "near the optimum": 1e-8}
@@ -32,19 +38,27 @@ PENALTIES = ((0.0, 1.0), (0.0, 0.1), (1.0, 0.0))  # c1 and c2
 GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MAX_ITERATIONS = 1000
 N_FOLDS = 3
+CHUNKING_GRID = (1.0, 10.0, 40.0, 100.0)
+SOLVERS = ({"solver": "sgd", "max_iter": 10}, {"solver": "sgd", "max_iter": 30},
+           {"solver": "lbfgs"})  # fmt: skip
 
 CRFSUITE_HEADER = ("data", "c1", "c2", "stop at", "CRFsuite: iterations", "loss", "above best", "s",
                    "LinearCRF: iterations", "loss", "above best", "s", "ratio of s")  # fmt: skip
 PAPERS_HEADER = ("data", "transition features", "l2", "held-out log-likelihood", "marginal %",
                  "viterbi %", "test log-likelihood", "iterations", "fit s")  # fmt: skip
+CHUNKING_HEADER = ("l2", "solver", "iterations", "loss", "held-out log-likelihood",
+                   "F1 % (Viterbi)", "fit s")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["crfsuite", "papers"])
+    parser.add_argument("what", nargs="*", default=["crfsuite", "papers", "chunking"])
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--splits", type=int, default=2, help="number of splits into thirds")
+    parser.add_argument(
+        "--penalties", nargs="+", type=float, default=CHUNKING_GRID, help="l2 for chunking"
+    )
     arguments = parser.parse_args()
     print(environment())
     with threadpool_limits(1):
@@ -58,6 +72,9 @@ def main() -> None:
                 for name, pairs in product(arguments.data, (False, True))
             ]
             print(f"\n{markdown(PAPERS_HEADER, rows)}", flush=True)
+        if "chunking" in arguments.what:
+            rows = list(chunking_rows(arguments.penalties))
+            print(f"\n{markdown(CHUNKING_HEADER, rows)}", flush=True)
 
 
 # Comparison with CRFsuite
@@ -148,6 +165,24 @@ def held_out_likelihood(task: Task, pairs: bool, l2: float, n_splits: int) -> fl
             total += crf.fit(X, y).predict_log_likelihood(X_out, y_out).sum()
             n += part.test.lengths.sum()
     return total / n
+
+
+# Chunking
+
+
+def chunking_rows(penalties: Iterable[float]) -> Iterator[list[str]]:
+    X, y = fetch_conll2000(return_X_y=True)
+    X = [[plain(**token) for token in x] for x in X]
+    train = [[s for i, s in enumerate(part) if i % 4] for part in (X, y)]
+    X_out, y_out = X[::4], y[::4]
+    for l2, settings in product(penalties, SOLVERS):
+        crf = LinearCRF(window=2, l2_regularization=l2, min_count=FEWEST, random_state=0)
+        crf.set_params(decoding="viterbi", **settings)
+        fit = seconds(lambda crf=crf: crf.fit(*train))
+        log_p = crf.predict_log_likelihood(X_out, y_out).sum() / sum(map(len, y_out))
+        f1 = 100 * span_f1_score(y_out, crf.predict(X_out))
+        yield [f"{l2:g}", crf.solver, str(crf.n_iter_), f"{crf.loss_:.1f}", f"{log_p:.4f}",
+               f"{f1:.2f}", f"{fit:.1f}"]  # fmt: skip
 
 
 if __name__ == "__main__":

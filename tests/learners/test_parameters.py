@@ -41,7 +41,7 @@ OTHER_TEXTS = {
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],
     "order": [(CRF, HMM)],
-    "random_state": [(LINEAR, BOOSTING), (PERCEPTRON,), (SVM,)],
+    "random_state": [(LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "second_order": [(CRF,)],
     "tol": [(CRF,), (LINEAR,), (BOOSTING,), (SVM,)],
     "transition_features": [(BOOSTING,), (SVM,)],

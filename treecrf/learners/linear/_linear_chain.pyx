@@ -27,26 +27,19 @@ cdef extern from "learners/linear/linear_chain.h" nogil:
                             double *expected, double *work)
 
 
-cdef struct Scratch:
-    # Transitions relative to the highest, and their exponentials if their range is small enough.
-    Py_ssize_t n_labels
-    bint near
-    double *scores
-    double *factors
-    double *pairs                # times the factors: expected transitions
-    double *expected             # expected transitions of sequences that need logarithms
-    double *forward
-    double *scale
-    double *work
-    double *memory
-
-
 cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] offsets,
                           Py_ssize_t first, Py_ssize_t last) except *:
+    cdef Py_ssize_t i, longest = 1
     cdef Scratch s
-    cdef Py_ssize_t i, n = transitions.shape[1], longest = 1
     for i in range(first, last):
         longest = max(longest, offsets[i + 1] - offsets[i])
+    s = scratch_for(transitions.shape[1], longest)
+    fill_transitions(&s, transitions)
+    return s
+
+
+cdef Scratch scratch_for(Py_ssize_t n, Py_ssize_t longest) except *:
+    cdef Scratch s
     s.n_labels = n
     s.memory = <double *> malloc((4 * n * n + 2 * n + longest * (n + 1)) * sizeof(double))
     if s.memory == NULL:
@@ -58,9 +51,12 @@ cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] o
     s.work = s.expected + n * n
     s.scale = s.work + 2 * n
     s.forward = s.scale + longest
-    memset(s.pairs, 0, 2 * n * n * sizeof(double))
-    fill_transitions(&s, transitions)
+    clear_expected(&s)
     return s
+
+
+cdef void clear_expected(Scratch *s) noexcept nogil:
+    memset(s.pairs, 0, 2 * s.n_labels * s.n_labels * sizeof(double))
 
 
 cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcept nogil:
@@ -119,6 +115,21 @@ cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length,
 cdef void clear_rows(double[:, ::1] rows, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     if first < last:
         memset(&rows[first, 0], 0, (last - first) * rows.shape[1] * sizeof(double))
+
+
+cdef double fill_residuals(Scratch *s, double *rows, const double[:, ::1] transitions,
+                           const int32_t *labels, Py_ssize_t length, double weight,
+                           double[:, ::1] summed) noexcept nogil:
+    cdef double log_likelihood
+    add_start(rows, transitions)
+    if forward(s, rows, labels, length, &log_likelihood):
+        backward_chain(rows, length, s.factors, s.n_labels, s.forward, s.scale, weight, s.pairs,
+                       s.work)
+    else:
+        log_backward_chain(rows, length, s.scores, s.n_labels, s.forward, weight, s.expected,
+                           s.work)
+    add_indicators(rows, labels, length, weight, summed)
+    return log_likelihood
 
 
 cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept nogil:
@@ -185,23 +196,14 @@ cdef class StateChains:
             Receives log P(labels) of each sequence, without its weight.
         """
         cdef Scratch s = open_scratch(transitions, self.offsets, first, last)
-        cdef Py_ssize_t i, length, n = s.n_labels
-        cdef const int32_t *truth
-        cdef double *row
+        cdef Py_ssize_t i, length
         with nogil:
             summed[:, :] = 0.0
             for i in range(first, last):
-                row = &rows[self.first_rows[i], 0]
-                truth = &self.labels[self.offsets[i]]
                 length = self.offsets[i + 1] - self.offsets[i]
-                add_start(row, transitions)
-                if forward(&s, row, truth, length, &out[i]):
-                    backward_chain(row, length, s.factors, n, s.forward, s.scale, weights[i],
-                                   s.pairs, s.work)
-                else:
-                    log_backward_chain(row, length, s.scores, n, s.forward, weights[i], s.expected,
-                                       s.work)
-                add_indicators(row, truth, length, weights[i], summed)
+                out[i] = fill_residuals(
+                    &s, &rows[self.first_rows[i], 0], transitions, &self.labels[self.offsets[i]],
+                    length, weights[i], summed)
                 if i + 1 < last:
                     clear_rows(rows, self.first_rows[i] + length, self.first_rows[i + 1])
             subtract_expected(&s, summed)

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
 from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
@@ -24,7 +25,7 @@ class LinearCRF(LinearSequenceClassifier):
     """Log-linear conditional random field.
 
     The score of a label, given the previous label, is a weighted sum of attributes: the values in a
-    window of the input. L-BFGS fits all weights jointly, to the global optimum of a convex loss.
+    window of the input. All weights are fitted jointly, to the global optimum of a convex loss.
     This is the model of CRFsuite, CRF++ and MALLET.
 
     Parameters
@@ -52,8 +53,14 @@ class LinearCRF(LinearSequenceClassifier):
     l1_regularization : float, default=0.0
         Coefficient of the sum of absolute weights; ``c1`` in CRFsuite. It sets weights to exactly
         0.
+    solver : {"lbfgs", "sgd"}, default="lbfgs"
+        ``"lbfgs"`` finds the optimum. ``"sgd"`` comes near it in a few passes over the training
+        sequences (``max_iter=10`` to 30) by stochastic gradient descent, which is faster for many
+        attributes. It requires ``objective="log"`` and supports neither ``l1_regularization`` nor
+        ``transition_features`` nor constraints on the training labels.
     max_iter : int, default=1000
-        Maximum number of L-BFGS iterations.
+        Maximum number of iterations of L-BFGS, or of passes over the training sequences with
+        ``solver="sgd"``.
     tol : float, default=1e-5
         Training ends when ten iterations together have lowered the loss by less than this fraction
         of it (of 1 if the loss is below 1).
@@ -98,7 +105,8 @@ class LinearCRF(LinearSequenceClassifier):
     n_jobs : int, default=None
         Number of threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of validation sequences; nothing else is random.
+        Seed of the choice of validation sequences and, with ``solver="sgd"``, of the order in which
+        the sequences are visited.
     verbose : int, default=0
         Whether to show progress (1) or not (0).
 
@@ -107,14 +115,15 @@ class LinearCRF(LinearSequenceClassifier):
     classes_ : array (n_classes,)
         The labels, sorted.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations; with ``solver="sgd"``, of passes over the training sequences.
     loss_ : float
         Minimized loss: the sum over the training sequences of ``-weight * log P(y | X)``, or the
         negative of another objective, plus ``l2_regularization`` times the sum of squared weights,
         plus ``l1_regularization`` times the sum of absolute weights. All weights are penalized.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each iteration; for
-        other objectives, their value divided by the number of positions.
+        other objectives, their value divided by the number of positions. With ``solver="sgd"``,
+        all entries except the last are means over a pass, with each sequence before its step.
     validation_score_ : float array
         The same for the validation sequences; empty without them.
     state_weights_ : float array of shape ``(n_attributes, n_classes)``
@@ -138,7 +147,7 @@ class LinearCRF(LinearSequenceClassifier):
 
     Notes
     -----
-    Numbers are used without scaling. The solver copes with different scales, but the penalties do
+    Numbers are used without scaling. The solvers cope with different scales, but the penalties do
     not: a number with small values needs a large weight. Standardize numbers beforehand.
 
     The features are those of CRFsuite with ``feature.possible_states`` and
@@ -173,6 +182,7 @@ class LinearCRF(LinearSequenceClassifier):
         "objective": [StrOptions(set(OBJECTIVES))],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "solver": [StrOptions({"lbfgs", "sgd"})],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
@@ -186,6 +196,7 @@ class LinearCRF(LinearSequenceClassifier):
         objective="log",
         l2_regularization=1.0,
         l1_regularization=0.0,
+        solver="lbfgs",
         max_iter=1000,
         tol=1e-5,
         min_count=1,
@@ -209,6 +220,7 @@ class LinearCRF(LinearSequenceClassifier):
         self.objective = objective
         self.l2_regularization = l2_regularization
         self.l1_regularization = l1_regularization
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.min_count = min_count
@@ -233,6 +245,8 @@ class LinearCRF(LinearSequenceClassifier):
         start: Weights,
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
+        if self.solver == "sgd":
+            return self._learn_by_steps(training, held_out, start, rng)
         loss = Loss(self._likelihood(training), self.l2_regularization)
         validation = None if held_out is None else self._likelihood(held_out)
         scale = scale_of(training, self.l2_regularization)
@@ -253,6 +267,45 @@ class LinearCRF(LinearSequenceClassifier):
                 stacklevel=4,
             )
         return training.layout.weights(monitor.best), monitor.results()
+
+    def _learn_by_steps(
+        self,
+        training: TrainingData,
+        held_out: TrainingData | None,
+        start: Weights,
+        rng: np.random.Generator,
+    ) -> tuple[Weights, dict]:
+        """Find the weights by stochastic gradient descent."""
+        self._check_solver(training)
+        solver = StochasticSolver(
+            training, self.l2_regularization, start, int(rng.integers(np.iinfo(np.int64).max))
+        )
+        validation = None if held_out is None else StateLikelihood(held_out)
+        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            monitor = EpochMonitor(
+                solver, self.l2_regularization, validation, self.tol, self._stopping(), progress
+            )
+            monitor.run(self.max_iter)
+        return monitor.results()
+
+    def _check_solver(self, training: TrainingData) -> None:
+        """Raise ValueError for settings that only L-BFGS supports."""
+        refused = {
+            "transition_features": self.transition_features,
+            "objective": self.objective != "log",
+            "l1_regularization": self.l1_regularization > 0,
+        }
+        for name, is_set in refused.items():
+            if is_set:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} requires solver='lbfgs'; solver='sgd' does "
+                    "not support it"
+                )
+        if not training.is_free:
+            raise ValueError(
+                "transitions and allowed labels require solver='lbfgs'; solver='sgd' trains "
+                "without constraints"
+            )
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         """Restore the state of a saved model, after checking that its parts fit together."""

@@ -63,6 +63,11 @@ class StateLikelihood(Likelihood):
 
     def mean(self, weights: Weights) -> float:
         """Compute the mean per position, without the weights of the sequences."""
+        self.values(weights)
+        return self._mean()
+
+    def values(self, weights: Weights) -> np.ndarray:
+        """Compute log P of the labels of each sequence, without its weight."""
         data = self.data
 
         def fill(part: tuple[int, int]) -> None:
@@ -72,7 +77,7 @@ class StateLikelihood(Likelihood):
             )
 
         data.scores.threads.map(fill, data.scores.table.parts)
-        return self._mean()
+        return self._log_likelihoods
 
     def _mean(self) -> float:
         return float(self._log_likelihoods.sum() / len(self.data.codes))
