@@ -13,6 +13,7 @@ from support.tree_oracle import (
     window_test_truth,
 )
 
+from treecrf.chains.constraints import Constraints
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.loop import Booster
 from treecrf.trees.forest import LABEL, Forest
@@ -27,9 +28,11 @@ class RandomObjective:
 
     given = None
     counts = None
+    constraints = Constraints(np.arange(2))
 
     def __init__(self, shape, seed):
         self.shape, self.rng = shape, np.random.default_rng(seed)
+        self.codes = np.zeros(shape[1], dtype=np.int32)
 
     def constrain(self, scores):
         """Nothing is forbidden."""

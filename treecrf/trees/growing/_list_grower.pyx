@@ -29,7 +29,7 @@ from treecrf.trees.growing._example_lists cimport (
     free_list,
 )
 from treecrf.trees.growing._features cimport Features
-from treecrf.trees.growing._nodes cimport Node, subtract_sums
+from treecrf.trees.growing._nodes cimport Node, child_seed, subtract_sums
 from treecrf.trees.growing._row_sets cimport WHOLE, round_value
 from treecrf.trees.growing._sparse_histograms cimport (
     DenseHistogram,
@@ -83,7 +83,6 @@ cdef class ListGrower:
     cdef Node *nodes
     cdef ExampleList *examples              # of each node
     cdef SparseHistogram *sums
-    cdef uint64_t *seeds
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_nodes, n_open, n_leaves
     cdef int32_t pending                    # node whose examples are to be added; -1 for none
@@ -114,10 +113,9 @@ cdef class ListGrower:
         self.nodes = <Node *> malloc(n * sizeof(Node))
         self.examples = <ExampleList *> calloc(n, sizeof(ExampleList))
         self.sums = <SparseHistogram *> calloc(n, sizeof(SparseHistogram))
-        self.seeds = <uint64_t *> malloc(n * sizeof(uint64_t))
         self.open_leaves = <int32_t *> malloc(n * sizeof(int32_t))
         if (self.nodes == NULL or self.examples == NULL or self.sums == NULL
-                or self.seeds == NULL or self.open_leaves == NULL):
+                or self.open_leaves == NULL):
             raise MemoryError(f"no memory for trees of {self.max_leaves} leaves")
 
     def __dealloc__(self):
@@ -126,7 +124,6 @@ cdef class ListGrower:
         free(self.nodes)
         free(self.examples)
         free(self.sums)
-        free(self.seeds)
         free(self.open_leaves)
 
     def new_part(self, Features features):
@@ -194,9 +191,8 @@ cdef class ListGrower:
                 root.counts[2 * i + 1] = 0.0
             if self.lists.with_fractions:
                 root.fractions[i] = WHOLE
-        start_node(&self.nodes[0])
+        start_node(&self.nodes[0], seed)
         self._sum(&self.nodes[0], root)
-        self.seeds[0] = seed
         self.n_nodes = self.n_leaves = 1
         self.n_open = 0
         self.pending = 0 if self.max_leaves > 1 else -1
@@ -351,7 +347,7 @@ cdef class ListGrower:
 
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if its gain is large enough."""
-        if self.splits.find(&self.nodes[node_id], &self.sums[node_id], self.seeds[node_id]):
+        if self.splits.find(&self.nodes[node_id], &self.sums[node_id]):
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
         else:
@@ -385,10 +381,8 @@ cdef class ListGrower:
         is_last = self.n_leaves == self.max_leaves
         parent.true_child = true_id
         parent.false_child = false_id
-        self.seeds[true_id] = child_seed(self.seeds[parent_id], 1)
-        self.seeds[false_id] = child_seed(self.seeds[parent_id], 2)
-        start_node(&self.nodes[true_id])
-        start_node(&self.nodes[false_id])
+        start_node(&self.nodes[true_id], child_seed(parent, True))
+        start_node(&self.nodes[false_id], child_seed(parent, False))
         self._divide(parent_id, true_id, false_id)
         if self._is_failed():
             return
@@ -521,15 +515,8 @@ cdef inline int32_t sibling(int32_t node) noexcept nogil:
     return node + 1 if node % 2 else node - 1
 
 
-cdef inline uint64_t child_seed(uint64_t seed, uint64_t side) noexcept nogil:
-    """Return the seed of a child, which depends on its path from the root alone."""
-    cdef uint64_t z = seed + side * <uint64_t> 0x9E3779B97F4A7C15
-    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
-
-cdef void start_node(Node *node) noexcept nogil:
+cdef void start_node(Node *node, uint64_t seed) noexcept nogil:
+    node.seed = seed
     node.test = -1
     node.run = -1
     node.gain = node.share = 0.0

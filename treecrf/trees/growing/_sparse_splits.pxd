@@ -21,8 +21,7 @@ cdef class SparseSplitSearch:
     cdef uint8_t[::1] chosen                # features of the node
     cdef const uint8_t[::1] of_tree         # features of the tree
 
-    cdef bint find(self, Node *node, const SparseHistogram *histogram,
-                   uint64_t seed) noexcept nogil
+    cdef bint find(self, Node *node, const SparseHistogram *histogram) noexcept nogil
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil
     cdef double share(self, const Node *node, const SparseHistogram *histogram,
                       bint of_counts) noexcept nogil

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from treecrf.trees.growing._splits cimport sample
@@ -63,8 +63,7 @@ cdef class SparseSplitSearch:
         """Set the features that a tree may test; uint8 array (n_features,), or None for all."""
         self.of_tree = of_tree
 
-    cdef bint find(self, Node *node, const SparseHistogram *histogram,
-                   uint64_t seed) noexcept nogil:
+    cdef bint find(self, Node *node, const SparseHistogram *histogram) noexcept nogil:
         """Find the best test of a node; return whether its gain is large enough."""
         cdef Py_ssize_t r, first = 0, last
         cdef double best = -1.0
@@ -72,7 +71,7 @@ cdef class SparseSplitSearch:
         if not self._make_room(histogram.n + 1):
             return False
         if self.n_chosen < self.n_features:
-            sample(seed, 0, self.n_features, self.n_chosen, &self.chosen[0])
+            sample(node.seed, self.n_features, self.n_chosen, &self.chosen[0])
         if node.examples >= 2 * self.min_examples:
             for r in range(self.run_starts.shape[0]):
                 while first < histogram.n and histogram.bins[first] < self.run_starts[r]:

@@ -36,5 +36,5 @@ cdef class SplitSearch:
     cdef void _sum_by_symbol(self, const double *sums, Py_ssize_t lag) noexcept nogil
 
 
-cdef void sample(uint64_t seed, int64_t node, Py_ssize_t n_features, Py_ssize_t n_chosen,
+cdef void sample(uint64_t seed, Py_ssize_t n_features, Py_ssize_t n_chosen,
                  uint8_t *chosen) noexcept nogil
