@@ -13,21 +13,20 @@ Every function runs without the GIL on the sequences ``first`` to ``last - 1``, 
 the parts of its outputs that belong to these sequences, so that threads can share the work.
 """
 
-from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_ALL, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain, contexts_at,
-    forward, forward_row, forward_tile_row, move_to, next_context, occupancy, open_chain, score_of,
-    tile_length, tile_pairs,
+    Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain, contexts_at, forward,
+    forward_tile_row, move_to, next_context, occupancy, open_chain, score_of, tile_length,
+    tile_pairs, tile_start,
+)
+from treecrf.chains._curvature cimport (
+    Influence, close_influence, curvature_bounds, open_influence, visit_backward, visit_forward,
 )
 
 cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
-
-cdef extern from "chains/rounding.h" nogil:
-    double rounded(double x)
 
 
 def log_likelihood(scores, const int64_t[::1] offsets,
@@ -123,12 +122,15 @@ def residuals(scores, const int64_t[::1] offsets,
 
     ``out[v, t, c]`` is rounded to a multiple of 2**-32. Contexts that do not exist get 0, and so do
     forbidden labels unless they are true labels. ``curvature``, if given, receives the bound on the
-    Hessian that `store_curvature` explains. ``log_likelihoods`` receives log P(labels) of each
+    Hessian that `_curvature` explains. ``log_likelihoods`` receives log P(labels) of each
     sequence.
     """
-    cdef Chain chain = open_chain(scores, offsets, first, last,
-                                  KEEP_SOME if curvature is None else KEEP_ALL)
+    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
+    cdef Influence influence
+    cdef bint curved = curvature is not None
     cdef Py_ssize_t i, tile
+    if curved:
+        influence = open_influence(&chain, offsets, first, last)
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
@@ -137,9 +139,15 @@ def residuals(scores, const int64_t[::1] offsets,
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
                 store_residuals(&chain, tile, out)
+                if curved:
+                    visit_backward(&chain, &influence, tile)
             add_indicators(&chain, labels, out)
-            if curvature is not None:
-                store_curvature(&chain, curvature)
+            if curved:
+                for tile in range(chain.n_tiles):
+                    visit_forward(&chain, &influence, tile)
+                    store_bounds(&chain, &influence, tile, curvature)
+        if curved:
+            close_influence(&influence)
         close_chain(&chain)
 
 
@@ -160,156 +168,10 @@ cdef void add_indicators(const Chain *chain, const int32_t[::1] labels,
         context = next_context(&chain.shape, t, context, label)
 
 
-cdef void store_curvature(Chain *chain, double[:, :, ::1] out) noexcept nogil:
-    """Write bounds of the row sums of the absolute Hessian of the log-likelihood.
-
-    The Hessian with respect to the scores is minus the covariance of the indicators of
-    (context, label) pairs. The diagonal matrix of its absolute row sums bounds it, which makes
-    Newton steps of full length safe (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of
-    probability p sums to p times the influence of knowing the pair: 2 (1 - p) on its own position,
-    and on later and earlier positions at most the influence of its contexts.
-    """
-    cdef Py_ssize_t t
-    cdef double *past = chain.work
-    cdef double *after = chain.work + chain.shape.n_contexts
-    chain.forward[0] = 1.0
-    for t in range(chain.length):
-        sum_contexts(chain, t)
-    memset(future_of(chain, chain.length), 0, chain.shape.n_contexts * sizeof(double))
-    for t in range(chain.length - 1, -1, -1):
-        influence_of_future(chain, t)
-    past[0] = 0.0
-    for t in range(chain.length):
-        store_bounds(chain, t, past, out)
-        influence_of_past(chain, t, past, after)
-        past, after = after, past
-
-
-cdef inline double *future_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the influence of each context at t from t on, in the memory of ``backward``."""
-    return chain.backward + t * chain.shape.n_contexts
-
-
-cdef inline double *pairs_at(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the probabilities of the pairs at position t with label 0."""
-    return tile_pairs(chain, t // chain.tile) + t % chain.tile * chain.shape.width
-
-
-cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the distance from the pairs of one label at position t to those of the next label."""
-    return tile_length(chain, t // chain.tile) * chain.shape.width
-
-
-cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Return the number of contexts at t + 1 that end in the same label."""
-    return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
-
-
-cdef void sum_contexts(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Write P(context at t + 1), the sums of the pairs at t, to ``forward``."""
-    cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double total
-    cdef double *row = pairs_at(chain, t)
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            total = 0.0
-            for h in range(n_starts):
-                c = h * n_ends + low
-                total += row[c]
-            forward_row(chain, t + 1)[low * chain.shape.n_labels + v] = total
-        row += row_stride(chain, t)
-
-
-cdef double expectation(const double *p, const double *values, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t c
-    cdef double total = 0.0
-    for c in range(n):
-        total += p[c] * values[c]
-    return total
-
-
-cdef inline double inverse_of(double p) noexcept nogil:
-    return 1.0 / p if p > 0.0 else 0.0
-
-
-cdef inline double own_influence(double p) noexcept nogil:
-    """Return the influence of an event of probability p on its own position."""
-    return 2.0 * (1.0 - min(p, 1.0))
-
-
-cdef void influence_of_future(Chain *chain, Py_ssize_t t) noexcept nogil:
-    """Compute the influence of knowing the context at t on the pair probabilities from t on.
-
-    The influence of context c on position s >= t is 2 TV(P(c_s | c_t = c), P(c_s)), with TV the
-    total variation. It is 2 (1 - P(c)) at s = t and does not grow with s. From t + 1 on it is at
-    most the mean of the influences of the next contexts, weighted by |P(c' | c) - P(c')|.
-    ``_beam_gradients.influence_of_future`` is the same for the states of a beam.
-    """
-    cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double now, of_all, p, influence
-    cdef double *contexts = forward_row(chain, t)
-    cdef double *next_contexts = forward_row(chain, t + 1)
-    cdef double *inverse = chain.work
-    cdef double *here = future_of(chain, t)
-    cdef double *after = future_of(chain, t + 1)
-    cdef double *row = pairs_at(chain, t)
-    of_all = expectation(next_contexts, after, n_ends * chain.shape.n_labels)
-    for c in range(n):
-        here[c] = of_all
-        inverse[c] = inverse_of(contexts[c])
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            p = next_contexts[low * chain.shape.n_labels + v]
-            influence = after[low * chain.shape.n_labels + v]
-            for h in range(n_starts):
-                c = h * n_ends + low
-                here[c] += (fabs(row[c] * inverse[c] - p) - p) * influence
-        row += row_stride(chain, t)
-    for c in range(n):
-        now = own_influence(contexts[c])
-        here[c] = min(now + here[c], now * (chain.length - t))
-
-
-cdef void influence_of_past(Chain *chain, Py_ssize_t t, const double *here,
-                            double *after) noexcept nogil:
-    """Do the same for the positions before t + 1: from those before t (``here``) to ``after``.
-
-    ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
-    """
-    cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double now, of_all, p, inverse, total
-    cdef double *contexts = forward_row(chain, t)
-    cdef double *row = pairs_at(chain, t)
-    of_all = expectation(contexts, here, n)
-    for v in range(chain.shape.n_labels):
-        for low in range(n_ends):
-            p = forward_row(chain, t + 1)[low * chain.shape.n_labels + v]
-            inverse = inverse_of(p)
-            total = of_all
-            for h in range(n_starts):
-                c = h * n_ends + low
-                total += (fabs(row[c] * inverse - contexts[c]) - contexts[c]) * here[c]
-            now = own_influence(p)
-            after[low * chain.shape.n_labels + v] = min(now + total, now * (t + 1))
-        row += row_stride(chain, t)
-
-
-cdef void store_bounds(const Chain *chain, Py_ssize_t t, const double *past,
+cdef void store_bounds(const Chain *chain, const Influence *influence, Py_ssize_t i,
                        double[:, :, ::1] out) noexcept nogil:
-    cdef Py_ssize_t v, low, h, c, n = contexts_at(&chain.shape, t)
-    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double future
-    cdef double *row = pairs_at(chain, t)
-    cdef double *target
+    cdef Py_ssize_t v, j, count = tile_length(chain, i), start = chain.start + tile_start(chain, i)
     for v in range(chain.shape.n_labels):
-        target = &out[v, chain.start + t, 0]
-        memset(target, 0, chain.shape.width * sizeof(double))
-        for low in range(n_ends):
-            future = future_of(chain, t + 1)[low * chain.shape.n_labels + v]
-            for h in range(n_starts):
-                c = h * n_ends + low
-                target[c] = rounded(row[c] * (own_influence(row[c]) + future + past[c]))
-        row += row_stride(chain, t)
+        for j in range(count):
+            memset(&out[v, start + j, 0], 0, chain.shape.width * sizeof(double))
+            curvature_bounds(chain, influence, i, v, j, &out[v, start + j, 0])

@@ -58,11 +58,11 @@ cdef inline Py_ssize_t next_context(const chain_shape *shape, Py_ssize_t t, Py_s
 
 cdef enum:
     # Number of pairs that are kept in memory, with the rows of `forward` that belong to them. Only
-    # with KEEP_ROWS and KEEP_ALL do all rows of `forward` stay, one after the other.
+    # with KEEP_ROWS do all rows of `forward` stay, one after the other.
     KEEP_NONE = 0
+    KEEP_FEW = 1 << 19           # for many threads
     KEEP_SOME = 1 << 22          # so many are faster to keep than to compute again
     KEEP_ROWS = -1               # as many pairs
-    KEEP_ALL = -2                # all pairs, and as many rows of `backward` as of `forward`
 
 
 cdef struct Chain:
@@ -73,7 +73,7 @@ cdef struct Chain:
     score_source source
     Py_ssize_t start, length
     Py_ssize_t tile, n_tiles     # positions in a tile, tiles in the sequence
-    Py_ssize_t n_kept            # tiles whose pairs are kept, the last ones
+    Py_ssize_t n_kept            # tiles whose pairs are kept: the last, then those visited last
     Py_ssize_t n_held            # tiles whose rows of `forward` are kept
     Py_ssize_t held_size         # numbers in these rows, from a tile to the next
     double *pairs
@@ -86,6 +86,11 @@ cdef struct Chain:
     int32_t *sums                # of the parts of scores
     double log_z
     bint in_logs
+
+
+cdef inline Py_ssize_t tile_start(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Return the first position of tile i in its sequence."""
+    return i * chain.tile
 
 
 cdef inline Py_ssize_t tile_length(const Chain *chain, Py_ssize_t i) noexcept nogil:
@@ -121,6 +126,7 @@ cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
 cdef void log_forward(Chain *chain) noexcept nogil
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil
+cdef void load_pairs(Chain *chain, Py_ssize_t i, const double *end) noexcept nogil
 cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
                     const double *backward, double *out) noexcept nogil
 cdef double shift_to_zero(double *values, Py_ssize_t n) noexcept nogil

@@ -53,7 +53,7 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     ``scores`` are a table or a `ScoreParts`, whose memory must not move while the chain is open.
     """
     cdef Chain chain
-    cdef Py_ssize_t i, n_tiles, n_pairs, n_rows, longest = 1
+    cdef Py_ssize_t i, n_tiles, n_pairs, longest = 1
     memset(&chain, 0, sizeof(Chain))
     if isinstance(scores, np.ndarray):
         use_table(&chain, scores)
@@ -64,18 +64,15 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     n_pairs = chain.shape.n_labels * chain.shape.width
     chain.tile = tile_of(&chain.shape, longest)
     n_tiles = (longest + chain.tile - 1) // chain.tile
-    chain.n_kept = n_tiles
-    if keep != KEEP_ALL:
-        n_rows = KEEP_SOME if keep == KEEP_ROWS else keep
-        chain.n_kept = min(n_tiles, max(1, n_rows // (n_pairs * chain.tile)))
-    # Tiles whose rows are not all kept repeat the last row of the one before.
-    chain.n_held = chain.n_kept if keep >= 0 else n_tiles
-    chain.held_size = (chain.tile + (keep >= 0)) * chain.shape.n_contexts
+    chain.n_kept = KEEP_SOME if keep == KEEP_ROWS else keep
+    chain.n_kept = min(n_tiles, max(1, chain.n_kept // (n_pairs * chain.tile)))
+    # Unless all rows are kept, tiles repeat the last row of the one before.
+    chain.n_held = n_tiles if keep == KEEP_ROWS else chain.n_kept
+    chain.held_size = (chain.tile + (keep != KEEP_ROWS)) * chain.shape.n_contexts
     chain.pairs = allocate(chain.n_kept * chain.tile * n_pairs)
     chain.forward = allocate(chain.n_held * chain.held_size + chain.shape.n_contexts)
     chain.starts = allocate(n_tiles * chain.shape.n_contexts)
-    n_rows = 1 + (longest if keep == KEEP_ALL else chain.tile)
-    chain.backward = allocate(n_rows * chain.shape.n_contexts)
+    chain.backward = allocate((chain.tile + 1) * chain.shape.n_contexts)
     chain.work = allocate(3 * chain.shape.n_contexts)
     chain.scale = allocate(chain.n_held * chain.tile)
     chain.level = allocate(n_tiles)
@@ -148,17 +145,39 @@ cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
     If ``pairs`` is true, the tile receives the probabilities of (label, context) pairs, with 0 for
     contexts that do not exist.
     """
-    cdef Py_ssize_t count = tile_length(chain, i)
     if i < chain.n_tiles - 1:
-        memcpy(backward_row(chain, count), chain.backward,
+        memcpy(backward_row(chain, chain.tile), chain.backward,
                chain.shape.n_contexts * sizeof(double))
-    if chain.log_z == -INFINITY:
-        memset(tile_pairs(chain, i), 0,
-               chain.shape.n_labels * count * chain.shape.width * sizeof(double))
-    elif chain.in_logs:
-        log_backward(chain, i)
+    elif not chain.in_logs and chain.log_z > -INFINITY:
+        fill(backward_row(chain, tile_length(chain, i)), contexts_at(&chain.shape, chain.length),
+             1.0 / total_weight(chain))
     else:
-        scaled_backward(chain, i, pairs)
+        fill(backward_row(chain, tile_length(chain, i)), chain.shape.n_contexts, 0.0)
+    step_backward(chain, i, pairs, i >= chain.n_tiles - chain.n_kept)
+
+
+cdef void load_pairs(Chain *chain, Py_ssize_t i, const double *end) noexcept nogil:
+    """Compute the pairs of tile i again, given the row of ``backward`` at its end."""
+    memcpy(backward_row(chain, tile_length(chain, i)), end,
+           chain.shape.n_contexts * sizeof(double))
+    step_backward(chain, i, True, False)
+
+
+cdef void step_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) noexcept nogil:
+    """Run the backward pass over tile i, from the last row of ``backward``."""
+    if chain.log_z == -INFINITY:
+        memset(tile_pairs(chain, i), 0, chain.shape.n_labels * tile_length(chain, i)
+               * chain.shape.width * sizeof(double))
+    elif chain.in_logs:
+        log_backward(chain, i, is_loaded)
+    else:
+        scaled_backward(chain, i, pairs, is_loaded)
+
+
+cdef void fill(double *row, Py_ssize_t n, double value) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        row[c] = value
 
 
 cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
@@ -190,15 +209,6 @@ cdef void normalize(double *logs, Py_ssize_t n) noexcept nogil:
 cdef inline double *scale_of(const Chain *chain, Py_ssize_t i) noexcept nogil:
     """Return the factors by which the forward pass rescaled the positions of tile i."""
     return chain.scale + i % chain.n_held * chain.tile
-
-
-cdef inline Py_ssize_t tile_start(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    """Return the first position of tile i in its sequence."""
-    return i * chain.tile
-
-
-cdef inline bint is_kept(const Chain *chain, Py_ssize_t i) noexcept nogil:
-    return i >= chain.n_tiles - chain.n_kept
 
 
 cdef void enter_tile(const Chain *chain, Py_ssize_t i) noexcept nogil:
@@ -304,19 +314,14 @@ cdef double total_weight(const Chain *chain) noexcept nogil:
     return total
 
 
-cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil:
-    cdef Py_ssize_t c, count = tile_length(chain, i)
-    cdef double inverse, unused = 0.0
-    if i == chain.n_tiles - 1:
-        inverse = 1.0 / total_weight(chain)
-        for c in range(contexts_at(&chain.shape, chain.length)):
-            backward_row(chain, count)[c] = inverse
-    if not is_kept(chain, i):
+cdef void scaled_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) noexcept nogil:
+    cdef double unused = 0.0
+    if not is_loaded:
         load_tile(chain, i)
         if chain.n_held == chain.n_kept:
             return_to_tile(chain, i)
             step_forward(chain, i, &unused)
-    backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i), count,
+    backward_tile(&chain.shape, tile_pairs(chain, i), tile_start(chain, i), tile_length(chain, i),
                   forward_tile_row(chain, i, 0), scale_of(chain, i), chain.backward, chain.work,
                   pairs)
 
@@ -384,12 +389,10 @@ cdef void log_forward_step(const Chain *chain, const double *rows, Py_ssize_t st
             after[low * n_labels + v] = log_sum(chain.work, n_starts)
 
 
-cdef void log_backward(Chain *chain, Py_ssize_t i) noexcept nogil:
+cdef void log_backward(Chain *chain, Py_ssize_t i, bint is_loaded) noexcept nogil:
     cdef Py_ssize_t j, count = tile_length(chain, i)
     cdef double *rows = tile_pairs(chain, i)
-    if i == chain.n_tiles - 1:
-        memset(backward_row(chain, count), 0, chain.shape.n_contexts * sizeof(double))
-    if not is_kept(chain, i):
+    if not is_loaded:
         load_score_rows(chain, i)
         if chain.n_held == chain.n_kept:
             return_to_tile(chain, i)

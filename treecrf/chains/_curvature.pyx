@@ -1,0 +1,246 @@
+"""Bounds of the row sums of the absolute Hessian of the log-likelihood of a sequence.
+
+The Hessian with respect to the scores is minus the covariance of the indicators of (context, label)
+pairs. The diagonal matrix of its absolute row sums bounds it, which makes Newton steps of full
+length safe (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of probability p sums to p times
+the influence of knowing the pair: 2 (1 - p) on its own position, and on later and earlier positions
+at most the influence of its contexts.
+
+The influence of contexts on later positions comes from a pass over the tiles from the last to the
+first, while their pairs are computed; the influence on earlier positions, and the bounds, from a
+pass in the other direction. In a long sequence, the second pass computes the pairs again.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from treecrf.chains._chain cimport (
+    Chain, allocate, backward_row, close_chain, contexts_at, forward_tile_row, load_pairs,
+    occupancy, tile_length, tile_pairs, tile_start,
+)
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
+
+
+cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
+                              Py_ssize_t last) except *:
+    """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
+    cdef Influence influence
+    cdef Py_ssize_t i, n_tiles, longest = 1, n = chain.shape.n_contexts
+    memset(&influence, 0, sizeof(Influence))
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    n_tiles = (longest + chain.tile - 1) // chain.tile
+    influence.contexts = allocate((chain.tile + 1) * n)
+    influence.future = allocate((chain.tile + 1) * n)
+    influence.past = allocate((chain.tile + 1) * n)
+    influence.work = allocate(n)
+    influence.starts = allocate(n_tiles * n)
+    influence.ends = allocate(n_tiles * n)
+    influence.backward = allocate(n_tiles * n)
+    if not (influence.contexts and influence.future and influence.past and influence.work
+            and influence.starts and influence.ends and influence.backward):
+        close_influence(&influence)
+        close_chain(chain)
+        raise MemoryError(f"no memory for the curvature of a sequence of {longest} positions")
+    return influence
+
+
+cdef void close_influence(Influence *influence) noexcept nogil:
+    free(influence.contexts)
+    free(influence.future)
+    free(influence.past)
+    free(influence.work)
+    free(influence.starts)
+    free(influence.ends)
+    free(influence.backward)
+
+
+cdef inline double *row_of(const Chain *chain, double *rows, Py_ssize_t j) noexcept nogil:
+    """Return the row of the contexts before the j-th position of a tile, or after its last."""
+    return rows + j * chain.shape.n_contexts
+
+
+cdef void visit_backward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
+    """Compute the influence on later positions in tile i, after the backward pass over the tile."""
+    cdef Py_ssize_t n = chain.shape.n_contexts, size = n * sizeof(double)
+    cdef double *start = row_of(chain, influence.starts, i)
+    cdef double *end = row_of(chain, influence.ends, i)
+    if i:
+        occupancy(chain, contexts_at(&chain.shape, tile_start(chain, i)),
+                  forward_tile_row(chain, i, 0), chain.backward, start)
+    else:
+        start[0] = 1.0
+    if i < chain.n_tiles - 1:
+        memcpy(end, influence.future, size)
+    else:
+        memset(end, 0, size)
+    memcpy(row_of(chain, influence.backward, i), backward_row(chain, tile_length(chain, i)), size)
+    enter_tile(chain, influence, i)
+
+
+cdef void enter_tile(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
+    """Compute the rows of `contexts` and `future` in tile i from those at its ends."""
+    cdef Py_ssize_t j, count = tile_length(chain, i), size = chain.shape.n_contexts * sizeof(double)
+    memcpy(influence.contexts, row_of(chain, influence.starts, i), size)
+    memcpy(row_of(chain, influence.future, count), row_of(chain, influence.ends, i), size)
+    for j in range(count):
+        sum_contexts(chain, influence, i, j)
+    for j in range(count - 1, -1, -1):
+        influence_of_future(chain, influence, i, j)
+    influence.in_tile = i
+
+
+cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexcept nogil:
+    """Load all rows of tile i and its pairs, after all visits backward and those before tile i."""
+    cdef Py_ssize_t j
+    if i == 0:
+        influence.past[0] = 0.0
+    else:
+        memcpy(influence.past, row_of(chain, influence.past, chain.tile),
+               chain.shape.n_contexts * sizeof(double))
+    # The visits backward ended with the pairs of the first tiles in memory.
+    if i >= chain.n_kept:
+        load_pairs(chain, i, row_of(chain, influence.backward, i))
+    if influence.in_tile != i:
+        enter_tile(chain, influence, i)
+    for j in range(tile_length(chain, i)):
+        influence_of_past(chain, influence, i, j)
+
+
+cdef inline double *pairs_at(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """Return the probabilities of the pairs at the j-th position of tile i with label 0."""
+    return tile_pairs(chain, i) + j * chain.shape.width
+
+
+cdef inline Py_ssize_t row_stride(const Chain *chain, Py_ssize_t i) noexcept nogil:
+    """Return the distance from the pairs of one label in tile i to those of the next label."""
+    return tile_length(chain, i) * chain.shape.width
+
+
+cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogil:
+    """Return the number of contexts at t + 1 that end in the same label."""
+    return contexts_at(&chain.shape, t + 1) // chain.shape.n_labels
+
+
+cdef void sum_contexts(const Chain *chain, Influence *influence, Py_ssize_t i,
+                       Py_ssize_t j) noexcept nogil:
+    """Compute P(context) after the j-th position, the sums of its pairs."""
+    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
+    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
+    cdef double total
+    cdef double *row = pairs_at(chain, i, j)
+    for v in range(chain.shape.n_labels):
+        for low in range(n_ends):
+            total = 0.0
+            for h in range(n_starts):
+                c = h * n_ends + low
+                total += row[c]
+            row_of(chain, influence.contexts, j + 1)[low * chain.shape.n_labels + v] = total
+        row += row_stride(chain, i)
+
+
+cdef double expectation(const double *p, const double *values, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double total = 0.0
+    for c in range(n):
+        total += p[c] * values[c]
+    return total
+
+
+cdef inline double inverse_of(double p) noexcept nogil:
+    return 1.0 / p if p > 0.0 else 0.0
+
+
+cdef inline double own_influence(double p) noexcept nogil:
+    """Return the influence of an event of probability p on its own position."""
+    return 2.0 * (1.0 - min(p, 1.0))
+
+
+cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize_t i,
+                              Py_ssize_t j) noexcept nogil:
+    """Compute the influence of knowing the context at t on the pair probabilities from t on.
+
+    Here t is the j-th position of tile i. The influence of context c on position s >= t is
+    2 TV(P(c_s | c_t = c), P(c_s)), with TV the total variation. It is 2 (1 - P(c)) at s = t and
+    does not grow with s. From t + 1 on it is at most the mean of the influences of the next
+    contexts, weighted by |P(c' | c) - P(c')|. ``_beam_gradients.influence_of_future`` is the same
+    for the states of a beam.
+    """
+    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
+    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
+    cdef double now, of_all, p, influence_after
+    cdef double *contexts = row_of(chain, influence.contexts, j)
+    cdef double *next_contexts = row_of(chain, influence.contexts, j + 1)
+    cdef double *inverse = influence.work
+    cdef double *here = row_of(chain, influence.future, j)
+    cdef double *after = row_of(chain, influence.future, j + 1)
+    cdef double *row = pairs_at(chain, i, j)
+    of_all = expectation(next_contexts, after, n_ends * chain.shape.n_labels)
+    for c in range(n):
+        here[c] = of_all
+        inverse[c] = inverse_of(contexts[c])
+    for v in range(chain.shape.n_labels):
+        for low in range(n_ends):
+            p = next_contexts[low * chain.shape.n_labels + v]
+            influence_after = after[low * chain.shape.n_labels + v]
+            for h in range(n_starts):
+                c = h * n_ends + low
+                here[c] += (fabs(row[c] * inverse[c] - p) - p) * influence_after
+        row += row_stride(chain, i)
+    for c in range(n):
+        now = own_influence(contexts[c])
+        here[c] = min(now + here[c], now * (chain.length - t))
+
+
+cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t i,
+                            Py_ssize_t j) noexcept nogil:
+    """Do the same for the positions before t + 1, from the influence on those before t.
+
+    ``_beam_gradients.influence_of_past`` is the same for the states of a beam.
+    """
+    cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
+    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
+    cdef double now, of_all, p, inverse, total
+    cdef double *contexts = row_of(chain, influence.contexts, j)
+    cdef double *here = row_of(chain, influence.past, j)
+    cdef double *after = row_of(chain, influence.past, j + 1)
+    cdef double *row = pairs_at(chain, i, j)
+    of_all = expectation(contexts, here, n)
+    for v in range(chain.shape.n_labels):
+        for low in range(n_ends):
+            p = row_of(chain, influence.contexts, j + 1)[low * chain.shape.n_labels + v]
+            inverse = inverse_of(p)
+            total = of_all
+            for h in range(n_starts):
+                c = h * n_ends + low
+                total += (fabs(row[c] * inverse - contexts[c]) - contexts[c]) * here[c]
+            now = own_influence(p)
+            after[low * chain.shape.n_labels + v] = min(now + total, now * (t + 1))
+        row += row_stride(chain, i)
+
+
+cdef void curvature_bounds(const Chain *chain, const Influence *influence, Py_ssize_t i,
+                           Py_ssize_t v, Py_ssize_t j, double *out) noexcept nogil:
+    """Write the bounds of the pairs of label v at the j-th position of tile i, rounded."""
+    cdef Py_ssize_t low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
+    cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
+    cdef double future
+    cdef double *past = row_of(chain, influence.past, j)
+    cdef double *row = pairs_at(chain, i, j) + v * row_stride(chain, i)
+    for low in range(n_ends):
+        future = row_of(chain, influence.future, j + 1)[low * chain.shape.n_labels + v]
+        for h in range(n_starts):
+            c = h * n_ends + low
+            out[c] = rounded(row[c] * (own_influence(row[c]) + future + past[c]))
+
+
+cdef double curvature_bound(const Chain *chain, const Influence *influence, Py_ssize_t v,
+                            Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil:
+    """Return the bound of one pair of probability p at position t, the j-th one of its tile."""
+    cdef Py_ssize_t after = c % n_ends_of(chain, t) * chain.shape.n_labels + v
+    return p * (own_influence(p) + row_of(chain, influence.future, j + 1)[after]
+                + row_of(chain, influence.past, j)[c])
