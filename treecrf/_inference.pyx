@@ -18,7 +18,7 @@ from libc.string cimport memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_NONE, KEEP_SOME, backward, backward_row, close_chain, contexts_at, forward,
-    forward_tile_row, move_to, next_context, occupancy, open_chain, score_of, tile_length,
+    forward_tile_row, move_to, next_context, occupancy, open_chain, path_score, tile_length,
     tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
@@ -41,18 +41,6 @@ def log_likelihood(scores, const int64_t[::1] offsets,
             forward(&chain)
             out[i] = path_score(&chain, labels) - chain.log_z
         close_chain(&chain)
-
-
-cdef double path_score(const Chain *chain, const int32_t[::1] labels) noexcept nogil:
-    """Sum of the scores along the given labels."""
-    cdef Py_ssize_t t, context = 0
-    cdef double total = 0.0
-    cdef int32_t label
-    for t in range(chain.length):
-        label = labels[chain.start + t]
-        total += score_of(&chain.shape, &chain.source, label, chain.start, t, context)
-        context = next_context(&chain.shape, t, context, label)
-    return total
 
 
 def marginals(scores, const int64_t[::1] offsets, Py_ssize_t first,

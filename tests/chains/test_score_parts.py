@@ -7,49 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chains import seeds
+from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
 from treecrf.chains import _objectives
-from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
-
-SCALES = {"none": 0, "moderate": 2**20, "large": 500 * 2**20, "tied": 1}
-
-
-def draw_parts(rng, n_labels, order, lengths, scale="moderate", rest=True, constraints=None):
-    """Return random parts; those of contexts that do not exist are random, too."""
-    parts = ScoreParts(n_labels, order, np.cumsum([0, *lengths]), constraints)
-    size = SCALES[scale]
-    drawn = [parts.state, parts.transitions, *([parts.ensure_rest()] if rest else [])]
-    for part in drawn:
-        part[:] = rng.integers(-size, size + 1, part.shape)
-    return parts
-
-
-def draw_constraints(rng, kind, labels, n_labels, offsets):
-    """Return constraints that allow the labels."""
-    follows = allowed = None
-    if "follows" in kind:
-        follows = rng.random((n_labels + 1, n_labels)) < 0.6
-        before = np.append(0, labels[:-1])
-        before[offsets[:-1]] = n_labels
-        follows[before, labels] = True
-    if "allowed" in kind:
-        allowed = rng.random((len(labels), n_labels)) < 0.6
-        allowed[np.arange(len(labels)), labels] = True
-    return Constraints(np.arange(n_labels), follows, allowed)
-
-
-def draw_case(rng, n_labels, order, lengths, scale="moderate", rest=True, constraints=""):
-    """Return random parts and labels that they allow."""
-    offsets = np.cumsum([0, *lengths])
-    labels = rng.integers(n_labels, size=offsets[-1]).astype(np.int32)
-    if not order:
-        constraints = constraints.replace("follows", "")
-    rules = draw_constraints(rng, constraints, labels, n_labels, offsets)
-    return draw_parts(rng, n_labels, order, lengths, scale, rest, rules), labels
 
 
 def outputs(scores, labels, n_labels, order, offsets):
@@ -76,12 +40,6 @@ def check_equal(parts, labels):
     from_table = outputs(parts.table(), labels, *shape)
     for one, other in zip(from_parts, from_table, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-shapes = st.tuples(st.integers(1, 9), st.integers(0, 3)).filter(lambda s: s[0] ** s[1] <= 81)
-lengths_of = st.lists(st.integers(1, 9), min_size=1, max_size=4)
-scales = st.sampled_from(list(SCALES))
-rules = st.sampled_from(["", "follows", "allowed", "follows allowed"])
 
 
 @given(seeds, shapes, lengths_of, scales, st.booleans(), rules)

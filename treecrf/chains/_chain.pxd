@@ -126,6 +126,7 @@ cdef double *allocate(Py_ssize_t n) noexcept nogil
 cdef void forward(Chain *chain) noexcept nogil
 cdef void log_forward(Chain *chain) noexcept nogil
 cdef void backward(Chain *chain, Py_ssize_t i, bint pairs) noexcept nogil
+cdef double path_score(const Chain *chain, const int32_t[::1] labels) noexcept nogil
 cdef void load_pairs(Chain *chain, Py_ssize_t i, const double *end) noexcept nogil
 cdef void occupancy(const Chain *chain, Py_ssize_t n, const double *forward,
                     const double *backward, double *out) noexcept nogil

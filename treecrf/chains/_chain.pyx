@@ -174,6 +174,18 @@ cdef void step_backward(Chain *chain, Py_ssize_t i, bint pairs, bint is_loaded) 
         scaled_backward(chain, i, pairs, is_loaded)
 
 
+cdef double path_score(const Chain *chain, const int32_t[::1] labels) noexcept nogil:
+    """Sum of the scores along the given labels."""
+    cdef Py_ssize_t t, context = 0
+    cdef double total = 0.0
+    cdef int32_t label
+    for t in range(chain.length):
+        label = labels[chain.start + t]
+        total += score_of(&chain.shape, &chain.source, label, chain.start, t, context)
+        context = next_context(&chain.shape, t, context, label)
+    return total
+
+
 cdef void fill(double *row, Py_ssize_t n, double value) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):

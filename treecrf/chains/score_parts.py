@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
+from treecrf.utils.exact import LEAF_UNIT
 
-# Parts are multiples of this unit; `SCORE_UNIT` in chains/parts.h is the same.
-SCORE_UNIT = 2.0**-20
+# Parts are multiples of this unit, that of leaf values; SCORE_UNIT in chains/parts.h is the same.
+SCORE_UNIT = LEAF_UNIT
 # Sums have smaller absolute values than this number of units: one integer marks forbidden labels.
 MAX_UNITS = 2**31 - 1
 

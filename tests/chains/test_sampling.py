@@ -1,0 +1,308 @@
+"""Samples of examples are unbiased, and the same whatever the order of the work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.chains import STEP, seeds
+from support.score_parts import draw_case, lengths_of, rules, scales, shapes
+
+from treecrf import _inference
+from treecrf.chains.contexts import true_contexts
+from treecrf.chains.lattice import chains_of
+from treecrf.chains.sampling import (
+    EXAMPLE_UNIT,
+    SUM_UNIT,
+    LikelihoodSampler,
+    RawDraw,
+    TableSampler,
+    exact_sum,
+)
+from treecrf.utils.threads import Threads
+
+ONE = Threads(None)
+TINY = 2.0**-40  # as mu, keeps all examples
+CURVATURES = ["bound", "diagonal", None]
+FIELDS = ["positions", "contexts", "residuals", "curvatures", "counts"]
+every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
+curvatures = st.sampled_from(CURVATURES)
+
+
+def keys_of(offsets):
+    return np.arange(1, len(offsets), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def sampler_of(parts, labels, curvature, threads=ONE, **options):
+    keys = keys_of(parts.offsets)
+    return LikelihoodSampler(
+        parts.offsets, labels, parts.order, threads, keys, curvature, **options
+    )
+
+
+def rounded(values, unit=EXAMPLE_UNIT):
+    return np.rint(values / unit) * unit
+
+
+def tables_of(parts, labels, curvature):
+    """Residuals and curvature of all examples, and the log-likelihoods."""
+    chains = chains_of(parts.offsets, parts.order)
+    residuals, bound = np.zeros((2, parts.n_labels, parts.n_positions, parts.n_contexts))
+    likelihoods = np.zeros(len(chains) - 1)
+    _inference.residuals(parts, chains, labels, 0, len(chains) - 1, residuals, bound, likelihoods)
+    if curvature is None:
+        bound = exists(parts).astype(float) * np.ones((parts.n_labels, 1, 1))
+    elif curvature == "diagonal":
+        bound = 2 * np.abs(residuals) * (1 - np.abs(residuals))
+    return residuals, bound, likelihoods
+
+
+def exists(parts):
+    """Whether each position has each context; bool array (1, n_positions, n_contexts)."""
+    codes = np.zeros(parts.n_positions, dtype=np.int64)
+    depths, _ = true_contexts(parts.offsets, codes, parts.n_labels, parts.order)
+    return (np.arange(parts.n_contexts) < parts.n_labels ** depths[:, None])[None]
+
+
+def as_tables(lists, parts, field):
+    """Tables of a field of the examples, 0 where there is none."""
+    out = np.zeros((parts.n_labels, parts.n_positions, parts.n_contexts))
+    for label, examples in enumerate(lists):
+        out[label, examples.positions, examples.contexts] = getattr(examples, field)
+    return out
+
+
+def check_same(one, other):
+    for a, b in zip(one, other, strict=True):
+        for field in FIELDS:
+            np.testing.assert_array_equal(getattr(a, field), getattr(b, field), field)
+
+
+def check_sorted(lists, parts):
+    for examples in lists:
+        index = examples.positions * np.int64(parts.n_contexts) + examples.contexts
+        assert (np.diff(index) > 0).all()
+
+
+@given(seeds, shapes, lengths_of, scales, rules, curvatures)
+def test_all_examples_are_the_tables_of_the_exact_engine(
+    rng, shape, lengths, scale, constraints, curvature
+):
+    parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
+    draw = sampler_of(parts, labels, curvature, floor=1.0).draw(parts, 0, 0, TINY)
+    residuals, bounds, likelihoods = tables_of(parts, labels, curvature)
+    # Examples are rounded once, tables twice.
+    found = as_tables(draw.lists, parts, "residuals")
+    np.testing.assert_allclose(found, residuals, rtol=0, atol=0.51 * EXAMPLE_UNIT)
+    bounds = np.where(found != 0, bounds, 0) if curvature else bounds
+    found = as_tables(draw.lists, parts, "curvatures")
+    np.testing.assert_allclose(found, bounds, rtol=0, atol=0.6 * EXAMPLE_UNIT)
+    assert draw.value == pytest.approx(likelihoods.sum() / len(labels), abs=1e-8)
+    size = np.abs(residuals).sum()
+    assert draw.size * SUM_UNIT == pytest.approx(size, abs=1e-8 * (1 + found.size))
+    check_sorted(draw.lists, parts)
+
+
+@every_curvature
+@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
+def test_long_sequences_are_computed_tile_by_tile(n_labels, order, curvature):
+    """The tiles of the sampler are computed twice here, those of the tables are not."""
+    rng = np.random.default_rng(0)
+    parts, labels = draw_case(rng, n_labels, order, [30_000, 1, 50])
+    sampler = sampler_of(parts, labels, curvature, floor=1.0)
+    raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
+    lists = raw.lists(TINY, ONE, STEP)
+    residuals, bounds, _ = tables_of(parts, labels, curvature)
+    found = as_tables(lists, parts, "residuals")
+    np.testing.assert_array_equal(found, residuals)
+    bounds = np.where(found != 0, bounds, 0) if curvature else bounds
+    found = as_tables(lists, parts, "curvatures")
+    np.testing.assert_allclose(found, bounds, rtol=1e-10, atol=2 * STEP)
+    check_sorted(lists, parts)
+
+
+@every_curvature
+@pytest.mark.parametrize("order", range(4))
+@pytest.mark.parametrize("mu", [0.05, 0.3])
+def test_sums_over_examples_are_unbiased(order, curvature, mu):
+    rng = np.random.default_rng(order)
+    parts, labels = draw_case(rng, 3, order, [4, 1, 5])
+    weights = rng.choice([0.25, 1.0, 3.0], len(labels))
+    sampler = sampler_of(parts, labels, curvature)
+    draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
+    residuals, bounds, _ = tables_of(parts, labels, curvature)
+    for field, expected in ("residuals", residuals), ("curvatures", bounds):
+        expected = expected * weights[:, None]
+        found = np.array([as_tables(lists, parts, field) for lists in draws])
+        error = np.abs(found.mean(axis=0) - expected)
+        # An example that is kept with probability q has a variance below its square / q.
+        sizes = np.abs(residuals * weights[:, None])
+        if curvature is None:
+            sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
+        q = np.minimum(sizes / mu, 1)
+        deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
+        assert (error <= 5 * deviation + EXAMPLE_UNIT).mean() > 0.99
+        assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
+
+
+def test_expectation_over_all_random_numbers_is_exact():
+    """Each of the 2**31 random numbers below the threshold keeps an example with its weight."""
+    residuals = np.array([0.3, -0.01, 2.0**-20, 1e-11, -1e-12]).reshape(5, 1, 1)
+    mu, unit = 0.1, 2.0**-50
+    sampler = TableSampler(np.array([0, 1]), 1, ONE, np.zeros(1, np.uint64), True)
+    seen = {}
+    for iteration in range(20_000):
+        samples = sampler.sample(residuals, None, None, iteration, 0, mu)
+        for label, examples in enumerate(RawDraw(samples, mu, 0.0).lists(mu, ONE, unit, True)):
+            for residual, count in zip(examples.residuals, examples.counts, strict=True):
+                seen[label] = residual, count
+    assert set(seen) >= {0, 1}
+    assert seen[0] == (rounded(0.3, unit), 1.0)
+    for label, (residual, count) in seen.items():
+        threshold = 2**31 / count
+        assert threshold == min(2**31, np.ceil(abs(residuals[label, 0, 0]) / mu * 2**31))
+        expectation = threshold * residual / 2**31
+        assert expectation == pytest.approx(residuals[label, 0, 0], abs=unit)
+
+
+@given(seeds, shapes, lengths_of, curvatures, st.sampled_from([0.001, 0.1, 0.5]))
+def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, curvature, mu):
+    parts, labels = draw_case(rng, *shape, lengths)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], len(labels))
+    sampler = sampler_of(parts, labels, curvature)
+    raw = RawDraw(sampler.sample(parts, 3, 5, mu, weights), mu, sampler.floor)
+    for larger in (mu, 1.1 * mu, 3 * mu, 100 * mu):
+        fresh = RawDraw(sampler.sample(parts, 3, 5, larger, weights), larger, sampler.floor)
+        check_same(raw.lists(larger, ONE, counted=True), fresh.lists(larger, ONE, counted=True))
+    with pytest.raises(ValueError, match="expected at least"):
+        raw.lists(0.9 * mu, ONE)
+
+
+@pytest.mark.parametrize("curvature", CURVATURES[:2])
+def test_budget_limits_the_number_of_examples(curvature):
+    parts, labels = draw_case(np.random.default_rng(0), 5, 1, [9] * 500)
+    sampler = sampler_of(parts, labels, curvature)
+    draw = sampler.draw(parts, 0, 0, 0.01, max_examples=2000)
+    assert draw.mu == draw.size * SUM_UNIT / 2000 > 0.01
+    assert 1500 < sum(len(examples.positions) for examples in draw.lists) < 2200
+    check_same(draw.lists, sampler.draw(parts, 0, 0, draw.mu).lists)
+    assert sampler.draw(parts, 0, 0, 0.5, max_examples=10**9).mu == 0.5
+
+
+@every_curvature
+@pytest.mark.parametrize("order", range(3))
+def test_threads_and_parts_change_nothing(order, curvature):
+    lengths = np.random.default_rng(0).integers(1, 40, 300).tolist()
+    parts, labels = draw_case(np.random.default_rng(0), 4, order, [3000, *lengths])
+    one = sampler_of(parts, labels, curvature).draw(parts, 2, 3, 0.1)
+    with Threads(3) as threads:
+        other = sampler_of(parts, labels, curvature, threads).draw(parts, 2, 3, 0.1)
+    check_same(one.lists, other.lists)
+    assert (one.size, one.value, one.mu) == (other.size, other.value, other.mu)
+
+
+@every_curvature
+@pytest.mark.parametrize("order", range(3))
+def test_order_of_sequences_changes_nothing(order, curvature):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 9, 50)
+    parts, labels = draw_case(rng, 3, order, lengths)
+    shuffled = rng.permutation(50)
+    old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
+    moved, _ = draw_case(rng, 3, order, lengths[shuffled])
+    moved.state[:] = parts.state[:, old]
+    moved.rest[:] = parts.rest[:, old]
+    moved.transitions[:] = parts.transitions
+    keys = keys_of(parts.offsets)
+    one = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, curvature).draw(
+        parts, 1, 1, 0.2
+    )
+    other = LikelihoodSampler(
+        moved.offsets, labels[old], order, ONE, keys[shuffled], curvature
+    ).draw(moved, 1, 1, 0.2)
+    assert (one.size, one.value) == (other.size, other.value)
+    for field in ("residuals", "curvatures"):
+        before, after = as_tables(one.lists, parts, field), as_tables(other.lists, moved, field)
+        np.testing.assert_array_equal(before[:, old], after)
+
+
+def test_seed_iteration_and_key_matter():
+    parts, labels = draw_case(np.random.default_rng(0), 3, 1, [50] * 20)
+    sampler = sampler_of(parts, labels, "diagonal")
+    draws = [sampler.draw(parts, *which, 0.3).lists for which in [(0, 0), (1, 0), (0, 1)]]
+    kept = [as_tables(lists, parts, "residuals") != 0 for lists in draws]
+    for a, b in [(0, 1), (0, 2), (1, 2)]:
+        uncertain = np.abs(tables_of(parts, labels, None)[0]) < 0.15
+        agreement = (kept[a] == kept[b])[uncertain].mean()
+        assert 0.3 < agreement < 0.9
+
+
+@given(seeds, shapes, lengths_of, st.booleans(), st.booleans())
+def test_tables_are_sampled_in_the_same_way(rng, shape, lengths, curved, counted):
+    parts, labels = draw_case(rng, *shape, lengths)
+    residuals, bound, _ = tables_of(parts, labels, "bound")
+    counts = rng.choice([1.0, 2.5], len(labels)) if counted and not curved else None
+    offsets, order, keys = parts.offsets, parts.order, keys_of(parts.offsets)
+    table = TableSampler(offsets, order, ONE, keys, curved)
+    draw = table.draw(residuals, bound if curved else None, counts, 4, 5, 0.1)
+    assert draw.size == pytest.approx(np.abs(residuals).sum() / SUM_UNIT, rel=1e-6, abs=1e3)
+    if counts is None:
+        expected = sampler_of(parts, labels, "bound" if curved else None)
+        expected = expected.draw(parts, 4, 5, 0.1)
+        for field, atol in ("residuals", 1e-6), ("curvatures", 1e-4):
+            np.testing.assert_allclose(
+                as_tables(draw.lists, parts, field),
+                as_tables(expected.lists, parts, field),
+                rtol=0,
+                atol=atol,
+            )
+    table.floor = 0.0 if curved else 1.0
+    everything = table.draw(residuals, bound if curved else None, counts, 4, 5, TINY)
+    found = as_tables(everything.lists, parts, "residuals")
+    np.testing.assert_array_equal(found, rounded(residuals))
+    if not curved:
+        weights = 1.0 if counts is None else counts[:, None]
+        expected = weights * exists(parts) * np.ones((parts.n_labels, 1, 1))
+        np.testing.assert_array_equal(as_tables(everything.lists, parts, "curvatures"), expected)
+
+
+def test_tables_with_one_given_context():
+    rng = np.random.default_rng(0)
+    residuals = rng.normal(size=(3, 20, 1)) / 4
+    keys = np.arange(2, dtype=np.uint64)
+    sampler = TableSampler(np.array([0, 5, 20]), 2, ONE, keys, curved=False, floor=1.0)
+    draw = sampler.draw(residuals, None, None, 0, 0, TINY)
+    for label, examples in enumerate(draw.lists):
+        np.testing.assert_array_equal(examples.positions, np.arange(20))
+        assert not examples.contexts.any()
+        np.testing.assert_array_equal(examples.residuals, rounded(residuals[label, :, 0]))
+
+
+@every_curvature
+def test_many_positions(curvature):
+    parts, labels = draw_case(np.random.default_rng(0), 3, 1, [20] * 5000)
+    draw = sampler_of(parts, labels, curvature).draw(parts, 0, 0, 0.1)
+    residuals, bounds, likelihoods = tables_of(parts, labels, curvature)
+    assert draw.value == pytest.approx(likelihoods.mean() / 20)
+    np.testing.assert_allclose(draw.size * SUM_UNIT, np.abs(residuals).sum(), rtol=1e-6)
+    for label, examples in enumerate(draw.lists):
+        n = len(residuals[label][residuals[label] != 0])
+        assert abs(examples.residuals.sum() - residuals[label].sum()) < 5 * 0.1 * np.sqrt(n)
+        assert examples.curvatures.sum() == pytest.approx(bounds[label].sum(), rel=0.05)
+
+
+def test_impossible_sequences_have_no_value():
+    parts, labels = draw_case(np.random.default_rng(0), 2, 1, [3, 4])
+    scores = parts.table()
+    scores[:, 4] = -np.inf
+    draw = sampler_of(parts, labels, "bound").draw(scores, 0, 0, 0.1)
+    assert np.isnan(draw.value)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.randoms())
+@settings(max_examples=20)
+def test_exact_sums_do_not_depend_on_the_order(values, random):
+    one = exact_sum(np.array(values))
+    random.shuffle(values)
+    assert exact_sum(np.array(values)) == one == pytest.approx(sum(values), abs=1e-7)

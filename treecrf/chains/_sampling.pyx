@@ -1,0 +1,533 @@
+"""Samples of the examples that trees are fitted to, drawn while their residuals are computed.
+
+An example is a label v at a position t in a context c, with a residual g (its partial derivative)
+and a curvature h. It is kept with probability ``q = min(1, s / mu)``, where s is the size of the
+example, and then has the residual g / q and the curvature h / q, so that sums over the kept
+examples are unbiased (minimal variance sampling, Ibragimov and Gusev 2019). Residuals of a good
+model are mostly tiny, and few examples are kept. In second order, s is |g|. In first order the
+curvature is the weight of the position for every example, and ``s = sqrt(g**2 + (c * h)**2)``.
+
+Whether an example is kept depends on a random number that is a hash of the key of its sequence, of
+the iteration, and of t, v and c. It is therefore the same in whatever order sequences are visited.
+Examples that are kept for one mu include those that are kept for a larger one.
+
+Random numbers are integers below 2**31, and q is rounded up to a multiple of 2**-31.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+
+from treecrf.chains._chain cimport (
+    Chain, KEEP_FEW, backward, chain_shape, close_chain, contexts_at, forward, move_to, open_chain,
+    path_score, shape_of, tile_length, tile_pairs, tile_start,
+)
+from treecrf.chains._curvature cimport (
+    Influence, close_influence, curvature_bound, open_influence, visit_backward, visit_forward,
+)
+
+cdef extern from "utils/hashing.h" nogil:
+    uint64_t mixed_with(uint64_t hash, uint64_t part)
+
+cdef extern from "chains/sampling.h" nogil:
+    double N_RANDOM
+    void fill_streams(uint64_t key, Py_ssize_t n, uint32_t *streams)
+    int32_t random_of(uint32_t stream, uint32_t v)
+    double chances_of(double residual, double background, double scale)
+    double factor_of(double chances)
+    Py_ssize_t find_kept(const double *row, const uint32_t *streams, const double *weights,
+                         const double *backgrounds, Py_ssize_t n, uint32_t v, double scale,
+                         int32_t *found)
+    int64_t units_of_row(const double *row, Py_ssize_t n)
+
+cdef enum:
+    # Curvature of examples: the weight of the position, 2 p (1 - p), or the bound of `_curvature`.
+    FIRST_ORDER = 0
+    DIAGONAL = 1
+    BOUND = 2
+
+# Sums of sizes are exact in this unit.
+cdef double SIZE_UNITS = 2.0 ** 30
+
+
+cdef struct Example:
+    double residual
+    double curvature
+    int32_t position, context, random
+
+
+cdef struct ExampleVector:
+    Example *items
+    Py_ssize_t n, capacity
+    Py_ssize_t begin           # of the examples of the current sequence
+
+
+cdef class Sample:
+    """Examples of some sequences, before they are weighted; a vector for each label.
+
+    Attributes
+    ----------
+    n_labels : int
+    size : int
+        Sum of the absolute residuals of all examples, kept or not, in units of 2**-30.
+    """
+
+    cdef readonly Py_ssize_t n_labels
+    cdef readonly int64_t size
+    cdef ExampleVector *vectors
+    cdef bint failed
+
+    def __cinit__(self, Py_ssize_t n_labels):
+        self.n_labels = n_labels
+        self.vectors = <ExampleVector *> malloc(n_labels * sizeof(ExampleVector))
+        if self.vectors == NULL:
+            raise MemoryError(f"no memory for the examples of {n_labels} labels")
+        memset(self.vectors, 0, n_labels * sizeof(ExampleVector))
+
+    def __dealloc__(self):
+        cdef Py_ssize_t v
+        if self.vectors != NULL:
+            for v in range(self.n_labels):
+                free(self.vectors[v].items)
+            free(self.vectors)
+
+    def n_examples(self, Py_ssize_t label):
+        """Return the number of examples of a label."""
+        return self.vectors[label].n
+
+    cdef inline void add(self, Py_ssize_t v, Example example) noexcept nogil:
+        cdef ExampleVector *vector = &self.vectors[v]
+        cdef Py_ssize_t capacity
+        cdef Example *items
+        if vector.n == vector.capacity:
+            capacity = max(64, 2 * vector.capacity)
+            items = <Example *> realloc(vector.items, capacity * sizeof(Example))
+            if items == NULL:
+                self.failed = True
+                return
+            vector.items = items
+            vector.capacity = capacity
+        vector.items[vector.n] = example
+        vector.n += 1
+
+    cdef void begin_sequence(self) noexcept nogil:
+        cdef Py_ssize_t v
+        for v in range(self.n_labels):
+            self.vectors[v].begin = self.vectors[v].n
+
+    cdef void reverse_sequence(self) noexcept nogil:
+        """Reverse the order of the examples of the current sequence."""
+        cdef Py_ssize_t v, low, high
+        cdef Example *items
+        for v in range(self.n_labels):
+            items = self.vectors[v].items
+            low, high = self.vectors[v].begin, self.vectors[v].n - 1
+            while low < high:
+                items[low], items[high] = items[high], items[low]
+                low += 1
+                high -= 1
+
+    cdef check(self):
+        if self.failed:
+            raise MemoryError("no memory for the sampled examples: increase mu")
+
+
+cdef struct Test:
+    # The random test of the examples of a tile; arrays hold a number per position and context.
+    double scale            # 2**31 / mu
+    double floor            # the number c above, 0 in second order
+    bint weighted           # whether `weights` and `backgrounds` are in use
+    uint32_t *streams
+    double *weights
+    double *backgrounds
+    int32_t *found
+
+
+cdef Test open_test(double mu, double floor, bint weighted, Py_ssize_t n) except *:
+    """Allocate memory for tests of n examples of a label at a time."""
+    cdef Test test
+    memset(&test, 0, sizeof(Test))
+    test.scale = N_RANDOM / mu
+    test.floor = floor
+    test.weighted = weighted or floor > 0.0
+    test.streams = <uint32_t *> malloc(n * sizeof(uint32_t))
+    test.found = <int32_t *> malloc(n * sizeof(int32_t))
+    if test.weighted:
+        test.weights = <double *> malloc(n * sizeof(double))
+        test.backgrounds = <double *> malloc(n * sizeof(double))
+    if not (test.streams and test.found
+            and (not test.weighted or (test.weights and test.backgrounds))):
+        close_test(&test)
+        raise MemoryError(f"no memory for the test of {n} examples")
+    return test
+
+
+cdef void close_test(Test *test) noexcept nogil:
+    free(test.streams)
+    free(test.found)
+    free(test.weights)
+    free(test.backgrounds)
+
+
+cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key, double weight,
+                       double curvature) noexcept nogil:
+    """Set the numbers of the contexts of the i-th position of a test.
+
+    ``weight`` is that of the residuals that are tested; ``curvature`` that of every example, if it
+    belongs to the size.
+    """
+    cdef Py_ssize_t c
+    fill_streams(key, width, test.streams + i * width)
+    if test.weighted:
+        for c in range(i * width, (i + 1) * width):
+            test.weights[c] = weight
+            test.backgrounds[c] = background_of(test.floor, curvature)
+
+
+cdef inline double background_of(double floor, double curvature) noexcept nogil:
+    return (floor * curvature) * (floor * curvature)
+
+
+cdef Py_ssize_t find(const Test *test, const double *row, Py_ssize_t n,
+                     Py_ssize_t v) noexcept nogil:
+    """Find the examples of label v that are kept among n; returns their number."""
+    return find_kept(row, test.streams, test.weights, test.backgrounds, n, <uint32_t> v,
+                     test.scale, test.found)
+
+
+# Examples of a likelihood, during forward-backward.
+
+
+cdef class LikelihoodKernel:
+    """Sampler of the examples of the log-likelihood of some chains.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_chains + 1,)
+    labels : int32 array (n_positions,)
+    keys : uint64 array (n_chains,)
+    curvature : {0, 1, 2}
+        Curvature of examples: the weight of the position (first order), ``2 p (1 - p)`` or the
+        bound on the Hessian of `_curvature`, multiplied by this weight.
+    """
+
+    cdef const int64_t[::1] offsets
+    cdef const int32_t[::1] labels
+    cdef const uint64_t[::1] keys
+    cdef int curvature
+
+    def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels,
+                 const uint64_t[::1] keys, int curvature):
+        self.offsets = offsets
+        self.labels = labels
+        self.keys = keys
+        self.curvature = curvature
+
+    def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
+               double floor, const double[::1] weights, double[::1] log_likelihoods):
+        """Draw the examples of the chains ``first`` to ``last - 1``.
+
+        Parameters
+        ----------
+        scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
+        first, last : int
+        iteration_key : int
+            Hash of the seed and the iteration.
+        mu : float
+            Size from which on all examples are kept.
+        floor : float
+            In first order, the size of an example whose residual is 0 and whose weight is 1.
+        weights : float64 array (n_positions,) or None
+        log_likelihoods : float64 array (n_chains,)
+            Receives log P(labels) of each sequence.
+
+        Returns
+        -------
+        Sample
+        """
+        cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
+        cdef Influence influence
+        cdef Test test
+        cdef Sample sample
+        cdef bint bounded = self.curvature == BOUND
+        cdef Py_ssize_t i, tile
+        cdef uint64_t key
+        try:
+            sample = Sample(chain.shape.n_labels)
+            test = open_test(mu, floor, weights is not None, chain.tile * chain.shape.width)
+        except MemoryError:
+            close_chain(&chain)
+            raise
+        if bounded:
+            influence = open_influence(&chain, self.offsets, first, last)
+        with nogil:
+            for i in range(first, last):
+                move_to(&chain, self.offsets, i)
+                forward(&chain)
+                log_likelihoods[i] = path_score(&chain, self.labels) - chain.log_z
+                key = mixed_with(self.keys[i], iteration_key)
+                sample.begin_sequence()
+                for tile in range(chain.n_tiles - 1, -1, -1):
+                    backward(&chain, tile, True)
+                    if bounded:
+                        visit_backward(&chain, &influence, tile)
+                    else:
+                        self._test_tile(&chain, NULL, tile, &test, key, weights, sample)
+                if bounded:
+                    for tile in range(chain.n_tiles):
+                        visit_forward(&chain, &influence, tile)
+                        self._test_tile(&chain, &influence, tile, &test, key, weights, sample)
+                elif chain.n_tiles > 1:
+                    sample.reverse_sequence()
+            if bounded:
+                close_influence(&influence)
+            close_test(&test)
+            close_chain(&chain)
+        sample.check()
+        return sample
+
+    cdef void _test_tile(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
+                         Test *test, uint64_t key, const double[::1] weights,
+                         Sample sample) noexcept nogil:
+        """Test the examples of a tile, and keep some; subtracts 1 from the true ones' pairs."""
+        cdef Py_ssize_t v, k, n_found, n = tile_length(chain, i) * chain.shape.width
+        self._set_positions(chain, i, test, key, weights, sample)
+        for v in range(chain.shape.n_labels):
+            n_found = find(test, tile_pairs(chain, i) + v * n, n, v)
+            for k in range(n_found):
+                # Tiles are visited from the last to the first unless there is an influence.
+                self._keep(chain, influence, i, v,
+                           test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1
+                                      else k], test, weights, sample)
+
+    cdef void _set_positions(self, const Chain *chain, Py_ssize_t i, Test *test, uint64_t key,
+                             const double[::1] weights, Sample sample) noexcept nogil:
+        """Prepare the test of a tile; subtracts the indicators of true labels from its pairs."""
+        cdef Py_ssize_t j, t, count = tile_length(chain, i), width = chain.shape.width
+        cdef double *pair
+        cdef double weight
+        for j in range(count):
+            t = tile_start(chain, i) + j
+            weight = 1.0 if weights is None else weights[chain.start + t]
+            set_position(test, j, width, mixed_with(key, t), weight, weight)
+            pair = tile_pairs(chain, i) + true_context(chain, self.labels, t)
+            pair += (self.labels[chain.start + t] * count + j) * width
+            pair[0] -= 1.0
+            sample.size += units_of(2.0 * fabs(pair[0]) * weight)
+
+    cdef inline void _keep(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
+                           Py_ssize_t v, Py_ssize_t k, const Test *test,
+                           const double[::1] weights, Sample sample) noexcept nogil:
+        """Add the k-th example of label v in a tile to the sample, if its context exists."""
+        cdef Py_ssize_t j = k // chain.shape.width, c = k % chain.shape.width
+        cdef Py_ssize_t t = tile_start(chain, i) + j
+        cdef double x = tile_pairs(chain, i)[v * tile_length(chain, i) * chain.shape.width + k]
+        cdef double p = x if x > 0.0 else 1.0 + x
+        cdef double weight = 1.0 if weights is None else weights[chain.start + t]
+        cdef Example example
+        if c >= contexts_at(&chain.shape, t):
+            return
+        example.residual = -(x * weight)
+        example.curvature = weight
+        if self.curvature == DIAGONAL:
+            example.curvature = 2.0 * p * (1.0 - p) * weight
+        elif self.curvature == BOUND:
+            example.curvature = curvature_bound(chain, influence, v, t, j, c, p) * weight
+        example.position = <int32_t> (chain.start + t)
+        example.context = <int32_t> c
+        example.random = random_of(test.streams[k], <uint32_t> v)
+        sample.add(v, example)
+
+
+cdef inline int64_t units_of(double size) noexcept nogil:
+    return <int64_t> (size * SIZE_UNITS + 0.5)
+
+
+cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels,
+                             Py_ssize_t t) noexcept nogil:
+    """Return the context of the true labels before position t."""
+    cdef Py_ssize_t lag, power = 1, context = 0
+    if chain.shape.width == 1:
+        return 0
+    for lag in range(1, min(t, chain.shape.order) + 1):
+        context += power * labels[chain.start + t - lag]
+        power *= chain.shape.n_labels
+    return context
+
+
+# Examples of a table of residuals.
+
+
+def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curvature,
+                 const double[::1] counts, const int64_t[::1] offsets, const uint64_t[::1] keys,
+                 Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
+                 double floor):
+    """Draw the examples of the chains ``first`` to ``last - 1`` from their residuals.
+
+    Parameters
+    ----------
+    residuals : float64 array (n_labels, n_positions, n_contexts)
+    curvature : float64 array of the same shape, or None
+    counts : float64 array (n_positions,) or None
+        Curvature of all examples of a position, instead of ``curvature``. None stands for 1.
+    offsets : int64 array (n_chains + 1,)
+    keys : uint64 array (n_chains,)
+    first, last, iteration_key, mu, floor
+        As in `LikelihoodKernel.sample`.
+
+    Returns
+    -------
+    Sample
+    """
+    cdef chain_shape shape = shape_of(residuals)
+    cdef Py_ssize_t i, n, block = max(1, TABLE_BLOCK // shape.width)
+    cdef Sample sample = Sample(shape.n_labels)
+    cdef Test test = open_test(mu, floor, False, block * shape.width)
+    cdef Chunk chunk
+    chunk.shape = shape
+    with nogil:
+        for i in range(first, last):
+            chunk.key = mixed_with(keys[i], iteration_key)
+            n = offsets[i + 1] - offsets[i]
+            chunk.start, chunk.t = offsets[i], 0
+            while chunk.t < n:
+                chunk.count = min(block, n - chunk.t)
+                test_chunk(&chunk, residuals, curvature, counts, &test, sample)
+                chunk.t += block
+        close_test(&test)
+    sample.check()
+    return sample
+
+
+cdef enum:
+    TABLE_BLOCK = 1 << 12     # residuals of a label that are tested at a time
+
+
+cdef struct Chunk:
+    # Some positions of a chain.
+    chain_shape shape
+    uint64_t key
+    Py_ssize_t start, t, count   # of the chain, the first position in it, and their number
+
+
+cdef void test_chunk(const Chunk *chunk, const double[:, :, ::1] residuals,
+                     const double[:, :, ::1] curvature, const double[::1] counts, Test *test,
+                     Sample sample) noexcept nogil:
+    cdef Py_ssize_t j, k, v, position = chunk.start + chunk.t, width = chunk.shape.width
+    cdef Py_ssize_t n = chunk.count * width
+    cdef const double *row
+    cdef double count = 1.0
+    for j in range(chunk.count):
+        if counts is not None:
+            count = counts[position + j]
+        set_position(test, j, width, mixed_with(chunk.key, chunk.t + j), 1.0, count)
+    for v in range(chunk.shape.n_labels):
+        row = &residuals[v, position, 0]
+        sample.size += units_of_row(row, n)
+        for k in range(find(test, row, n, v)):
+            keep_of_table(chunk, residuals, curvature, counts, test, v, test.found[k], sample)
+
+
+cdef inline void keep_of_table(const Chunk *chunk, const double[:, :, ::1] residuals,
+                               const double[:, :, ::1] curvature, const double[::1] counts,
+                               const Test *test, Py_ssize_t v, Py_ssize_t k,
+                               Sample sample) noexcept nogil:
+    """Add the k-th example of label v in a chunk to the sample, if its context exists."""
+    cdef Py_ssize_t t = chunk.t + k // chunk.shape.width, c = k % chunk.shape.width
+    cdef Py_ssize_t position = chunk.start + t
+    cdef Example example
+    if c >= contexts_at(&chunk.shape, t):
+        return
+    example.residual = residuals[v, position, c]
+    example.curvature = 1.0
+    if curvature is not None:
+        example.curvature = curvature[v, position, c]
+    elif counts is not None:
+        example.curvature = counts[position]
+    example.position = <int32_t> position
+    example.context = <int32_t> c
+    example.random = random_of(test.streams[k], <uint32_t> v)
+    sample.add(v, example)
+
+
+# Weights of the examples that are kept.
+
+
+def collect(list samples, Py_ssize_t label, double mu, double floor, double unit, bint counted):
+    """Join the examples of a label, and weight those that are kept for ``mu``.
+
+    Parameters
+    ----------
+    samples : list of Sample
+        Drawn with the same or a smaller mu, in proportion to which ``floor`` may have been smaller.
+    label : int
+    mu, floor : float
+    unit : float
+        Residuals and curvatures are rounded to multiples of this power of 2.
+    counted : bool
+        Whether to return 1 / q.
+
+    Returns
+    -------
+    positions, contexts : int32 array (n,)
+    residuals, curvatures : float64 array (n,)
+    counts : float64 array (n,) or None
+    """
+    cdef Py_ssize_t n = 0, capacity = sum(sample.n_examples(label) for sample in samples)
+    cdef Sample sample
+    positions = np.empty(capacity, dtype=np.int32)
+    contexts = np.empty(capacity, dtype=np.int32)
+    residuals = np.empty(capacity)
+    curvatures = np.empty(capacity)
+    counts = np.empty(capacity) if counted else None
+    cdef Weighting weighting
+    cdef int32_t[::1] position_view = positions, context_view = contexts
+    cdef double[::1] residual_view = residuals, curvature_view = curvatures, count_view = counts
+    weighting.scale = N_RANDOM / mu
+    weighting.floor = floor
+    # Sums with this number have no digits below the unit.
+    weighting.rounding = unit * 6755399441055744.0
+    for sample in samples:
+        with nogil:
+            n = weight_examples(&sample.vectors[label], &weighting, n, position_view, context_view,
+                                residual_view, curvature_view, count_view)
+    arrays = [positions, contexts, residuals, curvatures, counts]
+    return tuple(None if array is None else trimmed(array, n) for array in arrays)
+
+
+def trimmed(array, n):
+    """Return the first n items, without keeping much more than these in memory."""
+    return array[:n] if n > 0.9 * len(array) else array[:n].copy()
+
+
+cdef struct Weighting:
+    double scale, floor, rounding
+
+
+cdef Py_ssize_t weight_examples(const ExampleVector *vector, const Weighting *weighting,
+                                Py_ssize_t n, int32_t[::1] positions, int32_t[::1] contexts,
+                                double[::1] residuals, double[::1] curvatures,
+                                double[::1] counts) noexcept nogil:
+    """Append the examples that are kept to the first n of some arrays; returns the new n."""
+    cdef Py_ssize_t i
+    cdef double chances, factor, rounding = weighting.rounding
+    cdef const Example *example
+    for i in range(vector.n):
+        example = &vector.items[i]
+        chances = chances_of(example.residual,
+                             background_of(weighting.floor, example.curvature), weighting.scale)
+        if example.random >= chances:
+            continue
+        factor = factor_of(chances)
+        positions[n] = example.position
+        contexts[n] = example.context
+        residuals[n] = (example.residual * factor + rounding) - rounding
+        curvatures[n] = (example.curvature * factor + rounding) - rounding
+        if counts is not None:
+            counts[n] = factor
+        # In second order, an example without a residual has no effect.
+        n += residuals[n] != 0.0 or (weighting.floor > 0.0 and curvatures[n] != 0.0)
+    return n

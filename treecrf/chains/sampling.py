@@ -1,0 +1,322 @@
+"""Samples of the examples that trees are fitted to, one list per label.
+
+An example is a label at a position in a context. Its residual is the partial derivative of an
+objective with respect to its score. See `_sampling` for how examples are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf import _inference
+from treecrf.chains import _sampling
+from treecrf.chains.lattice import chains_of
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.utils.hashing import mix
+from treecrf.utils.threads import Threads
+
+# Kinds of curvature, as `_sampling` numbers them.
+CURVATURES = {None: 0, "diagonal": 1, "bound": 2}
+# Residuals of examples are multiples of this unit.
+EXAMPLE_UNIT = 2.0**-24
+# Sums of sizes and log-likelihoods are exact in this unit.
+SUM_UNIT = 2.0**-30
+# In first order, the size of an example without a residual, relative to mu.
+FLOOR = 1 / 16
+
+
+@dataclass(frozen=True)
+class ExampleList:
+    """Examples of a label, in the order of their positions and contexts.
+
+    Attributes
+    ----------
+    positions, contexts : int32 array (n,)
+    residuals, curvatures : float64 array (n,)
+        Divided by the probability that the example is kept, and rounded.
+    counts : float64 array (n,) or None
+        Number of examples that each one stands for.
+    """
+
+    positions: np.ndarray
+    contexts: np.ndarray
+    residuals: np.ndarray
+    curvatures: np.ndarray
+    counts: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Examples that were drawn at some scores.
+
+    Attributes
+    ----------
+    lists : list of ExampleList
+        For each label.
+    mu : float
+        Residuals of this size and larger ones are all kept.
+    size : int
+        Sum of the absolute residuals of all examples, in units of 2**-30. At most ``size / mu``
+        examples are kept in the mean; in first order, some more.
+    value : float
+        Value of the objective per position, if it was computed.
+    """
+
+    lists: list[ExampleList]
+    mu: float
+    size: int
+    value: float
+
+
+class RawDraw:
+    """Examples that are not weighted yet, so that ``mu`` can still be increased.
+
+    Parameters
+    ----------
+    samples : list of _sampling.Sample
+        Samples of consecutive parts of the sequences.
+    mu, floor : float
+        ``floor`` is relative to ``mu``.
+    """
+
+    def __init__(self, samples: list[_sampling.Sample], mu: float, floor: float):
+        self.samples = samples
+        self.mu = mu
+        self.floor = floor
+        self.size = sum(sample.size for sample in samples)
+
+    def mu_for(self, max_examples: int | None) -> float:
+        """Return the smallest mu from that of the draw on that keeps no more examples in the mean.
+
+        The examples of first order that are kept for their weight alone do not count.
+        """
+        if max_examples is None:
+            return self.mu
+        return max(self.mu, self.size * SUM_UNIT / max_examples)
+
+    def lists(
+        self, mu: float, threads: Threads, unit: float = EXAMPLE_UNIT, counted: bool = False
+    ) -> list[ExampleList]:
+        """Return the weighted examples of each label, as if they were drawn with ``mu``.
+
+        Parameters
+        ----------
+        mu : float
+            At least that of the draw.
+        threads : Threads
+        unit : float, default=2**-24
+            Residuals and curvatures are rounded to multiples of this power of 2.
+        counted : bool, default=False
+            Whether to return ``counts``.
+        """
+        if mu < self.mu:
+            raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")
+        return threads.map(
+            lambda label: ExampleList(
+                *_sampling.collect(self.samples, label, mu, self.floor * mu, unit, counted)
+            ),
+            range(self.samples[0].n_labels),
+        )
+
+
+class Sampler:
+    """Drawing of the examples of some sequences, the same whatever their order is.
+
+    Parameters
+    ----------
+    offsets : int64 array (n_sequences + 1,)
+    order : int
+        Order of the chain; with order 0, all positions are independent.
+    threads : Threads
+    keys : uint64 array (n_sequences,)
+        Hashes of the sequences, from which random numbers are derived.
+    curved : bool
+        Whether examples have a curvature. Otherwise it is the weight of their position.
+    floor : float, default=1/16
+        Without a curvature, the probability that an example without a residual is kept.
+    """
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        order: int,
+        threads: Threads,
+        keys: np.ndarray,
+        curved: bool,
+        floor: float = FLOOR,
+    ):
+        self.chains = chains_of(offsets, order)
+        self.threads = threads
+        self.parts = threads.parts(self.chains)
+        self.keys = keys if order else _keys_of_positions(keys, offsets)
+        self.floor = 0.0 if curved else floor
+
+    def _finish(
+        self, samples: list[_sampling.Sample], mu: float, max_examples: int | None, value: float
+    ) -> Draw:
+        raw = RawDraw(samples, mu, self.floor)
+        mu = raw.mu_for(max_examples)
+        return Draw(raw.lists(mu, self.threads), mu, raw.size, value)
+
+
+class LikelihoodSampler(Sampler):
+    """Examples of the log-likelihood, drawn during forward-backward.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    order : int
+    threads : Threads
+    keys : uint64 array (n_sequences,)
+        Hashes of the sequences, from which random numbers are derived.
+    curvature : {"bound", "diagonal"} or None, default="bound"
+        "bound" is a bound of the Hessian, which makes Newton steps of full length safe; "diagonal"
+        is 2 p (1 - p). None is for first order.
+    floor : float, default=1/16
+        In first order, the probability that an example without a residual is kept.
+    """
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        order: int,
+        threads: Threads,
+        keys: np.ndarray,
+        curvature: str | None = "bound",
+        floor: float = FLOOR,
+    ):
+        super().__init__(offsets, order, threads, keys, curvature is not None, floor)
+        self.codes = codes
+        self.likelihoods = np.zeros(len(self.chains) - 1)
+        self._kernel = _sampling.LikelihoodKernel(
+            self.chains, codes, self.keys, CURVATURES[curvature]
+        )
+
+    def draw(
+        self,
+        scores: ScoreParts | np.ndarray,
+        iteration: int,
+        seed: int,
+        mu: float,
+        weights: np.ndarray | None = None,
+        max_examples: int | None = None,
+    ) -> Draw:
+        """Draw examples at some scores.
+
+        Parameters
+        ----------
+        scores : ScoreParts or float64 array (n_labels, n_positions, n_contexts)
+        iteration, seed : int
+        mu : float
+            Absolute residual, multiplied by the position weight, from which on every example is
+            kept.
+        weights : float64 array (n_positions,), optional
+            Weights of the positions.
+        max_examples : int, optional
+            Number of examples above which ``mu`` is increased.
+        """
+        samples = self.sample(scores, iteration, seed, mu, weights)
+        return self._finish(samples, mu, max_examples, self._value())
+
+    def sample(
+        self,
+        scores: ScoreParts | np.ndarray,
+        iteration: int,
+        seed: int,
+        mu: float,
+        weights: np.ndarray | None = None,
+    ) -> list[_sampling.Sample]:
+        """Draw the examples of each part of the sequences; sets ``likelihoods``."""
+        key = int(mix(seed, iteration))
+        floor = self.floor * mu
+        return self.threads.map(
+            lambda part: self._kernel.sample(
+                scores, *part, key, mu, floor, weights, self.likelihoods
+            ),
+            self.parts,
+        )
+
+    def value(self, scores: ScoreParts | np.ndarray) -> float:
+        """Compute the log-likelihood per position; sets ``likelihoods``."""
+        self.threads.map(
+            lambda part: _inference.log_likelihood(
+                scores, self.chains, self.codes, *part, self.likelihoods
+            ),
+            self.parts,
+        )
+        return self._value()
+
+    def _value(self) -> float:
+        return exact_sum(self.likelihoods) / len(self.codes)
+
+
+class TableSampler(Sampler):
+    """Examples of objectives that compute tables of residuals.
+
+    Parameters are those of `Sampler`.
+    """
+
+    def draw(
+        self,
+        residuals: np.ndarray,
+        curvature: np.ndarray | None,
+        counts: np.ndarray | None,
+        iteration: int,
+        seed: int,
+        mu: float,
+        max_examples: int | None = None,
+        value: float = np.nan,
+    ) -> Draw:
+        """Draw examples from their residuals.
+
+        Parameters
+        ----------
+        residuals : float64 array (n_labels, n_positions, n_contexts)
+            Multiplied by the weights of the positions. If ``n_contexts`` is 1 with an order above
+            0, every position has one context.
+        curvature : float64 array (n_labels, n_positions, n_contexts) or None
+        counts : float64 array (n_positions,) or None
+            Without a curvature, number of examples that a position counts as; None stands for 1.
+        iteration, seed, mu, max_examples
+            As in `LikelihoodSampler.draw`.
+        value : float, optional
+            Value of the objective, for the result.
+        """
+        samples = self.sample(residuals, curvature, counts, iteration, seed, mu)
+        return self._finish(samples, mu, max_examples, value)
+
+    def sample(
+        self,
+        residuals: np.ndarray,
+        curvature: np.ndarray | None,
+        counts: np.ndarray | None,
+        iteration: int,
+        seed: int,
+        mu: float,
+    ) -> list[_sampling.Sample]:
+        """Draw the examples of each part of the sequences; parameters are those of `draw`."""
+        key = int(mix(seed, iteration))
+        sequences = self.chains, self.keys
+        floor = self.floor * mu
+        return self.threads.map(
+            lambda part: _sampling.sample_table(
+                residuals, curvature, counts, *sequences, *part, key, mu, floor
+            ),
+            self.parts,
+        )
+
+
+def _keys_of_positions(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    return mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))
+
+
+def exact_sum(values: np.ndarray) -> float:
+    """Sum numbers that are rounded to multiples of 2**-30; the order does not matter."""
+    if not np.isfinite(values).all():
+        return float(values.sum())
+    return int(np.rint(values / SUM_UNIT).astype(np.int64).sum()) * SUM_UNIT
