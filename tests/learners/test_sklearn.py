@@ -77,7 +77,8 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     public = {name for name in vars(trained) if not name.startswith("_")}
     attributes = public - set(trained.get_params())
     assert attributes == {
-        "classes_", "feature_importances_", "n_features_in_", "n_iter_", "train_score_",
+        "classes_", "feature_importances_", "init_", "n_features_in_", "n_iter_",
+            "train_score_",
         "validation_score_",
     }  # fmt: skip
 

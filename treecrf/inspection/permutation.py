@@ -172,9 +172,10 @@ def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
 def features_in_use(model: SequenceClassifier) -> np.ndarray:
     """Mark the features that can change predictions; bool array (n_features,).
 
-    For boosted trees, these are the features used by a test or a surrogate.
+    For boosted trees, these are the features used by a test or a surrogate. A linear start may use
+    all of them.
     """
-    if not has_trees(model):
+    if not has_trees(model) or getattr(model, "init_", None) is not None:
         return np.ones(model.n_features_in_, dtype=bool)
     encoder = model._encoder
     return encoder.features_in_use(model._forest.tested_columns(len(encoder.columns)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -57,6 +58,18 @@ class SequenceLearner(SequenceClassifier):
     early_stopping: bool = False
     warm_start: bool = False
     random_state: Any = None
+
+    @classmethod
+    def _class_named(cls, name: str) -> type[SequenceLearner]:
+        """Return the estimator of this package with this base class and this name."""
+        for kind in cls.__subclasses__():
+            # Base classes define no constructor.
+            is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
+            if kind.__name__ == name and is_estimator:
+                return kind
+            with contextlib.suppress(KeyError):
+                return kind._class_named(name)
+        raise KeyError(name)
 
     def fit(
         self,

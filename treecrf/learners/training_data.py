@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +75,8 @@ class TrainingInput:
         Seed of all random choices.
     earlier : dict
         Fitted attributes that a warm start continues from; empty for a fresh start.
+    start : object or None
+        Model whose scores the trees start from.
     """
 
     classes: np.ndarray
@@ -81,6 +84,7 @@ class TrainingInput:
     held_out: LabeledSequences | None
     seed: int
     earlier: dict
+    start: Any = None
 
 
 def hold_out(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from treecrf.learners.boosted.loop import (
     Validation,
     boost,
 )
+from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
@@ -64,22 +65,13 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]
 
+    # Model whose scores the trees start from.
+    _start: LinearStart | None = None
+
     # Name of the objective in the progress display.
     _value_name = "log-likelihood"
 
     _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
-
-    @classmethod
-    def _class_named(cls, name: str) -> type[BoostedSequenceClassifier]:
-        """Return the estimator of this package with boosted trees and this name."""
-        for kind in cls.__subclasses__():
-            # Base classes define no constructor.
-            is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")
-            if kind.__name__ == name and is_estimator:
-                return kind
-            with contextlib.suppress(KeyError):
-                return kind._class_named(name)
-        raise KeyError(name)
 
     # Training
 
@@ -93,7 +85,12 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(data.training.sequences, data.seed)
             forest = Forest(len(data.classes), self.order)
+        data = replace(data, start=self._fit_start(data))
         return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
+
+    def _fit_start(self, data: TrainingInput) -> LinearStart | None:
+        """Return the model whose scores the trees start from; None stands for scores of 0."""
+        return None
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         return earlier["_encoder"].schema if earlier else None
@@ -139,6 +136,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             self._growth(data.seed),
             label_weights(self.class_weight, classes, training.codes)[training.codes],
             threads,
+            _starting_scores(data.start, training.sequences, self.order, threads),
         )
 
     def _validation(
@@ -149,7 +147,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             return None
         objective = self._objective_of(data.held_out, data.classes, threads)
         encoded = encoder.encode(data.held_out.sequences)
-        return self._validation_class()(encoder, encoded, objective)
+        start = _starting_scores(data.start, data.held_out.sequences, self.order, threads)
+        return self._validation_class()(encoder, encoded, objective, start)
 
     def _stopping(self) -> Stopping | None:
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
@@ -243,7 +242,12 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         self._require_memory(sequences)
-        return self._forest.scores(self._encoder, self._encoder.encode(sequences), threads)
+        encoded, start = self._encoder.encode(sequences), self._start_of(sequences, threads)
+        return self._forest.scores(self._encoder, encoded, threads, start=start)
+
+    def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
+        """Return the scores that the trees are added to; None stands for scores of 0."""
+        return _starting_scores(self._start, sequences, self._trained_order, threads)
 
     def _require_memory(self, sequences: Sequences) -> None:
         """Raise MemoryError if the scores of the sequences would not fit in memory."""
@@ -294,7 +298,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
         self._require_memory(sequences)
-        encoded, scores = self._encoder.encode(sequences), None
+        encoded, scores = self._encoder.encode(sequences), self._start_of(sequences, threads)
         constraints = self._constraints(sequences.offsets)
         for i in range(self._forest.n_iter):
             scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
@@ -341,6 +345,12 @@ class BoostedSequenceClassifier(SequenceLearner):
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         vars(self).update(self._feature_names(self._encoder.names))
         return self
+
+
+def _starting_scores(
+    start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
+) -> np.ndarray | None:
+    return None if start is None else start.scores(sequences, order, threads)
 
 
 def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:

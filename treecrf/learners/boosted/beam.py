@@ -170,7 +170,9 @@ class BeamBooster(Booster):
 
     cache: ScoreCache
 
-    def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
+    def _start(
+        self, encoder: Encoder, encoded: EncodedSequences, plan: Plan, start: None
+    ) -> np.ndarray:
         self.cache = self.objective.cache_of(self.forest, encoder, plan, self.encoded)
         self.n_planes = self.cache.n_planes
         return self.cache.scores.values
@@ -206,6 +208,7 @@ class BeamValidation:
     encoder: Encoder
     encoded: EncodedSequences
     objective: BeamObjective
+    start: None = None
     cache: ScoreCache | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:

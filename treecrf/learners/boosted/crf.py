@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
+from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -23,8 +25,13 @@ from treecrf.learners.boosted.beam import (
     BeamValidation,
 )
 from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.learners.boosted.start import LinearStart, is_linear
+from treecrf.learners.stopping import History
+from treecrf.learners.training_data import TrainingInput
+from treecrf.trees.forest import Forest
+from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
-from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
 # Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
@@ -86,9 +93,14 @@ class TreeCRF(BoostedSequenceClassifier):
         Which columns of tables are categorical: those with strings or a categorical dtype
         (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
         (None).
-    init : {"zero", "pseudo_likelihood"}, default="zero"
-        ``"pseudo_likelihood"`` follows the gradient of the pseudo-likelihood in the first three
-        iterations, whatever the objective.
+    init : {"zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
+        What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
+        adds the trees to its scores: ten passes of stochastic gradient descent, with one unit of
+        ``l2_regularization`` per 2000 training positions, which leaves the details to the trees. An
+        estimator replaces it, with its own window; if it is fitted, it is used as it is. Neither
+        works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from scores of 0 and
+        follows the gradient of the pseudo-likelihood in the first three iterations, whatever the
+        objective.
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -138,6 +150,10 @@ class TreeCRF(BoostedSequenceClassifier):
         The labels, sorted.
     n_iter_ : int
         Number of boosting iterations of the model.
+    init_ : LinearCRF or None
+        The linear model whose scores the trees are added to, with ``init="linear"`` or an
+        estimator. Its weights are rounded to multiples of 2**-20. Functions that inspect trees do
+        not cover it.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Objective on the training data per position, before the first and after each iteration: the
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
@@ -186,7 +202,7 @@ class TreeCRF(BoostedSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
-        "init": [StrOptions({"zero", "pseudo_likelihood"})],
+        "init": [StrOptions({"zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
     }
@@ -258,7 +274,47 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
         self._check_objective()
+        self._check_init()
         return super()._train(raw, validation, allowed) | {"_trained_objective": self.objective}
+
+    def _check_init(self) -> None:
+        """Raise an error if ``init`` is not supported, or not in this combination."""
+        if not isinstance(self.init, str) and not is_linear(self.init):
+            raise TypeError(
+                f"init is of type {type(self.init).__name__}; expected 'zero', 'linear', "
+                "'pseudo_likelihood' or a LinearCRF"
+            )
+        if is_linear(self.init) and self.order == 0:
+            raise ValueError(
+                f"init={self.init!r} requires order=1 or higher; the linear model has weights for "
+                "the previous label"
+            )
+
+    def _earlier_fit(self) -> dict:
+        earlier = super()._earlier_fit()
+        if earlier and is_linear(self.init) != (self.init_ is not None):
+            raise ValueError(
+                f"warm start: the model was trained {'without' if self.init_ is None else 'with'} "
+                f"a linear start, which init={self.init!r} cannot change"
+            )
+        return earlier
+
+    def _fit_start(self, data: TrainingInput) -> LinearStart | None:
+        if data.earlier:
+            return self._start
+        if not is_linear(self.init):
+            return None
+        return LinearStart.fit(self.init, data, self.window, self.n_jobs)
+
+    def _fitted_attributes(
+        self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
+    ) -> dict:
+        init = None if data.start is None else data.start.estimator
+        return super()._fitted_attributes(data, forest, encoder, history) | {"init_": init}
+
+    @property
+    def _start(self) -> LinearStart | None:
+        return None if self.init_ is None else LinearStart(self.init_)
 
     def _check_objective(self) -> None:
         """Raise ValueError for settings that only the log-likelihood supports."""
@@ -281,12 +337,23 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
-        return values | {"objective": self._trained_objective}, arrays
+        values["objective"] = self._trained_objective
+        if self.init_ is not None:
+            values["init"], of_init = LinearStart(self.init_).state()
+            arrays |= model_file.as_section(of_init, "init")
+        return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
         self._trained_objective = values["objective"]
         if self._trained_objective not in OBJECTIVES:
             raise ValueError(f"unknown objective {self._trained_objective!r}")
+        self.init_ = None
+        if "init" in values:
+            of_init = model_file.section(arrays, "init")
+            start = LinearStart.from_state(values["init"], of_init, arrays["classes"])
+            self.init_ = start.estimator
+            # Files have no estimators among the parameters.
+            self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
 
     def _booster_class(self) -> type[Booster]:
@@ -294,6 +361,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _validation_class(self) -> type:
         return Validation if self.beam_width is None else BeamValidation
+
+    def _check_beam_support(self) -> None:
+        if self.init_ is not None:
+            raise ValueError("a model with a linear start needs all contexts; expected no beam")
 
     def _beam(self) -> Beam:
         return Beam(self.beam_width, self.beam == "forward-only")
@@ -344,6 +415,7 @@ class TreeCRF(BoostedSequenceClassifier):
     ) -> Lattice | BeamLattice:
         if self.beam_width is None:
             return super()._lattice_of(sequences, constraints, threads)
+        self._check_beam_support()
         encoded = self._encoder.encode(sequences)
         return BeamLattice(self._forest, self._encoder, encoded, self._beam(), threads, constraints)
 
@@ -353,6 +425,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.beam_width is None:
             yield from super()._staged_lattices(sequences, threads)
             return
+        self._check_beam_support()
         encoded = self._encoder.encode(sequences)
         constraints = self._constraints(sequences.offsets)
         for i in range(self._forest.n_iter):

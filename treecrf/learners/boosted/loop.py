@@ -66,6 +66,8 @@ class Booster:
     growth : Growth
     position_weights : float64 array (n_positions,)
     threads : Threads
+    start : float64 array (n_labels, n_positions, n_contexts), optional
+        Scores that the trees are added to; they are changed. Scores of 0 by default.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Booster:
         growth: Growth,
         position_weights: np.ndarray,
         threads: Threads,
+        start: np.ndarray | None = None,
     ):
         self.forest = forest
         self.whole = encoded
@@ -90,7 +93,7 @@ class Booster:
         # Whether fractions of a row can belong to several nodes.
         self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
-        self.scores = self._start(encoder, encoded, plan)
+        self.scores = self._start(encoder, encoded, plan, start)
         self.weighted = bool((position_weights != 1).any())
         if self.in_parts and self.weighted:
             leave_room(self.position_weights, self._n_contexts() + 1)
@@ -103,9 +106,16 @@ class Booster:
         objective = self.objective
         return sequence_keys(self.whole, objective.codes, objective.constraints.allowed)
 
-    def _start(self, encoder: Encoder, encoded: EncodedSequences, plan: Plan) -> np.ndarray:
-        """Return the scores of the trees to start from, under the constraints."""
-        scores = self.forest.scores(encoder, encoded, self.threads, given=self.objective.given)
+    def _start(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        plan: Plan,
+        start: np.ndarray | None,
+    ) -> np.ndarray:
+        """Add the trees to start from to the starting scores, under the constraints."""
+        given = self.objective.given
+        scores = self.forest.scores(encoder, encoded, self.threads, start=start, given=given)
         self.objective.constrain(scores)
         return scores
 
@@ -243,17 +253,20 @@ def _seed(seed: int, iteration: int, k: int) -> int:
 
 @dataclass
 class Validation:
-    """Validation sequences, and their scores under the trees so far."""
+    """Validation sequences, and their scores under the trees so far.
+
+    ``scores`` begins with the scores that the trees are added to; None stands for scores of 0.
+    """
 
     encoder: Encoder
     encoded: EncodedSequences
     objective: Objective
     scores: np.ndarray | None = None
-    n_iter: int = 0
+    n_iter: int | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Compute the value of the objective under the forest; only new trees are evaluated."""
-        is_first, iterations = self.scores is None, (self.n_iter, forest.n_iter)
+        is_first, iterations = self.n_iter is None, (self.n_iter or 0, forest.n_iter)
         self.scores = forest.scores(
             self.encoder, self.encoded, threads, iterations, self.scores, self.objective.given
         )

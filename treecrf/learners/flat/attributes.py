@@ -53,11 +53,11 @@ class FlatAttributes:
     def starting_weights(self, classes: np.ndarray) -> np.ndarray | None:
         """Return the weights of the flat model, or None if they do not fit these labels.
 
-        They fit if the flat model has the same labels, reads from left to right and has order 0 or
-        1.
+        They fit if the flat model has the same labels, reads from left to right, has order 0 or 1
+        and no linear start.
         """
         flat = self.flat
-        if flat._trained_order > 1 or flat._trained_backward:
+        if flat._trained_order > 1 or flat._trained_backward or flat._model._start is not None:
             return None
         return flat.weights() if np.array_equal(flat.classes_, classes) else None
 

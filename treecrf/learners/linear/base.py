@@ -26,7 +26,11 @@ from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Layout, Weights
-from treecrf.learners.training_data import LabeledSequences, label_weights
+from treecrf.learners.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    label_weights,
+)
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
@@ -136,7 +140,10 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        prepared = self._prepare(raw, validation, allowed)
+        return self._trained(self._prepare(raw, validation, allowed))
+
+    def _trained(self, prepared: TrainingInput) -> dict:
+        """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         source = self._starting_attributes(earlier)
         check_order(len(classes), self.order, "give fewer labels")

@@ -14,6 +14,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
+from treecrf.learners.linear.start import LinearStartMixin
 from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
@@ -21,7 +22,7 @@ from treecrf.utils.progress import Progress
 from treecrf.utils.validation import Interval, StrOptions
 
 
-class LinearCRF(LinearSequenceClassifier):
+class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
     """Log-linear conditional random field.
 
     The score of a label, given the previous label, is a weighted sum of attributes: the values in a

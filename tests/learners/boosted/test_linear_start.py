@@ -1,0 +1,250 @@
+"""Boosting that starts from the scores of a linear CRF."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.model_files import sealed
+
+import treecrf
+from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
+from treecrf.inspection import permutation_importance
+from treecrf.learners.boosted.start import LinearStart
+from treecrf.utils.exact import LEAF_UNIT
+from treecrf.utils.model_file import read
+from treecrf.utils.threads import Threads
+
+SMALL = {"window": 1, "max_iter": 4, "max_leaf_nodes": 6, "l2_regularization": 1.0}
+LINEAR = LinearCRF(window=(2, 0), l2_regularization=2.0, solver="sgd", max_iter=5)
+
+
+def small(**settings):
+    return TreeCRF(**SMALL, random_state=0).set_params(**{"init": "linear", **settings})
+
+
+def assert_same(one, other):
+    for p, q in zip(one, other, strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def scores_of(model, X):
+    """The scores of all contexts, before constraints."""
+    sequences, _ = model._read(X)
+    with Threads(1) as threads:
+        return model._scores_of(sequences, threads)
+
+
+def parts_of(model, X):
+    sequences, _ = model._read(X)
+    with Threads(1) as threads:
+        return sequences.offsets, *LinearStart(model.init_).score_parts(sequences, threads)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("init", ["linear", LINEAR])
+def test_scores_are_those_of_the_linear_model_plus_those_of_the_trees(order, init, letters):
+    X, y = letters
+    crf = small(order=order, init=init).fit(X, y)
+    offsets, state, transitions = parts_of(crf, X)
+    without = copy.copy(crf)
+    without.init_ = None
+    trees, scores, n = scores_of(without, X), scores_of(crf, X), len(crf.classes_)
+    for start, stop in pairwise(offsets):
+        for t in range(start, stop):
+            depth = min(t - start, order)
+            for c, labels in enumerate(product(range(n), repeat=depth)):
+                # The last of the previous labels is the nearest.
+                before = labels[-1] if labels else n
+                linear = state[:, t] + transitions[before]
+                np.testing.assert_array_equal(scores[:, t, c], trees[:, t, c] + linear)
+    assert np.abs(trees).max() > 0
+    assert np.abs(state).max() > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_are_the_scores_of_the_linear_model(seed, letters, tables):
+    """Rounded to multiples of a unit, so that all sums with leaves are exact."""
+    for X, y in (letters, tables):
+        linear = clone(LINEAR).set_params(random_state=seed).fit(X, y)
+        crf = small(init=linear).fit(X, y)
+        _, state, transitions = parts_of(crf, X)
+        for part in (state, transitions):
+            np.testing.assert_array_equal(part, np.rint(part / LEAF_UNIT) * LEAF_UNIT)
+        table = scores_of(linear, X)
+        np.testing.assert_allclose(table[:, 0, 0], state[:, 0] + transitions[-1], atol=1e-4)
+        np.testing.assert_allclose(table[2, 1], state[2, 1] + transitions[:-1, 2], atol=1e-4)
+        np.testing.assert_allclose(transitions[:-1], linear.transition_weights_, atol=1e-6)
+        assert crf.init_ is not linear
+        np.testing.assert_allclose(crf.init_.state_weights_, linear.state_weights_, atol=1e-6)
+        assert (crf.init_.state_weights_ != linear.state_weights_).any()
+
+
+def test_training_starts_from_the_linear_model(letters):
+    X, y = letters
+    crf = small().fit(X, y)
+    n = sum(map(len, y))
+    assert crf.train_score_[0] == pytest.approx(crf.init_.predict_log_likelihood(X, y).sum() / n)
+    assert crf.train_score_[-1] == pytest.approx(crf.predict_log_likelihood(X, y).sum() / n)
+    assert (np.diff(crf.train_score_) > 0).all()
+    assert crf.train_score_[0] > -np.log(3)
+    assert crf.init_.l2_regularization == pytest.approx(n / 2000)
+    assert crf.init_.window == 1
+    assert small(init="zero").fit(X, y).init_ is None
+    for objective in ("exponential", "hamming_log", "hamming_exponential"):
+        scores = small(objective=objective).fit(X, y).train_score_
+        assert scores[0] < scores[-1]
+
+
+def test_estimators_are_cloned_unless_they_are_fitted(letters):
+    X, y = letters
+    given = clone(LINEAR).set_params(random_state=1)
+    crf = small(init=given).fit(X, y)
+    assert not hasattr(given, "classes_")
+    assert crf.init_.window == (2, 0)
+    again = small(init=clone(given).fit(X, y)).fit(X, y)
+    assert_same(crf.predict_proba(X), again.predict_proba(X))
+    # A fitted one may come from other sequences.
+    other = small(init=clone(LINEAR).fit(X[:12], y[:12])).fit(X, y)
+    assert (other.init_.state_weights_ != crf.init_.state_weights_).any()
+    crf.set_params(init__max_iter=1)
+    assert given.max_iter == 1
+    stopped = LinearCRF(window=1, early_stopping=True, validation_fraction=0.3)
+    assert len(small(init=stopped).fit(X, y).init_.validation_score_)
+
+
+@pytest.mark.parametrize("settings", [{}, {"order": 2, "second_order": True}])
+@pytest.mark.parametrize("init", ["linear", LINEAR])
+def test_every_form_of_the_model_predicts_the_same(settings, init, letters, tmp_path):
+    X, y = letters
+    crf = small(init=init, **settings).fit(X, y)
+    expected = crf.predict_proba(X)
+    crf.save(tmp_path / "model")
+    loaded = treecrf.load(tmp_path / "model")
+    flat = flatten(crf)
+    flat.save(tmp_path / "flat")
+    for model in (loaded, pickle.loads(pickle.dumps(crf)), flat, treecrf.load(tmp_path / "flat")):
+        assert_same(model.predict_proba(X), expected)
+        assert_same(model.decode(X)[0], crf.decode(X)[0])
+        assert model.score(X, y) == crf.score(X, y)
+    *_, last = crf.staged_predict_proba(X)
+    assert_same(last, expected)
+    assert type(loaded.init) is type(crf.init)
+    assert_same(loaded.fit(X, y).predict_proba(X), expected)
+
+
+def test_numbers_have_effects_besides_the_trees(tables):
+    X, y = tables
+    crf = small(max_iter=1).fit(X, y)
+    assert_same(flatten(crf).predict_proba(X), crf.predict_proba(X))
+    found = permutation_importance(crf, X, y, random_state=0)
+    assert (found.importances_mean != 0).all()
+
+
+def test_a_warm_start_keeps_the_linear_model(letters):
+    X, y = letters
+    whole = small(max_iter=6).fit(X, y)
+    parts = small(max_iter=2, warm_start=True).fit(X, y)
+    parts.set_params(max_iter=6).fit(X, y)
+    assert_same(whole.predict_proba(X), parts.predict_proba(X))
+    np.testing.assert_array_equal(whole.train_score_, parts.train_score_)
+    with pytest.raises(ValueError, match="trained with a linear start, which init='zero' cannot"):
+        parts.set_params(init="zero").fit(X, y)
+    plain = small(init="zero", warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="trained without a linear start, which init='linear'"):
+        plain.set_params(init="linear").fit(X, y)
+
+
+def test_validation_sequences_have_linear_scores(letters):
+    X, y = letters
+    crf = small(max_iter=3).fit(X[:18], y[:18], X[18:], y[18:])
+    n = sum(map(len, y[18:]))
+    for model, value in ((crf.init_, 0), (crf, -1)):
+        log_p = model.predict_log_likelihood(X[18:], y[18:]).sum() / n
+        assert crf.validation_score_[value] == pytest.approx(log_p)
+    stopped = small(early_stopping=True, max_iter=30, n_iter_no_change=2, tol=0.0).fit(X, y)
+    assert stopped.n_iter_ == stopped.validation_score_.argmax()
+
+
+def test_constraints_hold(letters):
+    X, y = letters
+    follows = np.ones((4, 3), dtype=bool)
+    follows[-1, 2] = follows[0, 1] = False
+    kept = [k for k, labels in enumerate(y) if "xy" not in labels and labels[0] != "z"]
+    crf = small(transitions=follows).fit([X[k] for k in kept], [y[k] for k in kept])
+    assert all("xy" not in "".join(labels) and labels[0] != "z" for labels in crf.decode(X)[0])
+    masks = [np.ones((len(labels), 3), bool) for labels in y]
+    assert small().fit(X, y, allowed=masks).n_iter_ == 4
+
+
+def test_threads_and_the_order_of_sequences_change_nothing(letters):
+    X, y = letters
+    one = small().fit(X, y)
+    assert_same(one.predict_proba(X), small(n_jobs=2).fit(X, y).predict_proba(X))
+    shuffled = small().fit(X[::-1], y[::-1])
+    assert_same(one.predict_proba(X), shuffled.predict_proba(X))
+
+
+def test_a_failed_fit_leaves_the_estimator_unchanged(letters):
+    X, y = letters
+    crf = small().fit(X, y)
+    before = crf.predict_proba(X)
+    with pytest.raises(ValueError, match="solver='sgd' does not support it"):
+        bad = LinearCRF(solver="sgd", objective="hamming_log")
+        crf.set_params(init=bad).fit(X[:5], y[:5])
+    assert_same(crf.predict_proba(X), before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"order": 0}, ValueError, "init='linear' requires order=1 or higher"),
+        ({"beam_width": 2}, ValueError, "init='linear' needs all contexts"),
+        ({"init": LINEAR, "beam_width": 2}, ValueError, "needs all contexts"),
+        ({"init": StructuredPerceptron()}, TypeError, "init is of type StructuredPerceptron; exp"),
+        ({"init": TreeMEMM()}, TypeError, "expected 'zero', 'linear', 'pseudo_likelihood' or a L"),
+        ({"init": "line"}, ValueError, "The 'init' parameter of TreeCRF must be"),
+        ({"init": LinearCRF(transition_features=True)}, ValueError, "init: transition_features"),
+        ({"init": LinearCRF().fit(["ab"], ["xy"])}, ValueError, "init was fitted to the labels"),
+    ],
+)
+def test_unsupported_starts_are_refused(settings, error, message, letters):
+    with pytest.raises(error, match=message):
+        small(**settings).fit(*letters)
+
+
+def test_a_beam_is_refused_in_prediction(letters):
+    crf = small().fit(*letters).set_params(beam_width=2)
+    for call in (crf.predict, lambda X: next(crf.staged_predict_proba(X))):
+        with pytest.raises(ValueError, match="linear start needs all contexts"):
+            call(letters[0])
+
+
+def test_a_start_must_fit_the_data(letters, tables):
+    X, y = letters
+    linear = clone(LINEAR).fit(X, [["xyz".index(label) for label in labels] for labels in y])
+    with pytest.raises(TypeError, match="the model was trained on"):
+        small(init=linear).fit(*tables)
+    with pytest.raises(ValueError, match=r"the labels \['x', 'y', 'z'\]; expected \[0, 1, 2\]"):
+        small(init=clone(LINEAR).fit(X, y)).fit(*tables)
+
+
+def test_forged_files_are_refused(letters, tmp_path):
+    small().fit(*letters).save(tmp_path / "model")
+    values, arrays = read(tmp_path / "model")
+    for name in ("init.weights", "init.attributes.kept"):
+        path = tmp_path / "forged"
+        path.write_bytes(sealed(values, arrays | {name: arrays[name][:-1]}))
+        with pytest.raises(ModelFileError, match="not a valid model"):
+            treecrf.load(path)
+
+
+def test_conjunctions_alone_give_no_starting_weights(letters):
+    """Without the linear scores, the weights of the trees are not those of a model."""
+    flat = flatten(small().fit(*letters))
+    again = LinearCRF(attributes=flat, transition_features=True).fit(*letters)
+    assert again.train_score_[0] == pytest.approx(-np.log(3))

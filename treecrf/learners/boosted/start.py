@@ -1,0 +1,127 @@
+"""The linear start of boosting: scores of a linear model, to which trees are added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.learner import SequenceLearner
+from treecrf.learners.training_data import TrainingInput
+from treecrf.utils import checks, model_file
+from treecrf.utils.threads import Threads
+
+# The class of linear models. It is found by name, because its package depends on this one.
+LINEAR = "LinearCRF"
+# Settings for `init="linear"`. The strong penalty leaves the details to the trees.
+EPOCHS = 10
+POSITIONS_PER_PENALTY = 2000
+
+
+@dataclass(frozen=True)
+class LinearStart:
+    """A fitted linear model whose scores the trees start from.
+
+    Attributes
+    ----------
+    estimator : LinearCRF
+        Its weights are multiples of ``LEAF_UNIT``, so that sums with the values of leaves are exact
+        in any order.
+    """
+
+    estimator: Any
+
+    @classmethod
+    def fit(cls, given: Any, data: TrainingInput, window: Any, n_jobs: int | None) -> LinearStart:
+        """Fit a linear model to the training data.
+
+        Parameters
+        ----------
+        given : LinearCRF or "linear"
+            A fitted estimator is used as it is, and another one is cloned and fitted.
+        data : TrainingInput
+        window : int or (int, int)
+            Window of the linear model, unless an estimator is given.
+        n_jobs : int or None
+
+        Raises
+        ------
+        ValueError
+            If a fitted estimator has other labels or other attributes, or the scores of its labels
+            depend on the attributes and the previous label jointly.
+        """
+        if given == "linear":
+            n_positions = len(data.training.codes)
+            given = _class_of_linear_models()(
+                window=window,
+                solver="sgd",
+                max_iter=EPOCHS,
+                l2_regularization=n_positions / POSITIONS_PER_PENALTY,
+            )
+        if given.transition_features:
+            raise ValueError("init: transition_features=True; expected a LinearCRF without them")
+        if not hasattr(given, "classes_"):
+            given = given._fitted_to(data, n_jobs)
+        elif not np.array_equal(given.classes_, data.classes):
+            raise ValueError(
+                f"init was fitted to the labels {given.classes_.tolist()}; expected "
+                f"{data.classes.tolist()}"
+            )
+        return cls(given._rounded())
+
+    def score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the scores of labels at positions, and of labels after labels.
+
+        Returns
+        -------
+        state : float64 array (n_labels, n_positions)
+        transitions : float64 array (n_labels + 1, n_labels)
+            ``[u, v]`` is for label v after label u, and the last row for first positions. Both
+            arrays are multiples of ``LEAF_UNIT``.
+        """
+        return self.estimator._score_parts(sequences, threads)
+
+    def scores(self, sequences: Sequences, order: int, threads: Threads) -> np.ndarray:
+        """Compute the scores in all contexts.
+
+        Returns
+        -------
+        float64 array (n_labels, n_positions, n_labels**order)
+            Only the nearest previous label matters. First positions have one context, the first.
+        """
+        state, transitions = self.score_parts(sequences, threads)
+        n_labels = len(state)
+        # The nearest previous label is the lowest digit of a context.
+        scores = state[:, :, None] + np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
+        first = sequences.offsets[:-1]
+        scores[:, first] = 0.0
+        scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
+        return scores
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+        values, arrays = self.estimator._state()
+        parameters = model_file.plain_parameters(self.estimator.get_params(deep=False))
+        return {"parameters": parameters} | values, arrays
+
+    @classmethod
+    def from_state(
+        cls, values: dict, arrays: dict[str, np.ndarray], classes: np.ndarray
+    ) -> LinearStart:
+        """Restore an object from its `state`; raises ValueError if parts do not fit together."""
+        parameters = model_file.restored_parameters(values["parameters"])
+        restored = _class_of_linear_models()(**parameters)
+        restored._restore(values, {"classes": classes} | arrays)
+        checks.require(not values["transition_features"], "start")
+        return cls(restored)
+
+
+def is_linear(init: Any) -> bool:
+    """Return whether the parameter ``init`` stands for a linear start."""
+    return init == "linear" or isinstance(init, _class_of_linear_models())
+
+
+def _class_of_linear_models() -> type[SequenceLearner]:
+    return SequenceLearner._class_named(LINEAR)

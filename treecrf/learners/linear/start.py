@@ -1,0 +1,72 @@
+"""Linear models as the start of boosting."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.chains.constraints import check_labels
+from treecrf.encoding.layout import rows_of_positions
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear.weights import Weights
+from treecrf.learners.training_data import TrainingInput, hold_out
+from treecrf.utils.exact import rounded_leaves
+from treecrf.utils.threads import Threads
+
+
+class LinearStartMixin:
+    """Mixin of `LinearCRF`: the methods that `treecrf.learners.boosted.start` calls."""
+
+    def _fitted_to(self, data: TrainingInput, n_jobs: int | None) -> LinearStartMixin:
+        """Return a copy that is fitted to data which another estimator has read."""
+        copied = clone(self)
+        copied._validate_params()
+        training, held_out, seed = data.training, None, data.seed
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        check_labels(
+            self.transitions, self.order, data.classes, training.codes, training.sequences.offsets
+        )
+        if self.early_stopping:
+            training, held_out = hold_out(training, self.validation_fraction, seed)
+        if self.solver == "sgd":
+            training = replace(training, allowed=None)
+        copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
+        fitted = copied._trained(TrainingInput(data.classes, training, held_out, seed, {}))
+        copied.n_jobs = self.n_jobs
+        vars(copied).update(fitted)
+        return copied
+
+    def _rounded(self) -> LinearStartMixin:
+        """Return a copy whose weights are multiples of ``LEAF_UNIT``."""
+        check_is_fitted(self, "classes_")
+        copied = copy.copy(self)
+        weights = self._weights
+        copied._weights = Weights(weights.layout, rounded_leaves(weights.vector))
+        return copied
+
+    def _score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
+
+        The latter have shape (n_labels + 1, n_labels), and the last row is for first positions.
+        Scores of labels are rounded to multiples of ``LEAF_UNIT``.
+        """
+        linear, weights = self._linear_scores(sequences, threads), self._weights
+        table, state = linear.table, np.empty((weights.layout.n_labels, sequences.n_positions))
+
+        def fill(part: tuple[int, int]) -> None:
+            first, last = part
+            rows = linear.part_rows(weights, first, last)
+            offsets = table.offsets[first : last + 1]
+            of_positions = rows_of_positions(
+                offsets - offsets[0], table.first_rows[first:last] - table.rows_of(first, last)[0]
+            )
+            state[:, offsets[0] : offsets[-1]] = rounded_leaves(rows[of_positions]).T
+
+        threads.map(fill, table.parts)
+        return state, weights.transitions.copy()
