@@ -10,7 +10,7 @@ from support.chains import STEP, seeds
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains.contexts import true_contexts
+from treecrf.chains.contexts import extended_contexts, true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
@@ -25,7 +25,7 @@ from treecrf.utils.threads import Threads
 ONE = Threads(None)
 TINY = 2.0**-40  # as mu, keeps all examples
 CURVATURES = ["bound", "diagonal", None]
-FIELDS = ["positions", "contexts", "residuals", "curvatures", "counts"]
+FIELDS = ["positions", "contexts", "labels", "values", "counts"]
 every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
 curvatures = st.sampled_from(CURVATURES)
 
@@ -79,8 +79,14 @@ def check_same(one, other):
             np.testing.assert_array_equal(getattr(a, field), getattr(b, field), field)
 
 
-def check_sorted(lists, parts):
+def check_contexts(lists, parts):
+    """Check the order of the examples, and their previous labels."""
+    symbols, depth_starts = extended_contexts(parts.n_labels, parts.order)
+    nothing = np.zeros(parts.n_positions, dtype=np.int64)
+    depths, _ = true_contexts(parts.offsets, nothing, parts.n_labels, parts.order)
     for examples in lists:
+        numbers = depth_starts[depths[examples.positions]] + examples.contexts
+        np.testing.assert_array_equal(examples.labels, symbols[numbers])
         index = examples.positions * np.int64(parts.n_contexts) + examples.contexts
         assert (np.diff(index) > 0).all()
 
@@ -101,7 +107,7 @@ def test_all_examples_are_the_tables_of_the_exact_engine(
     assert draw.value == pytest.approx(likelihoods.sum() / len(labels), abs=1e-8)
     size = np.abs(residuals).sum()
     assert draw.size * SUM_UNIT == pytest.approx(size, abs=1e-8 * (1 + found.size))
-    check_sorted(draw.lists, parts)
+    check_contexts(draw.lists, parts)
 
 
 @every_curvature
@@ -119,7 +125,7 @@ def test_long_sequences_are_computed_tile_by_tile(n_labels, order, curvature):
     bounds = np.where(found != 0, bounds, 0) if curvature else bounds
     found = as_tables(lists, parts, "curvatures")
     np.testing.assert_allclose(found, bounds, rtol=1e-10, atol=2 * STEP)
-    check_sorted(lists, parts)
+    check_contexts(lists, parts)
 
 
 @every_curvature
@@ -276,6 +282,7 @@ def test_tables_with_one_given_context():
     for label, examples in enumerate(draw.lists):
         np.testing.assert_array_equal(examples.positions, np.arange(20))
         assert not examples.contexts.any()
+        assert examples.labels.shape == (20, 0)
         np.testing.assert_array_equal(examples.residuals, rounded(residuals[label, :, 0]))
 
 

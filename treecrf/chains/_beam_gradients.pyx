@@ -73,7 +73,7 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only,
                           double[:, ::1] out) noexcept nogil:
     """Write bounds of the effect of all scores on the probability of each (context, label).
 
-    As in ``_inference.store_curvature``, the bound of a pair of probability p is p times its
+    As in ``_curvature``, the bound of a pair of probability p is p times its
     influence: 2 (1 - p) on its own position, and on others the influence of the two states that
     it connects. Forward only, the scores of later positions have no effect, and the influence on
     earlier positions is an approximation: it compares with probabilities given the positions up to

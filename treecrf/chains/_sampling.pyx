@@ -17,7 +17,7 @@ Random numbers are integers below 2**31, and q is rounded up to a multiple of 2*
 import numpy as np
 
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
@@ -56,7 +56,7 @@ cdef double SIZE_UNITS = 2.0 ** 30
 cdef struct Example:
     double residual
     double curvature
-    int32_t position, context, random
+    int32_t position, context, depth, random
 
 
 cdef struct ExampleVector:
@@ -71,17 +71,20 @@ cdef class Sample:
     Attributes
     ----------
     n_labels : int
+    order : int
+        Number of previous labels in a context, 0 if all examples have context 0.
     size : int
         Sum of the absolute residuals of all examples, kept or not, in units of 2**-30.
     """
 
-    cdef readonly Py_ssize_t n_labels
+    cdef readonly Py_ssize_t n_labels, order
     cdef readonly int64_t size
     cdef ExampleVector *vectors
     cdef bint failed
 
-    def __cinit__(self, Py_ssize_t n_labels):
+    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t order):
         self.n_labels = n_labels
+        self.order = order
         self.vectors = <ExampleVector *> malloc(n_labels * sizeof(ExampleVector))
         if self.vectors == NULL:
             raise MemoryError(f"no memory for the examples of {n_labels} labels")
@@ -209,6 +212,7 @@ cdef class LikelihoodKernel:
     offsets : int64 array (n_chains + 1,)
     labels : int32 array (n_positions,)
     keys : uint64 array (n_chains,)
+    order : int
     curvature : {0, 1, 2}
         Curvature of examples: the weight of the position (first order), ``2 p (1 - p)`` or the
         bound on the Hessian of `_curvature`, multiplied by this weight.
@@ -217,13 +221,15 @@ cdef class LikelihoodKernel:
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] labels
     cdef const uint64_t[::1] keys
+    cdef Py_ssize_t order
     cdef int curvature
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels,
-                 const uint64_t[::1] keys, int curvature):
+                 const uint64_t[::1] keys, Py_ssize_t order, int curvature):
         self.offsets = offsets
         self.labels = labels
         self.keys = keys
+        self.order = order
         self.curvature = curvature
 
     def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
@@ -256,7 +262,7 @@ cdef class LikelihoodKernel:
         cdef Py_ssize_t i, tile
         cdef uint64_t key
         try:
-            sample = Sample(chain.shape.n_labels)
+            sample = Sample(chain.shape.n_labels, self.order)
             test = open_test(mu, floor, weights is not None, chain.tile * chain.shape.width)
         except MemoryError:
             close_chain(&chain)
@@ -338,6 +344,7 @@ cdef class LikelihoodKernel:
             example.curvature = curvature_bound(chain, influence, v, t, j, c, p) * weight
         example.position = <int32_t> (chain.start + t)
         example.context = <int32_t> c
+        example.depth = <int32_t> min(t, sample.order)
         example.random = random_of(test.streams[k], <uint32_t> v)
         sample.add(v, example)
 
@@ -362,9 +369,9 @@ cdef Py_ssize_t true_context(const Chain *chain, const int32_t[::1] labels,
 
 
 def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curvature,
-                 const double[::1] counts, const int64_t[::1] offsets, const uint64_t[::1] keys,
-                 Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
-                 double floor):
+                 const double[::1] counts, Py_ssize_t order, const int64_t[::1] offsets,
+                 const uint64_t[::1] keys, Py_ssize_t first, Py_ssize_t last,
+                 uint64_t iteration_key, double mu, double floor):
     """Draw the examples of the chains ``first`` to ``last - 1`` from their residuals.
 
     Parameters
@@ -373,6 +380,8 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
     curvature : float64 array of the same shape, or None
     counts : float64 array (n_positions,) or None
         Curvature of all examples of a position, instead of ``curvature``. None stands for 1.
+    order : int
+        Number of previous labels in a context; 0 if every position has one given context.
     offsets : int64 array (n_chains + 1,)
     keys : uint64 array (n_chains,)
     first, last, iteration_key, mu, floor
@@ -384,7 +393,7 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
     """
     cdef chain_shape shape = shape_of(residuals)
     cdef Py_ssize_t i, n, block = max(1, TABLE_BLOCK // shape.width)
-    cdef Sample sample = Sample(shape.n_labels)
+    cdef Sample sample = Sample(shape.n_labels, order)
     cdef Test test = open_test(mu, floor, False, block * shape.width)
     cdef Chunk chunk
     chunk.shape = shape
@@ -449,6 +458,7 @@ cdef inline void keep_of_table(const Chunk *chunk, const double[:, :, ::1] resid
         example.curvature = counts[position]
     example.position = <int32_t> position
     example.context = <int32_t> c
+    example.depth = <int32_t> min(t, sample.order)
     example.random = random_of(test.streams[k], <uint32_t> v)
     sample.add(v, example)
 
@@ -473,28 +483,34 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
     Returns
     -------
     positions, contexts : int32 array (n,)
-    residuals, curvatures : float64 array (n,)
+    labels : uint8 array (n, order)
+        The label at each lag before each example, the number of labels for none.
+    values : float64 array (n, 2)
+        Residuals and curvatures.
     counts : float64 array (n,) or None
+        1 / q.
     """
-    cdef Py_ssize_t n = 0, capacity = sum(sample.n_examples(label) for sample in samples)
-    cdef Sample sample
+    cdef Sample sample = samples[0]
+    cdef Py_ssize_t n = 0, capacity = sum(part.n_examples(label) for part in samples)
+    cdef Weighting weighting
     positions = np.empty(capacity, dtype=np.int32)
     contexts = np.empty(capacity, dtype=np.int32)
-    residuals = np.empty(capacity)
-    curvatures = np.empty(capacity)
+    labels = np.empty((capacity, sample.order), dtype=np.uint8)
+    values = np.empty((capacity, 2))
     counts = np.empty(capacity) if counted else None
-    cdef Weighting weighting
     cdef int32_t[::1] position_view = positions, context_view = contexts
-    cdef double[::1] residual_view = residuals, curvature_view = curvatures, count_view = counts
+    cdef uint8_t[:, ::1] label_view = labels
+    cdef double[:, ::1] value_view = values
+    cdef double[::1] count_view = counts
     weighting.scale = N_RANDOM / mu
     weighting.floor = floor
     # Sums with this number have no digits below the unit.
     weighting.rounding = unit * 6755399441055744.0
     for sample in samples:
         with nogil:
-            n = weight_examples(&sample.vectors[label], &weighting, n, position_view, context_view,
-                                residual_view, curvature_view, count_view)
-    arrays = [positions, contexts, residuals, curvatures, counts]
+            n = weight_examples(sample, label, &weighting, n, position_view, context_view,
+                                label_view, value_view, count_view)
+    arrays = [positions, contexts, labels, values, counts]
     return tuple(None if array is None else trimmed(array, n) for array in arrays)
 
 
@@ -507,16 +523,16 @@ cdef struct Weighting:
     double scale, floor, rounding
 
 
-cdef Py_ssize_t weight_examples(const ExampleVector *vector, const Weighting *weighting,
+cdef Py_ssize_t weight_examples(Sample sample, Py_ssize_t v, const Weighting *weighting,
                                 Py_ssize_t n, int32_t[::1] positions, int32_t[::1] contexts,
-                                double[::1] residuals, double[::1] curvatures,
+                                uint8_t[:, ::1] labels, double[:, ::1] values,
                                 double[::1] counts) noexcept nogil:
     """Append the examples that are kept to the first n of some arrays; returns the new n."""
     cdef Py_ssize_t i
     cdef double chances, factor, rounding = weighting.rounding
     cdef const Example *example
-    for i in range(vector.n):
-        example = &vector.items[i]
+    for i in range(sample.vectors[v].n):
+        example = &sample.vectors[v].items[i]
         chances = chances_of(example.residual,
                              background_of(weighting.floor, example.curvature), weighting.scale)
         if example.random >= chances:
@@ -524,10 +540,21 @@ cdef Py_ssize_t weight_examples(const ExampleVector *vector, const Weighting *we
         factor = factor_of(chances)
         positions[n] = example.position
         contexts[n] = example.context
-        residuals[n] = (example.residual * factor + rounding) - rounding
-        curvatures[n] = (example.curvature * factor + rounding) - rounding
+        if sample.order:
+            split_context(example, sample.n_labels, sample.order, &labels[n, 0])
+        values[n, 0] = (example.residual * factor + rounding) - rounding
+        values[n, 1] = (example.curvature * factor + rounding) - rounding
         if counts is not None:
             counts[n] = factor
         # In second order, an example without a residual has no effect.
-        n += residuals[n] != 0.0 or (weighting.floor > 0.0 and curvatures[n] != 0.0)
+        n += values[n, 0] != 0.0 or (weighting.floor > 0.0 and values[n, 1] != 0.0)
     return n
+
+
+cdef inline void split_context(const Example *example, Py_ssize_t n_labels, Py_ssize_t order,
+                               uint8_t *labels) noexcept nogil:
+    """Write the label at each lag before an example."""
+    cdef Py_ssize_t lag, context = example.context
+    for lag in range(order):
+        labels[lag] = <uint8_t> (context % n_labels if lag < example.depth else n_labels)
+        context //= n_labels

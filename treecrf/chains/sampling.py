@@ -35,17 +35,30 @@ class ExampleList:
     Attributes
     ----------
     positions, contexts : int32 array (n,)
-    residuals, curvatures : float64 array (n,)
-        Divided by the probability that the example is kept, and rounded.
+    labels : uint8 array (n, order)
+        The label at each lag before each example, the number of labels for none. If every position
+        has one given context, there are no columns.
+    values : float64 array (n, 2)
+        Residuals and curvatures, divided by the probability that the example is kept and rounded.
     counts : float64 array (n,) or None
         Number of examples that each one stands for.
     """
 
     positions: np.ndarray
     contexts: np.ndarray
-    residuals: np.ndarray
-    curvatures: np.ndarray
+    labels: np.ndarray
+    values: np.ndarray
     counts: np.ndarray | None
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """Residuals, a view of ``values``."""
+        return self.values[:, 0]
+
+    @property
+    def curvatures(self) -> np.ndarray:
+        """Curvatures, a view of ``values``."""
+        return self.values[:, 1]
 
 
 @dataclass(frozen=True)
@@ -148,6 +161,7 @@ class Sampler:
         curved: bool,
         floor: float = FLOOR,
     ):
+        self.order = order
         self.chains = chains_of(offsets, order)
         self.threads = threads
         self.parts = threads.parts(self.chains)
@@ -194,7 +208,7 @@ class LikelihoodSampler(Sampler):
         self.codes = codes
         self.likelihoods = np.zeros(len(self.chains) - 1)
         self._kernel = _sampling.LikelihoodKernel(
-            self.chains, codes, self.keys, CURVATURES[curvature]
+            self.chains, codes, self.keys, order, CURVATURES[curvature]
         )
 
     def draw(
@@ -301,7 +315,8 @@ class TableSampler(Sampler):
     ) -> list[_sampling.Sample]:
         """Draw the examples of each part of the sequences; parameters are those of `draw`."""
         key = int(mix(seed, iteration))
-        sequences = self.chains, self.keys
+        has_contexts = residuals.shape[2] == residuals.shape[0] ** self.order
+        sequences = self.order if has_contexts else 0, self.chains, self.keys
         floor = self.floor * mu
         return self.threads.map(
             lambda part: _sampling.sample_table(
