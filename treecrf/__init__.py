@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from treecrf._version import __version__
+from treecrf.learners.boosted.average import average
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
@@ -51,6 +52,7 @@ __all__ = [
     "TreeCRF",
     "TreeMEMM",
     "__version__",
+    "average",
     "datasets",
     "flatten",
     "inspection",

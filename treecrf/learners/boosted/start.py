@@ -71,6 +71,11 @@ class LinearStart:
             )
         return cls(given._rounded())
 
+    @classmethod
+    def mean(cls, starts: list[LinearStart]) -> LinearStart:
+        """Average the weights of linear models; raises ValueError if their attributes differ."""
+        return cls(starts[0].estimator._mean_with([start.estimator for start in starts[1:]]))
+
     def score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Compute the scores of labels at positions, and of labels after labels.
 

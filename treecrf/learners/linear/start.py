@@ -50,6 +50,17 @@ class LinearStartMixin:
         copied._weights = Weights(weights.layout, rounded_leaves(weights.vector))
         return copied
 
+    def _mean_with(self, others: list[LinearStartMixin]) -> LinearStartMixin:
+        """Return a copy with the mean weights of this and other models, rounded."""
+        names = self.get_attribute_names()
+        for other in others:
+            if not np.array_equal(other.get_attribute_names(), names):
+                raise ValueError("init_: the linear models have different attributes")
+        vectors = [model._weights.vector for model in (self, *others)]
+        copied = copy.copy(self)
+        copied._weights = Weights(self._weights.layout, sum(vectors) / len(vectors))
+        return copied._rounded()
+
     def _score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
 

@@ -1,0 +1,141 @@
+"""Averages of models with boosted trees."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.start import LinearStart
+from treecrf.trees.forest import Forest
+from treecrf.utils.exact import rounded_leaves
+
+
+def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClassifier:
+    """Average the scores of models into one model.
+
+    Models that differ only in their random choices make different errors, and the mean of their
+    scores is often better than each of them. The result is an ordinary model: its forest has the
+    trees of all models, with their values divided by the number of models.
+
+    Parameters
+    ----------
+    models : list of estimators
+        Fitted models of the same class with boosted trees, trained on the same sequences with the
+        same ``window``, ``order``, ``missing``, ``max_bins`` and ``objective``. They may differ in
+        ``random_state``, the size and number of trees, and other parameters of training.
+
+    Returns
+    -------
+    estimator
+        A fitted model of the same class, with the parameters of the first model. Its ``n_iter_`` is
+        the sum of those of all models, whose iterations take turns, and its ``train_score_`` is
+        NaN, because the mean has not been evaluated. ``validation_score_`` is empty.
+
+    Raises
+    ------
+    NotFittedError
+        If a model is not fitted.
+    TypeError
+        If the models are not of one class, or have no boosted trees.
+    ValueError
+        If there are no models, or they differ in something that they must share.
+
+    Notes
+    -----
+    For a conditional random field, the mean of the scores gives the normalized geometric mean of
+    the distributions over label sequences.
+
+    Examples
+    --------
+    >>> import treecrf
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = {"window": 1, "max_iter": 5, "max_features": 0.5, "l2_regularization": 1.0}
+    >>> models = [treecrf.TreeCRF(**settings, random_state=s).fit(X, y) for s in range(3)]
+    >>> mean = treecrf.average(models)
+    >>> mean.n_iter_
+    15
+    >>> "".join(mean.predict(["bacan"])[0])
+    'cvcvc'
+    """
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; expected at least one")
+    for i, model in enumerate(models):
+        _check_model(i, model, models[0])
+    first, n = models[0], len(models)
+    forest = Forest(len(first.classes_), first._trained_order)
+    for iteration in range(max(model._forest.n_iter for model in models)):
+        for model in models:
+            for tree in _trees_of(model._forest, iteration):
+                forest.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
+    mean = copy.copy(first)
+    gains = first._encoder.by_feature(forest.gains(len(first._encoder.columns)))
+    vars(mean).update(
+        _forest=forest,
+        n_iter_=forest.n_iter,
+        train_score_=np.full(forest.n_iter + 1, np.nan),
+        validation_score_=np.zeros(0),
+        feature_importances_=gains / max(gains.sum(), np.finfo(float).tiny),
+    )
+    if first._start is not None:
+        mean.init_ = LinearStart.mean([model._start for model in models]).estimator
+    return mean
+
+
+def _trees_of(forest: Forest, iteration: int) -> list[dict[str, np.ndarray]]:
+    """Return the trees of an iteration; none after the last."""
+    return forest.trees[iteration * forest.n_labels : (iteration + 1) * forest.n_labels]
+
+
+def _check_model(i: int, model: Any, first: Any) -> None:
+    """Raise an error unless a model can be averaged with the first one."""
+    if not isinstance(model, BoostedSequenceClassifier):
+        raise TypeError(f"model {i} is a {type(model).__name__}; expected a model of boosted trees")
+    check_is_fitted(model, "classes_")
+    if not hasattr(model, "_forest"):
+        raise TypeError(f"model {i} wraps another estimator; expected a model of boosted trees")
+    if type(model) is not type(first):
+        raise TypeError(
+            f"model {i} is a {type(model).__name__}; expected a {type(first).__name__}, as model 0"
+        )
+    shared = {
+        "labels": lambda m: m.classes_.tolist(),
+        "order": lambda m: m._trained_order,
+        "direction": lambda m: m._trained_backward,
+        "objective": lambda m: getattr(m, "_trained_objective", None),
+        "columns": lambda m: _Comparable(m._encoder),
+        "linear start": lambda m: m._start is None,
+    }
+    for name, value in shared.items():
+        if value(model) != value(first):
+            raise ValueError(
+                f"models 0 and {i} differ in {name}; expected models trained on the same sequences "
+                "with the same settings"
+            )
+
+
+class _Comparable:
+    """An encoder that equals others with the same state."""
+
+    def __init__(self, encoder: Encoder):
+        self.values, self.arrays = encoder.state()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Comparable)
+            and self.values == other.values
+            and self.arrays.keys() == other.arrays.keys()
+            and all(_equal(array, other.arrays[name]) for name, array in self.arrays.items())
+        )
+
+    __hash__ = None
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
