@@ -10,7 +10,7 @@ from support.chains import seeds
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains import _objectives
+from treecrf.chains import _local, _objectives
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
@@ -29,9 +29,12 @@ def outputs(scores, labels, n_labels, order, offsets):
     if order:
         _inference.pairwise(scores, chains, *every, pairs)
     _inference.residuals(scores, chains, labels, *every, residuals, curvature, log_likelihoods)
+    pseudo, pseudo_curvature = np.zeros((2, *residuals.shape))
+    _local.pseudo_residuals(scores, chains, labels, *every, pseudo, pseudo_curvature)
     true_labels = _objectives.TrueLabels(chains, labels, False, log_q, sizes)
     true_labels.residuals(scores, *every, slopes)
-    return like, log_z, unary, pairs, residuals, curvature, log_likelihoods, log_q, sizes, slopes
+    exact = like, log_z, unary, pairs, residuals, curvature, log_likelihoods
+    return *exact, log_q, sizes, slopes, pseudo, pseudo_curvature
 
 
 def check_equal(parts, labels):

@@ -118,6 +118,7 @@ cdef inline double *backward_row(const Chain *chain, Py_ssize_t j) noexcept nogi
     return chain.backward + j * chain.shape.n_contexts
 
 
+cdef int open_source(scores, chain_shape *shape, score_source *source) except -1
 cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_ssize_t last,
                       Py_ssize_t keep) except *
 cdef void close_chain(Chain *chain) noexcept nogil

@@ -55,10 +55,7 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     cdef Chain chain
     cdef Py_ssize_t i, n_tiles, n_pairs, longest = 1
     memset(&chain, 0, sizeof(Chain))
-    if isinstance(scores, np.ndarray):
-        use_table(&chain, scores)
-    else:
-        use_parts(&chain, scores)
+    open_source(scores, &chain.shape, &chain.source)
     for i in range(first, last):
         longest = max(longest, offsets[i + 1] - offsets[i])
     n_pairs = chain.shape.n_labels * chain.shape.width
@@ -84,29 +81,40 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     return chain
 
 
-cdef int use_table(Chain *chain, const double[:, :, ::1] table) except -1:
-    chain.shape = shape_of(table)
-    chain.source.n_positions = table.shape[1]
-    chain.source.table = &table[0, 0, 0]
+cdef int open_source(scores, chain_shape *shape, score_source *source) except -1:
+    """Describe scores, a table or a `ScoreParts`, whose memory must not move while in use."""
+    memset(source, 0, sizeof(score_source))
+    if isinstance(scores, np.ndarray):
+        open_table(scores, shape, source)
+    else:
+        open_parts(scores, shape, source)
     return 0
 
 
-cdef int use_parts(Chain *chain, parts) except -1:
+cdef int open_table(const double[:, :, ::1] table, chain_shape *shape,
+                    score_source *source) except -1:
+    shape[0] = shape_of(table)
+    source.n_positions = table.shape[1]
+    source.table = &table[0, 0, 0]
+    return 0
+
+
+cdef int open_parts(parts, chain_shape *shape, score_source *source) except -1:
     cdef const int32_t[:, ::1] state = parts.state
     cdef const int32_t[:, :, ::1] transitions = parts.transitions
     cdef const int32_t[:, :, ::1] rest = parts.rest
     cdef const uint8_t[:, ::1] follows = parts.followers
     cdef const uint8_t[:, ::1] allowed = parts.allowed
-    chain.shape.n_labels = state.shape[0]
-    chain.shape.order = max(1, transitions.shape[0] - 1)
-    chain.shape.width = transitions.shape[2]
-    chain.shape.n_contexts = max(chain.shape.n_labels, chain.shape.width)
-    chain.source.n_positions = state.shape[1]
-    chain.source.state = &state[0, 0]
-    chain.source.transitions = &transitions[0, 0, 0]
-    chain.source.rest = NULL if rest is None else &rest[0, 0, 0]
-    chain.source.follows = NULL if follows is None else &follows[0, 0]
-    chain.source.allowed = NULL if allowed is None else &allowed[0, 0]
+    shape.n_labels = state.shape[0]
+    shape.order = max(1, transitions.shape[0] - 1)
+    shape.width = transitions.shape[2]
+    shape.n_contexts = max(shape.n_labels, shape.width)
+    source.n_positions = state.shape[1]
+    source.state = &state[0, 0]
+    source.transitions = &transitions[0, 0, 0]
+    source.rest = NULL if rest is None else &rest[0, 0, 0]
+    source.follows = NULL if follows is None else &follows[0, 0]
+    source.allowed = NULL if allowed is None else &allowed[0, 0]
     return 0
 
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from treecrf.chains._chain cimport chain_shape, shape_of
+from treecrf.chains._chain cimport chain_shape, open_source, score_of, score_source
 
 cdef extern from "chains/recursions.h" nogil:
     double exp_of(double x)
@@ -69,7 +69,7 @@ def local_residuals(const double[:, ::1] scores, const int64_t[::1] offsets,
             start += n
 
 
-def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
+def pseudo_residuals(scores, const int64_t[::1] offsets,
                      const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
                      double[:, :, ::1] out, double[:, :, ::1] curvature):
     """Write the gradient of the pseudo-likelihood, sum_t log P(y_t | all other labels, X).
@@ -80,7 +80,7 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
     """
     cdef Conditional conditional
     cdef Py_ssize_t i, t
-    conditional.shape = shape_of(scores)
+    open_source(scores, &conditional.shape, &conditional.source)
     conditional.p = <double *> malloc(conditional.shape.n_labels * sizeof(double))
     if conditional.p == NULL:
         raise MemoryError(f"no memory for the probabilities of {conditional.shape.n_labels} labels")
@@ -92,7 +92,7 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
             conditional.start = offsets[i]
             conditional.length = offsets[i + 1] - offsets[i]
             for t in range(conditional.length):
-                condition(&conditional, scores, labels, t)
+                condition(&conditional, labels, t)
                 spread_residuals(&conditional, labels, t, out, curvature)
         free(conditional.p)
 
@@ -100,6 +100,7 @@ def pseudo_residuals(const double[:, :, ::1] scores, const int64_t[::1] offsets,
 cdef struct Conditional:
     # The distribution of one label of a sequence, given all others.
     chain_shape shape
+    score_source source
     Py_ssize_t start, length
     double *p
 
@@ -120,17 +121,22 @@ cdef Py_ssize_t true_context(const Conditional *conditional, const int32_t[::1] 
     return context
 
 
-cdef void condition(const Conditional *conditional, const double[:, :, ::1] scores,
-                    const int32_t[::1] labels, Py_ssize_t t) noexcept nogil:
+cdef inline double score_at(const Conditional *conditional, Py_ssize_t v, Py_ssize_t t,
+                            Py_ssize_t context) noexcept nogil:
+    return score_of(&conditional.shape, &conditional.source, v, conditional.start, t, context)
+
+
+cdef void condition(const Conditional *conditional, const int32_t[::1] labels,
+                    Py_ssize_t t) noexcept nogil:
     """Compute P(y_t = v | all other labels) for every v; 0 if no label is allowed."""
     cdef Py_ssize_t v, s, context
     cdef double highest = -INFINITY, total = 0.0
     cdef double *p = conditional.p
     for v in range(conditional.shape.n_labels):
-        p[v] = scores[v, conditional.start + t, true_context(conditional, labels, t, t, v)]
+        p[v] = score_at(conditional, v, t, true_context(conditional, labels, t, t, v))
         for s in range(t + 1, min(t + conditional.shape.order + 1, conditional.length)):
             context = true_context(conditional, labels, s, t, v)
-            p[v] += scores[labels[conditional.start + s], conditional.start + s, context]
+            p[v] += score_at(conditional, labels[conditional.start + s], s, context)
         highest = max(highest, p[v])
     for v in range(conditional.shape.n_labels):
         p[v] = exp_of(p[v] - highest)
