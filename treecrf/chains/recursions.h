@@ -28,11 +28,6 @@
 
 /* Number of scores that are prefetched at a time. */
 #define FETCH 128
-#if defined(__GNUC__)
-#define TREECRF_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define TREECRF_PREFETCH(address) ((void)(address))
-#endif
 
 typedef struct {
     ptrdiff_t n_labels;

@@ -13,6 +13,7 @@ import numpy as np
 
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import (
+    IGNORE_OVERFLOW,
     find_missing,
     is_number,
     refuse_final_nul,
@@ -232,15 +233,16 @@ class ColumnReader:
             self._refuse_mixture(self.seen[not is_string], here)
 
     def _refuse_fractions(self, values: list) -> None:
-        invalid = [v for v in set(values) - {None} if v % 1 != 0 or not -(2**63) <= v < 2**63]
-        if invalid:
-            t = min(map(values.index, invalid))
-            self._refuse(
-                t,
-                f"{short_repr(values[t])} cannot be a category; expected strings or whole numbers "
-                "in the range of int64",
-                ValueError,
-            )
+        with np.errstate(**IGNORE_OVERFLOW):
+            if all(map(_fits_integer, set(values) - {None})):
+                return
+            t = next(t for t, v in enumerate(values) if v is not None and not _fits_integer(v))
+        self._refuse(
+            t,
+            f"{short_repr(values[t])} cannot be a category; expected strings or whole numbers in "
+            "the range of int64",
+            ValueError,
+        )
 
     def _finish_category(self) -> ColumnValues:
         codes = self._codes()
@@ -332,6 +334,10 @@ def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any
         if (value is not None if kinds is None else type(value) in kinds)
     )
     return next(found, (0, None))
+
+
+def _fits_integer(value: Any) -> bool:
+    return value % 1 == 0 and -(2**63) <= int(value) < 2**63
 
 
 def _is_huge(value: Any) -> bool:

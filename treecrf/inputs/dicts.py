@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.inputs.column_reader import Coder, ColumnReader
+from treecrf.inputs._dicts import (
+    BEYOND,
+    BOOLEANS,
+    NUMBERS,
+    OTHER,
+    STRINGS,
+    Entries,
+    StringCodes,
+)
+from treecrf.inputs.column_reader import ColumnReader
 from treecrf.inputs.offsets import offsets_of, position_name
-from treecrf.inputs.schema import CATEGORY, InputSchema, column_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
-from treecrf.inputs.tables import CellNames, column_specs, sparse_table_of
+from treecrf.inputs.tables import CellNames, ColumnSpecs, sparse_table_of
 
 
 def are_dicts(item: Any) -> bool:
     """Return whether a sequence starts with a dict."""
     is_list = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
-    return is_list and len(item) > 0 and isinstance(item[0], Mapping)
+    # It takes much longer to recognize a dict as a Mapping.
+    return is_list and len(item) > 0 and isinstance(item[0], (dict, Mapping))
 
 
 def read_dicts(
@@ -53,70 +62,125 @@ def read_dicts(
         offsets = segmentation.offsets(len(rows))
     else:
         offsets = offsets_of_items(list(map(len, items)))
-    _check_rows(rows, offsets)
-    names, starts, positions, values = _by_column(rows, schema)
-    data, kinds, categories = np.empty(len(values)), np.empty(len(names), dtype=np.uint8), {}
-    for j, spec in enumerate(column_specs(names, len(names), schema, categorical)):
-        part = slice(starts[j], starts[j + 1])
-        reader = ColumnReader(spec, CellNames(offsets, column_name(names, j), positions[part]))
-        reader.add_objects(values[part].tolist())
+    rows = _as_plain_dicts(rows, offsets)
+    entries = _read_entries(rows, schema)
+    names = tuple(entries.index)
+    specs = ColumnSpecs(names, len(names), schema, categorical)
+    kinds, by_reader = _classify(entries, specs)
+    categories = {} if schema is None else dict(schema.categories)
+    if schema is None:
+        categories = _sort_categories(entries, np.flatnonzero((kinds == CATEGORY) & ~by_reader))
+    for j, found in _entries_of(entries, by_reader):
+        positions = np.searchsorted(entries.starts, found, side="right") - 1
+        reader = ColumnReader(specs[j], CellNames(offsets, column_name(names, j), positions))
+        reader.add_objects([rows[t][names[j]] for t in positions.tolist()])
         column = reader.finish()
-        data[part], kinds[j] = column.as_floats(), column.kind
+        entries.values[found], kinds[j] = column.as_floats(), column.kind
         if column.kind == CATEGORY:
             categories[j] = column.values
-    table = sparse.csc_array((data, positions, starts), shape=(len(rows), len(names)))
-    return sparse_table_of(table, offsets, names, kinds, categories)
+    table = sparse.csr_array(
+        (entries.values, entries.columns, entries.starts), shape=(len(rows), len(names))
+    )
+    return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
 
 
-def _check_rows(rows: list, offsets: np.ndarray) -> None:
-    invalid = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
+def _read_entries(rows: list[dict], schema: InputSchema | None) -> Entries:
+    """Read all dicts; the columns are those of the schema, or all keys in sorted order."""
+    if schema is None:
+        entries = Entries(rows)
+        entries.renumber(_sorted_keys(list(entries.index)))
+        return entries
+    if schema.names is None:
+        raise ValueError("X holds dicts, but the columns of the training data have no names")
+    return Entries(rows, schema.names, _known_strings(schema))
+
+
+def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
+    """Convert other mappings to dicts; raises TypeError if a row is not a mapping."""
+    kinds = set(map(type, rows))
+    invalid = {kind for kind in kinds if not issubclass(kind, Mapping)}
     if invalid:
         t = next(t for t, row in enumerate(rows) if type(row) in invalid)
         raise TypeError(
             f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict, as "
             "at the other positions"
         )
+    if kinds == {dict}:
+        return rows
+    return [row if type(row) is dict else dict(zip(row, row.values(), strict=True)) for row in rows]
 
 
-def _by_column(
-    rows: list, schema: InputSchema | None
-) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
-    """Group all entries by column.
+def _sorted_keys(keys: list) -> np.ndarray:
+    """Return the indices that sort the keys.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a key is not a string, or there are no keys.
+    """
+    invalid = [key for key in keys if not isinstance(key, str)]
+    if invalid:
+        key = None if None in invalid else invalid[0]
+        raise TypeError(f"the key {key!r} is of type {type(key).__name__}; expected strings")
+    if not keys:
+        raise ValueError("the sequences have 0 features: all dicts are empty")
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__))
+
+
+def _known_strings(schema: InputSchema) -> list[StringCodes | None]:
+    """Return the codes of the categories of each column of strings."""
+    known: list[StringCodes | None] = [None] * schema.n_features
+    for j, values in schema.categories.items():
+        if values.dtype.kind == "U":
+            known[j] = StringCodes(values.tolist())
+    return known
+
+
+def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
+    """Determine the kinds of columns.
 
     Returns
     -------
-    names : tuple of str
-        Names of the columns.
-    starts : int64 array (n_columns + 1,)
-        Start of each column among the entries.
-    positions, values : arrays (n_entries,)
+    kinds : uint8 array (n_columns,)
+    by_reader : bool array (n_columns,)
+        Columns whose values are of unusual types, or that do not have the required kind: a
+        `ColumnReader` converts them, or raises the error.
     """
-    positions = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows), np.int64, len(rows)))
-    values = chain.from_iterable(map(methodcaller("values"), rows))
-    values = np.fromiter(values, object, len(positions))
-    names, columns = _columns(rows, len(positions), schema)
-    order = np.argsort(columns, kind="stable")
-    order = order[np.count_nonzero(columns < 0) :]
-    starts = offsets_of(np.bincount(columns[order], minlength=len(names)))
-    return names, starts, positions[order], values[order]
+    flags, is_new = entries.flags, not entries.is_fixed
+    strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0
+    numbers = (flags & (BOOLEANS | NUMBERS)) > 0
+    is_coded = np.array([codes is not None for codes in entries.codes])
+    by_reader = others | (strings & (numbers | specs.is_not_category | ~is_coded))
+    by_reader |= (numbers & specs.is_category) | (specs.is_boolean & ((flags & BEYOND) > 0))
+    for j in np.flatnonzero(strings & ~by_reader & is_new):
+        by_reader[j] = "\0" in "".join(entries.codes[j].strings)
+    kinds = np.where((flags & NUMBERS) > 0, NUMBER, BOOLEAN).astype(np.uint8)
+    kinds[~numbers] = np.where(specs.is_not_category, NUMBER, CATEGORY)[~numbers]
+    return kinds, by_reader
 
 
-def _columns(rows: list, n: int, schema: InputSchema | None) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the names of the columns, and the column of each entry; -1 for unseen keys."""
-    keys = chain.from_iterable(rows)
-    if schema is not None:
-        if schema.names is None:
-            raise ValueError("X holds dicts, but the columns of the training data have no names")
-        return schema.names, Coder(schema.names).codes(keys, n) - 1
-    coder = Coder()
-    codes = coder.codes(keys, n)
-    keys = coder.values if codes.all() else [None]
-    invalid = [key for key in keys if not isinstance(key, str)]
-    if invalid:
-        raise TypeError(
-            f"the key {invalid[0]!r} is of type {type(invalid[0]).__name__}; expected strings"
-        )
-    if not keys:
-        raise ValueError("the sequences have 0 features: all dicts are empty")
-    names, ranks = coder.ranks()
-    return tuple(names), ranks[codes] - 1
+def _sort_categories(entries: Entries, columns: np.ndarray) -> dict[int, np.ndarray]:
+    """Replace the codes of strings by their ranks; return the sorted strings of each column."""
+    categories = {}
+    firsts, ranks = np.full(len(entries.codes), -1), [np.zeros(0)]
+    n = 0
+    for j in columns.tolist():
+        strings = [] if entries.codes[j] is None else entries.codes[j].strings
+        order = np.array(sorted(range(len(strings)), key=strings.__getitem__), dtype=np.intp)
+        categories[j] = np.array(strings, dtype=np.str_)[order]
+        ranks.append(np.empty(len(order)))
+        ranks[-1][order] = np.arange(1, len(order) + 1)
+        firsts[j] = n
+        n += len(order)
+    entries.recode(firsts, np.concatenate(ranks))
+    return categories
+
+
+def _entries_of(entries: Entries, chosen: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the chosen columns, and the indices of their entries."""
+    found = np.flatnonzero(chosen[entries.columns])
+    columns = entries.columns[found]
+    found = found[np.argsort(columns, kind="stable")]
+    starts = offsets_of(np.bincount(columns, minlength=len(chosen)))
+    for j in np.flatnonzero(chosen).tolist():
+        yield j, found[starts[j] : starts[j + 1]]

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec, ColumnValues
 from treecrf.inputs.offsets import position_name
-from treecrf.inputs.schema import CATEGORY, InputSchema, column_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, InputSchema, column_name
 from treecrf.inputs.sequences import ColumnTable, LongSequences
 from treecrf.inputs.values import short_list, short_repr
 
@@ -89,21 +89,41 @@ def column_readers(
     offsets: np.ndarray,
 ) -> Iterator[ColumnReader]:
     """Make a reader for each of the ``n`` columns of a table of concatenated sequences."""
-    for j, spec in enumerate(column_specs(names, n, schema, categorical)):
-        yield ColumnReader(spec, CellNames(offsets, column_name(names, j)))
+    specs = ColumnSpecs(names, n, schema, categorical)
+    for j in range(n):
+        yield ColumnReader(specs[j], CellNames(offsets, column_name(names, j)))
 
 
-def column_specs(
-    names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
-) -> list[ColumnSpec]:
-    """Return the values that each column may hold: as in training, or as the user specifies."""
-    if schema is not None:
-        return [ColumnSpec.of_schema(schema, j) for j in range(n)]
-    selected = selected_columns(categorical, names, n)
-    if selected is None:
-        return [ColumnSpec()] * n
-    reason = "the column is not in categorical_features; expected numbers"
-    return [ColumnSpec(bool(is_category), reason=reason) for is_category in selected]
+class ColumnSpecs:
+    """The values that each column may hold: as in training, or as the user specifies.
+
+    Attributes
+    ----------
+    is_category, is_not_category : bool arrays (n_columns,)
+        Columns that are categories, and those that cannot be; of others the values decide.
+    is_boolean : bool array (n_columns,)
+        Columns in which 0 and 1 are the only numbers allowed.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
+    ):
+        self._schema = schema
+        self.is_category = self.is_not_category = self.is_boolean = np.zeros(n, dtype=bool)
+        if schema is not None:
+            self.is_category = schema.kinds == CATEGORY
+            self.is_boolean = schema.kinds == BOOLEAN
+            self.is_not_category = ~self.is_category
+        elif (selected := selected_columns(categorical, names, n)) is not None:
+            self.is_category, self.is_not_category = selected, ~selected
+
+    def __getitem__(self, j: int) -> ColumnSpec:
+        if self._schema is not None:
+            return ColumnSpec.of_schema(self._schema, j)
+        if not (self.is_category[j] or self.is_not_category[j]):
+            return ColumnSpec()
+        reason = "the column is not in categorical_features; expected numbers"
+        return ColumnSpec(bool(self.is_category[j]), reason=reason)
 
 
 def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:

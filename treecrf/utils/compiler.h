@@ -1,4 +1,4 @@
-/* Compiler attributes that the vector loops need. */
+/* Attributes and hints that compilers spell differently. */
 #ifndef TREECRF_COMPILER_H
 #define TREECRF_COMPILER_H
 
@@ -11,6 +11,12 @@
 #define TREECRF_WIDEST __attribute__((unused))
 #else
 #define TREECRF_WIDEST
+#endif
+
+#if defined(__GNUC__)
+#define TREECRF_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define TREECRF_PREFETCH(address) ((void)(address))
 #endif
 
 #if defined(_MSC_VER)

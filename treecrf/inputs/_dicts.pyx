@@ -1,0 +1,382 @@
+"""The values of dicts, one row for each dict and one column for each key.
+
+Python objects are spread over the memory, so the time goes by waiting for them. Therefore values
+are prefetched, and strings of up to 15 Latin-1 characters, almost all words, are compared without
+reading another object.
+"""
+
+import cython
+import numpy as np
+
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble
+from cpython.long cimport PyLong_AsDouble, PyLong_AsLong
+from cpython.object cimport PyObject
+from libc.math cimport NAN, isinf, isnan
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    int PyUnicode_KIND(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    str PyUnicode_FromObject(object text)
+
+cdef extern from "utils/compiler.h" nogil:
+    void prefetch "TREECRF_PREFETCH" (const void *address)
+
+# What a column holds, as bits of its flags.
+cdef enum:
+    C_STRINGS = 1
+    C_BOOLEANS = 2
+    C_NUMBERS = 4
+    C_BEYOND = 8      # numbers other than 0 and 1
+    C_OTHER = 16      # values that only Python code can judge or explain
+
+STRINGS, BOOLEANS, NUMBERS, BEYOND, OTHER = C_STRINGS, C_BOOLEANS, C_NUMBERS, C_BEYOND, C_OTHER
+
+# The types of NumPy that count as strings, booleans or floats.
+cdef dict SCALARS = {np.str_: C_STRINGS, np.bool_: C_BOOLEANS} | {
+    np.dtype(code).type: C_NUMBERS for code in "bBhHiIlLqQefd"
+}
+
+cdef enum:
+    N_SLOTS = 64        # keys of a dict that are first compared with those of the dict before
+    ROWS_AHEAD = 4      # values of this dict are prefetched
+    DICTS_AHEAD = 12    # this dict is prefetched itself
+
+ctypedef struct Short:
+    # A short string: its characters, and in the last byte its length.
+    uint64_t low, high
+
+
+cdef class StringCodes:
+    """The codes of strings, counted from 1.
+
+    Parameters
+    ----------
+    strings : iterable of str
+        Distinct strings, in the order of their codes.
+
+    Attributes
+    ----------
+    strings : list of str
+    """
+
+    cdef readonly list strings
+    cdef dict long_strings
+    cdef Short *shorts        # of each code
+    cdef int32_t *slots       # codes at the places where their hashes put them; 0 if free
+    cdef Py_ssize_t n_slots   # a power of 2, more than twice the number of strings
+
+    def __cinit__(self):
+        self.strings, self.long_strings = [], {}
+        self.shorts, self.slots, self.n_slots = NULL, NULL, 0
+
+    def __init__(self, strings=()):
+        for string in strings:
+            self.add(string)
+
+    def __dealloc__(self):
+        free(self.shorts)
+        free(self.slots)
+
+    cdef int32_t find(self, str string) except -1:
+        """Return the code of a string; 0 if it has none."""
+        cdef Short short
+        cdef PyObject *found
+        if shorten(string, &short):
+            return self.slots[self._slot(short)] if self.n_slots else 0
+        found = PyDict_GetItemWithError(self.long_strings, string)
+        return 0 if found == NULL else <int32_t> PyLong_AsLong(<object> found)
+
+    cdef int32_t find_or_add(self, str string) except -1:
+        """Return the code of a string; one that is new gets the next code."""
+        cdef int32_t code = self.find(string)
+        return code if code else self.add(string)
+
+    cdef int32_t add(self, str string) except -1:
+        cdef int32_t code = <int32_t> len(self.strings) + 1
+        if 2 * code >= self.n_slots:
+            self._grow()
+        if shorten(string, &self.shorts[code]):
+            self.slots[self._slot(self.shorts[code])] = code
+        else:
+            self.long_strings[string] = code
+        self.strings.append(string)
+        return code
+
+    cdef Py_ssize_t _slot(self, Short short) noexcept:
+        """Return the slot that holds a string, or the free one that would take it."""
+        cdef Py_ssize_t last = self.n_slots - 1, slot = <Py_ssize_t> hashed(short) & last
+        cdef int32_t code = self.slots[slot]
+        while code and (self.shorts[code].low != short.low or
+                        self.shorts[code].high != short.high):
+            slot = (slot + 1) & last
+            code = self.slots[slot]
+        return slot
+
+    cdef int _grow(self) except -1:
+        cdef Py_ssize_t n = max(16, 2 * self.n_slots)
+        cdef Short *shorts = <Short *> realloc(self.shorts, n // 2 * sizeof(Short))
+        if shorts != NULL:
+            self.shorts = shorts
+        cdef int32_t *slots = <int32_t *> calloc(n, sizeof(int32_t))
+        if shorts == NULL or slots == NULL:
+            free(slots)
+            raise MemoryError(f"no memory for {n // 2} strings")
+        free(self.slots)
+        self.slots, self.n_slots = slots, n
+        for i, string in enumerate(self.strings, 1):
+            if shorten(string, &shorts[<Py_ssize_t> i]):
+                slots[self._slot(shorts[<Py_ssize_t> i])] = i
+        return 0
+
+
+cdef inline bint shorten(str string, Short *short) noexcept:
+    """Copy a string into 16 bytes; return False if it does not fit."""
+    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(string)
+    if n > 15 or PyUnicode_KIND(string) != 1:
+        return False
+    short.low, short.high = 0, 0
+    memcpy(short, PyUnicode_DATA(string), n)
+    (<uint8_t *> short)[15] = <uint8_t> n
+    return True
+
+
+cdef inline uint64_t hashed(Short short) noexcept:
+    cdef uint64_t mixed = (short.low ^ short.high * <uint64_t> 0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> 32) * <uint64_t> 0xD6E8FEB86659FD93
+    return mixed ^ mixed >> 32
+
+
+cdef class Entries:
+    """The entries of dicts, row by row, sorted by column if the names of the columns are given.
+
+    Strings have codes, counted from 1 in each column in the order of their first occurrence. None
+    and NaN are NaN, and so are values that `OTHER` marks.
+
+    Parameters
+    ----------
+    rows : list of dict
+    names : sequence of str, optional
+        The only keys to read, in the order of the columns. By default all keys are read, and each
+        new one gets the next column.
+    known : list of StringCodes or None, optional
+        The known strings of each column, None for a column that has none; other strings are NaN.
+        Used only with names.
+
+    Attributes
+    ----------
+    is_fixed : bool
+        Whether the columns were given by names.
+    index : dict
+        The column of each key, in the order of the columns.
+    codes : list of StringCodes or None
+        The strings of each column; None if it has none.
+    flags : uint8 array (n_columns,)
+        What each column holds: a sum of `STRINGS`, `BOOLEANS`, `NUMBERS`, `BEYOND` for numbers
+        other than 0 and 1, and `OTHER` for values that need Python code.
+    starts : int64 array (n_rows + 1,)
+        The first entry of each row, and the end of the last.
+    columns : int32 array (n_entries,)
+    values : float64 array (n_entries,)
+    """
+
+    cdef readonly dict index
+    cdef readonly list codes
+    cdef readonly object flags, starts, columns, values
+    cdef readonly bint is_fixed
+    cdef bytearray growing_flags
+    cdef char *flag
+    cdef list slot_keys
+    cdef int32_t slot_columns[N_SLOTS]
+
+    def __init__(self, list rows not None, names=None, known=None):
+        self.is_fixed = names is not None
+        self.index = {name: j for j, name in enumerate(names)} if self.is_fixed else {}
+        self.codes = list(known) if self.is_fixed else []
+        self.growing_flags = bytearray(len(self.index))
+        self.flag = self.growing_flags
+        self.slot_keys = [object()] * N_SLOTS
+        self._read(rows, sum(map(len, rows)))
+        self.flags = np.frombuffer(self.growing_flags, dtype=np.uint8)
+
+    cdef int _read(self, list rows, Py_ssize_t capacity) except -1:
+        self.starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        self.columns = np.empty(capacity, dtype=np.int32)
+        self.values = np.empty(capacity)
+        cdef int64_t[::1] starts = self.starts
+        cdef int32_t[::1] columns = self.columns
+        cdef double[::1] values = self.values
+        cdef Py_ssize_t n = 0, first, slot, t
+        cdef int32_t column
+        for t in range(len(rows)):
+            prefetch_row(rows, t)
+            slot, first = 0, n
+            for key, value in (<dict> rows[t]).items():
+                column = self._column(key, slot)
+                slot += 1
+                if column < 0:
+                    continue
+                if n == capacity:
+                    raise RuntimeError("a dict changed size while it was read")
+                columns[n] = column
+                values[n] = self._value(column, value)
+                n += 1
+            starts[t + 1] = n
+            if self.is_fixed and n > first:
+                sort_row(&columns[first], &values[first], n - first)
+        if n < capacity:
+            self.columns, self.values = self.columns[:n].copy(), self.values[:n].copy()
+        return 0
+
+    cdef int32_t _column(self, object key, Py_ssize_t slot) except -2:
+        """Return the column of a key; -1 if the key is unknown."""
+        cdef int32_t column
+        cdef PyObject *found
+        if slot < N_SLOTS and <PyObject *> key == <PyObject *> self.slot_keys[slot]:
+            return self.slot_columns[slot]
+        found = PyDict_GetItemWithError(self.index, key)
+        if found != NULL:
+            column = <int32_t> PyLong_AsLong(<object> found)
+        else:
+            column = -1 if self.is_fixed else self._new_column(key)
+        if slot < N_SLOTS:
+            self.slot_keys[slot] = key
+            self.slot_columns[slot] = column
+        return column
+
+    cdef int32_t _new_column(self, object key) except -1:
+        cdef int32_t column = <int32_t> len(self.index)
+        self.index[key] = column
+        self.codes.append(None)
+        self.growing_flags.append(0)
+        self.flag = self.growing_flags
+        return column
+
+    cdef double _value(self, int32_t column, object value) except? -1:
+        cdef PyObject *found
+        cdef int kind
+        if type(value) is str:
+            return self._code(column, value)
+        if type(value) is float:
+            return self._number(column, PyFloat_AS_DOUBLE(value))
+        if value is None:
+            return NAN
+        if type(value) is bool:
+            self.flag[column] |= C_BOOLEANS
+            return value is True
+        if type(value) is int:
+            return self._integer(column, value)
+        found = PyDict_GetItemWithError(SCALARS, type(value))
+        kind = C_OTHER if found == NULL else <int> PyLong_AsLong(<object> found)
+        if kind == C_STRINGS:
+            return self._code(column, PyUnicode_FromObject(value))
+        if kind == C_NUMBERS:
+            return self._number(column, PyFloat_AsDouble(value))
+        self.flag[column] |= kind
+        return bool(value) if kind == C_BOOLEANS else NAN
+
+    cdef double _integer(self, int32_t column, object value):
+        try:
+            return self._number(column, PyLong_AsDouble(value))
+        except OverflowError:
+            self.flag[column] |= C_OTHER
+            return NAN
+
+    cdef double _number(self, int32_t column, double value) noexcept:
+        if isnan(value):
+            return value
+        self.flag[column] |= C_OTHER if isinf(value) else C_NUMBERS
+        if value != 0 and value != 1:
+            self.flag[column] |= C_BEYOND
+        return value
+
+    cdef double _code(self, int32_t column, str string) except? -1:
+        cdef StringCodes codes = self.codes[column]
+        cdef int32_t code
+        self.flag[column] |= C_STRINGS
+        if self.is_fixed:
+            code = 0 if codes is None else codes.find(string)
+            return code if code else NAN
+        if codes is None:
+            codes = self.codes[column] = StringCodes()
+        return codes.find_or_add(string)
+
+    def renumber(self, order):
+        """Reorder the columns, and the entries of each row in the same way.
+
+        Parameters
+        ----------
+        order : int array (n_columns,)
+            The present number of each column of the new order.
+        """
+        cdef const int64_t[::1] starts = self.starts
+        cdef int32_t[::1] columns = self.columns
+        cdef double[::1] values = self.values
+        cdef int32_t[::1] ranks = np.empty(len(order), dtype=np.int32)
+        cdef Py_ssize_t t, i
+        np.asarray(ranks)[order] = np.arange(len(order))
+        keys = list(self.index)
+        self.index = {keys[j]: rank for rank, j in enumerate(order)}
+        self.codes = [self.codes[j] for j in order]
+        self.flags = self.flags[order]
+        for i in range(columns.shape[0]):
+            columns[i] = ranks[columns[i]]
+        for t in range(starts.shape[0] - 1):
+            i = starts[t]
+            if starts[t + 1] > i:
+                sort_row(&columns[i], &values[i], starts[t + 1] - i)
+
+    def recode(self, const int64_t[::1] firsts, const double[::1] recoded):
+        """Replace codes of strings.
+
+        Parameters
+        ----------
+        firsts : int64 array (n_columns,)
+            Index into ``recoded`` of the first code of a column; -1 where values are kept.
+        recoded : float64 array
+            The values that replace codes.
+        """
+        cdef const int32_t[::1] columns = self.columns
+        cdef double[::1] values = self.values
+        cdef Py_ssize_t i
+        cdef int64_t first
+        for i in range(columns.shape[0]):
+            first = firsts[columns[i]]
+            if first >= 0 and not isnan(values[i]):
+                values[i] = recoded[first + <int64_t> values[i] - 1]
+
+
+cdef void prefetch_row(list rows, Py_ssize_t t) noexcept:
+    """Prefetch the dicts some rows ahead, and the values of one that is nearer."""
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef Py_ssize_t state = 0
+    if t + DICTS_AHEAD < len(rows):
+        prefetch(<PyObject *> rows[t + DICTS_AHEAD])
+    if t + ROWS_AHEAD < len(rows):
+        row = rows[t + ROWS_AHEAD]
+        with cython.critical_section(row):
+            while PyDict_Next(row, &state, &key, &value):
+                prefetch(value)
+                prefetch((<char *> value) + 63)
+
+
+cdef void sort_row(int32_t *columns, double *values, Py_ssize_t n) noexcept nogil:
+    """Sort the entries of a row by column: Shell's sort, with the gaps of Knuth."""
+    cdef Py_ssize_t gap = 1, i, j
+    cdef int32_t column
+    cdef double value
+    while gap < n // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            column, value, j = columns[i], values[i], i
+            while j >= gap and columns[j - gap] > column:
+                columns[j], values[j] = columns[j - gap], values[j - gap]
+                j -= gap
+            columns[j], values[j] = column, value
+        gap //= 3
