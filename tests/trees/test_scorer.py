@@ -139,6 +139,12 @@ def test_given_labels_are_scored_as_their_context(kind, order):
 EVALUATORS = {
     "sets": {"MIN_TREES": 10**9},
     "lookup": {"MIN_TREES": 0, "MIN_POSITIONS": 0, "MAX_MISSING": 1},
+    "lookup in memory": {
+        "MIN_TREES": 0,
+        "MIN_POSITIONS": 0,
+        "MAX_MISSING": 1,
+        "has_permutes": lambda: False,
+    },
     "walker": {"MIN_TREES": 0, "MIN_POSITIONS": 10**9, "MAX_MISSING": 1},
 }
 
@@ -178,6 +184,50 @@ def test_every_evaluator_takes_trees_of_many_leaves(evaluator):
     stump = Trained("letters", 3, n_iter=2, min_gain=1e9)
     assert all(len(tree["leaf"]) == 1 for tree in stump.forest.trees)
     np.testing.assert_array_equal(stump.scores(), stump.training_scores)
+
+
+@pytest.mark.parametrize("max_leaf_nodes", sweep([3, 20, 64, 65, 100, 129, 255, 256, 257], 4))
+def test_every_evaluator_takes_trees_of_any_size(evaluator, max_leaf_nodes):
+    """Leaf numbers have up to 8 bits; groups of contexts share subtrees."""
+    trained, rng = Trained.__new__(Trained), np.random.default_rng(max_leaf_nodes)
+    text = random_sequences("letters", rng, [900, 1, 2])
+    options = {"n_labels": 3, "order": 1, "n_iter": 2, "window": (3, 3)}
+    trained.grow(text, rng, 5, max_leaf_nodes=max_leaf_nodes, **options)
+    np.testing.assert_array_equal(trained.scores(), trained.training_scores)
+
+
+def scores_by_sets(trained):
+    """Scores by the evaluator that splits sets."""
+    scorer = trained.forest.scorer(trained.encoder, 0, trained.forest.n_iter, False)
+    scores = trained.forest.zeros(trained.encoded, None)
+    depth = trained.forest.depth_of(trained.encoded, None)
+    Scoring(trained.encoded, depth, None, scores, Threads(1)).run(scorer.sets)
+    return scores
+
+
+@pytest.mark.parametrize("largest", [2.0**-18, 2.0**-12, 2.0**-4, 5.0, 300.0])
+@pytest.mark.parametrize("n_iter", [3, 90])
+def test_every_evaluator_takes_values_of_any_size(evaluator, largest, n_iter):
+    """Values have 1 to 4 bytes, and sums of more than 256 of them are taken apart."""
+    trained = Trained("letters", 0, n_iter=n_iter, n_labels=3, max_leaf_nodes=9)
+    rng = np.random.default_rng(0)
+    trained.forest.trees *= 4 if n_iter > 3 else 1
+    for tree in trained.forest.trees:
+        tree["leaf"] = np.rint(rng.uniform(-largest, largest, len(tree["leaf"])) * 2**20) / 2**20
+    np.testing.assert_array_equal(trained.scores(), scores_by_sets(trained))
+
+
+@pytest.mark.parametrize("factor", [2.0**-3, 2.0**12])
+def test_values_out_of_range_are_scored_by_sets(monkeypatch, factor):
+    """Finer ones than training makes, and sums that do not fit 32 bits."""
+    trained = Trained("letters", 0, n_iter=30, max_leaf_nodes=4)
+    assert trained.forest.scorer(trained.encoder, 0, 30, False).has_program
+    expected = trained.walked(["abcd" * 9]) * factor
+    for tree in trained.forest.trees:
+        tree["leaf"] = tree["leaf"] * factor
+    trained.forest._scorers.clear()
+    assert not trained.forest.scorer(trained.encoder, 0, 30, False).has_program
+    np.testing.assert_array_equal(trained.scores(["abcd" * 9]), expected)
 
 
 @pytest.mark.parametrize(("n_labels", "order"), [(64, 1), (65, 1), (8, 2), (9, 2)])

@@ -1,4 +1,4 @@
-/* Sets as bits of 64-bit words, and tables indexed by their bits. */
+/* Sets as bits of 64-bit words. */
 #ifndef TREECRF_BITSETS_H
 #define TREECRF_BITSETS_H
 
@@ -174,67 +174,6 @@ TREECRF_WIDEST static int all_hold(const uint64_t *restrict columns,
     }
     memcpy(held, words, sizeof words);
     return any != 0;
-}
-
-/* Split a set by a test in place: move the elements that fail to `failed`. Returns 1 if an element
- * passes, plus 2 if one fails. */
-TREECRF_WIDEST static int split_bits(uint64_t *restrict set, const uint64_t *restrict test,
-                                     ptrdiff_t n, uint64_t *restrict failed)
-{
-    uint64_t any_passed = 0, any_failed = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        failed[i] = set[i] & ~test[i];
-        set[i] &= test[i];
-        any_passed |= set[i];
-        any_failed |= failed[i];
-    }
-    return (any_passed != 0) + 2 * (any_failed != 0);
-}
-
-TREECRF_WIDEST static void join_bits(uint64_t *restrict target, const uint64_t *restrict source,
-                                     ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++)
-        target[i] |= source[i];
-}
-
-/* Transpose bit planes to bytes: bit k of a byte comes from plane k. Eight bytes at a time are a
- * matrix of 8 by 8 bits, which is transposed by swapping ever larger blocks. */
-enum { N_PLANES = 8, N_VALUES = 1 << N_PLANES };
-
-TREECRF_WIDEST static void bytes_of_planes(const uint64_t *planes, ptrdiff_t stride,
-                                           ptrdiff_t n_words, uint8_t *out)
-{
-    const uint8_t *bytes = (const uint8_t *)planes;
-    for (ptrdiff_t i = 0; i < 8 * n_words; i++) {
-        uint64_t x = 0, t;
-        for (int k = 0; k < N_PLANES; k++)
-            x |= (uint64_t)bytes[8 * stride * k + i] << (8 * k);
-        t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAu;
-        x ^= t ^ (t << 7);
-        t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCu;
-        x ^= t ^ (t << 14);
-        t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0u;
-        x ^= t ^ (t << 28);
-        memcpy(out + 8 * i, &x, 8);
-    }
-}
-
-/* Add to each target a value from each of AT_ONCE tables of N_VALUES. The indices into a table begin
- * `stride` after those into the previous table. Vectors would not help: the values come from memory
- * one by one. */
-enum { AT_ONCE = 4 };
-
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((unused, optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
-#endif
-static void look_up(double *restrict target, const double *restrict tables,
-                    const uint8_t *restrict indices, ptrdiff_t stride, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++)
-        target[i] += (tables[indices[i]] + tables[N_VALUES + indices[stride + i]])
-                     + (tables[2 * N_VALUES + indices[2 * stride + i]]
-                        + tables[3 * N_VALUES + indices[3 * stride + i]]);
 }
 
 #endif

@@ -163,12 +163,4 @@ static inline double dot(const double *a, const double *b, ptrdiff_t n)
     TREECRF_UP_TO_4(n, return, dot_n, a, b)
 }
 
-/* target += source */
-TREECRF_WIDEST static void add_to(double *restrict target, const double *restrict source,
-                                  ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++)
-        target[i] += source[i];
-}
-
 #endif

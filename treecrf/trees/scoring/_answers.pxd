@@ -5,7 +5,8 @@ cdef struct Bits:
     # A block of positions, and for each test a column of bits.
     Py_ssize_t first, size, n_words
     Py_ssize_t stride          # words from a column to the next
-    uint64_t *columns
+    uint64_t *columns          # aligned to lines of the cache
+    void *memory               # of the columns
     uint8_t *bytes             # working memory: one for each position
 
 

@@ -4,7 +4,7 @@ A position that lacks a value passes none of the tests of this value. The column
 test marks such positions.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -15,9 +15,11 @@ cdef extern from "utils/bitsets.h" nogil:
                      uint64_t *out)
     void bytes_above(const uint8_t *values, Py_ssize_t n_words, uint8_t low, uint64_t *out)
 
-# Words of a column in `mark_missing`.
 cdef enum:
+    # Words of a column in `mark_missing`.
     MARKING_WORDS = 16
+    # Bytes of a line of the cache.
+    LINE = 64
 
 
 cdef class Positions:
@@ -190,13 +192,14 @@ cdef inline void set_bit(uint64_t *words, Py_ssize_t i) noexcept nogil:
 cdef bint open_bits(Bits *block, Py_ssize_t n_columns, Py_ssize_t n_words) noexcept nogil:
     """Allocate memory for blocks of this many words; returns whether this succeeded."""
     block.stride = n_words
-    block.columns = <uint64_t *> malloc((n_columns + 1) * n_words * sizeof(uint64_t))
+    block.memory = malloc((n_columns + 1) * n_words * sizeof(uint64_t) + LINE)
+    block.columns = <uint64_t *> ((<uintptr_t> block.memory + LINE - 1) // LINE * LINE)
     block.bytes = <uint8_t *> calloc(64 * n_words, 1)
-    return block.columns != NULL and block.bytes != NULL
+    return block.memory != NULL and block.bytes != NULL
 
 
 cdef void close_bits(Bits *block) noexcept nogil:
-    free(block.columns)
+    free(block.memory)
     free(block.bytes)
 
 

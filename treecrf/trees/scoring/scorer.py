@@ -9,13 +9,15 @@ sums are exact in any order. They differ in speed:
     ``MIN_TREES`` trees, for more than ``MAX_CONTEXTS`` contexts, for positions with missing values,
     and for all positions if more than ``MAX_MISSING`` of them have missing values.
 `_lookup.LookupEvaluator`
-    Splits bit sets once for each group of contexts that a tree does not distinguish, and looks up
-    the values of leaves by their numbers. The fastest for many positions. Used for positions
-    without missing values, if there are at least ``MIN_POSITIONS`` of the same depth.
-`_lookup.Walker`
+    Computes the leaf numbers of thousands of positions, bit by bit, for each group of contexts that
+    a tree does not distinguish, and looks up the values of the leaves. The fastest for many
+    positions. Used for positions without missing values, if there are at least ``MIN_POSITIONS`` of
+    the same depth. The trees must have values and numbers of leaves in the range that
+    `_programs.can_run` defines, which nearly all have.
+`_walk.Walker`
     Takes one position at a time down each tree, in all contexts at once. Used instead of
-    `LookupEvaluator` for fewer positions than that: splitting a set of a few positions takes as
-    long as splitting a set of thousands.
+    `LookupEvaluator` for fewer positions than that: a few positions would take it as long as
+    hundreds.
 `treecrf.learners.flat._flat.FlatEvaluator`
     Evaluates conjunctions instead of trees. Used for flat models with few conjunctions.
 `treecrf.trees._tree_scores.TreeScores`
@@ -38,7 +40,9 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
-from treecrf.trees.scoring._lookup import LookupEvaluator, Walker
+from treecrf.trees.scoring._lookup import LookupEvaluator
+from treecrf.trees.scoring._programs import can_run, has_permutes
+from treecrf.trees.scoring._walk import Walker
 from treecrf.trees.scoring.context_groups import Groups, groups_of
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
 from treecrf.utils.threads import Threads
@@ -48,7 +52,7 @@ MIN_TREES = 50
 # `Walker` represents contexts as the bits of a word; `LookupEvaluator` stores sums for each.
 MAX_CONTEXTS = 64
 # Minimum number of positions for `LookupEvaluator`.
-MIN_POSITIONS = 20
+MIN_POSITIONS = 16
 # Maximum fraction of positions with missing values for the others to be scored separately.
 MAX_MISSING = 1 / 4
 # Positions of a part for a thread: one block of an evaluator, or half of one.
@@ -173,12 +177,13 @@ class Scorer:
         self.encoder = encoder
         self.n_given = order if is_given else 0
         self.order = 0 if is_given else order
-        self._groups: dict[int, Groups] = {}
+        self._evaluators: dict[tuple[int, type], LookupEvaluator | Walker] = {}
 
     def add_scores(self, scoring: Scoring) -> None:
         """Add the trees' values to the scores."""
         n_contexts = self.packed.n_labels**self.order
-        if len(self.packed.classes) < MIN_TREES or n_contexts > MAX_CONTEXTS:
+        has_many_trees = len(self.packed.classes) >= MIN_TREES
+        if not has_many_trees or n_contexts > MAX_CONTEXTS or not self.has_program:
             scoring.run(self.sets)
             return
         missing = self.with_missing(scoring.encoded)
@@ -192,9 +197,9 @@ class Scorer:
         for depth in range(self.order + 1):
             positions = np.flatnonzero(is_complete & (scoring.depth == depth)).astype(np.int32)
             if len(positions):
-                evaluator = self.walker if len(positions) < MIN_POSITIONS else self.lookup
-                some = scoring.take(positions, scoring.scores)
-                some.run(evaluator, self._groups_at(depth), positions)
+                is_lookup = len(positions) >= MIN_POSITIONS
+                evaluator = self._evaluator_at(depth, LookupEvaluator if is_lookup else Walker)
+                scoring.take(positions, scoring.scores).run(evaluator, positions)
 
     def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
         """Score positions with missing values, which may go to both sides of a test."""
@@ -228,25 +233,27 @@ class Scorer:
         return Evaluator(self.packed, symbols, depth_starts, self.n_given, follows_surrogates)
 
     @cached_property
-    def lookup(self) -> LookupEvaluator:
-        """Evaluator by sets of positions and numbers of leaves."""
-        return LookupEvaluator(self.packed, self.n_given)
+    def has_program(self) -> bool:
+        """Whether `LookupEvaluator` supports the trees."""
+        packed = self.packed
+        return can_run(packed, len(packed.tests) + self.n_given * (packed.n_labels + 1))
 
-    @cached_property
-    def walker(self) -> Walker:
-        """Evaluator of one position at a time."""
-        return Walker(self.packed, self.n_given)
+    def _evaluator_at(self, depth: int, kind: type) -> LookupEvaluator | Walker:
+        """Return the evaluator for positions with this many labels before them."""
+        if (depth, kind) not in self._evaluators:
+            groups = self._groups_at(depth)
+            options = (has_permutes(),) if kind is LookupEvaluator else ()
+            self._evaluators[depth, kind] = kind(self.packed, self.n_given, groups, *options)
+        return self._evaluators[depth, kind]
 
     def _groups_at(self, depth: int) -> Groups:
         """Return the groups of the contexts of positions with this many labels before them."""
-        if depth not in self._groups:
-            packed = self.packed
-            on_label = packed.test_of_node >= len(packed.tests)
-            on_label &= self.order > 0  # given labels are tested like the window
-            trees = np.arange(len(packed.classes))
-            tree_of = np.repeat(trees, np.diff(packed.starts))[on_label]
-            tests = packed.test_of_node[on_label] - len(packed.tests)
-            symbols, starts = extended_contexts(packed.n_labels, self.order)
-            here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
-            self._groups[depth] = groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
-        return self._groups[depth]
+        packed = self.packed
+        on_label = packed.test_of_node >= len(packed.tests)
+        on_label &= self.order > 0  # given labels are tested like the window
+        trees = np.arange(len(packed.classes))
+        tree_of = np.repeat(trees, np.diff(packed.starts))[on_label]
+        tests = packed.test_of_node[on_label] - len(packed.tests)
+        symbols, starts = extended_contexts(packed.n_labels, self.order)
+        here = symbols[starts[depth] : starts[depth] + packed.n_labels**depth]
+        return groups_of(packed.classes, tree_of, tests, here, packed.n_labels)
