@@ -29,6 +29,7 @@ from support.family import (
     GROWN,
     LINEAR,
     PREDICTING,
+    STARTED,
     assert_equal_arrays,
     assert_predicts_the_same,
     every,
@@ -43,8 +44,8 @@ import treecrf
 from treecrf import ModelFileError, RecurrentSlidingWindowClassifier, TreeCRF
 from treecrf.utils.model_file import read
 
-TABULAR = BOOSTED | LINEAR | ESTIMATED
-SAVED = BOOSTED | LINEAR | COUNTED
+TABULAR = BOOSTED | STARTED | LINEAR | ESTIMATED
+SAVED = BOOSTED | STARTED | LINEAR | COUNTED
 # One variant for each kind of content of a model file.
 STORED = {
     "CRF of order 2", "recurrent window, backward", "flat CRF of order 2", "HMM of order 1",

@@ -74,6 +74,9 @@ LINEAR = {
     "linear CRF with transition features": LinearCRF(
         window=1, transition_features=True, l2_regularization=0.1
     ),
+    "linear CRF by gradient steps": LinearCRF(
+        window=(1, 0), l2_regularization=0.1, solver="sgd", max_iter=5, random_state=0
+    ),
     "perceptron": StructuredPerceptron(window=(1, 0), random_state=0),
     "perceptron with transition features": StructuredPerceptron(
         window=1, transition_features=True, average=False, random_state=0
@@ -88,12 +91,14 @@ LINEAR = {
     ),
 }
 GROWN = BOOSTED | DISCOVERING
-FAMILY = GROWN | LINEAR | ESTIMATED | COUNTED
+# Their scores before the first iteration are not 0.
+STARTED = {"CRF with a linear start": TreeCRF(init="linear", **TREES)}
+FAMILY = GROWN | STARTED | LINEAR | ESTIMATED | COUNTED
 # Flat forms of fitted models, by name, with the model to fit. They have no training of their own.
-FLAT = {f"flat {name}": model for name, model in GROWN.items()}
+FLAT = {f"flat {name}": model for name, model in (GROWN | STARTED).items()}
 PREDICTING = FAMILY | FLAT
 # The others wrap an estimator, whose rounding may depend on the number of rows.
-EXACT = GROWN | LINEAR | COUNTED | FLAT
+EXACT = GROWN | STARTED | LINEAR | COUNTED | FLAT
 # Models with an order above 0; and those with greedy and beam search.
 CHAINS = {name: model for name, model in FAMILY.items() if getattr(model, "order", 0)}
 SEARCHING = {name: model for name, model in CHAINS.items() if hasattr(model, "beam_width")

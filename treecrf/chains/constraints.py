@@ -122,6 +122,12 @@ class Constraints:
         """Whether every label sequence is allowed."""
         return self.follows is None and self.allowed is None
 
+    def limited(self, transitions: np.ndarray) -> np.ndarray:
+        """Return scores (n_labels + 1, n_labels) with -inf for labels that may not follow."""
+        if self.follows is None:
+            return transitions
+        return np.where(self.follows, transitions, -np.inf)
+
     def forbid(self, scores: np.ndarray, offsets: np.ndarray) -> None:
         """Set scores (n_labels, n_positions, n_contexts) of forbidden labels to -inf, in place."""
         if self.follows is not None:

@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
+from treecrf.chains.objectives import make_objective
+from treecrf.learners.linear.likelihood import ScoreLikelihood
 from treecrf.learners.linear.training import Loss
 
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
@@ -97,6 +99,57 @@ def test_masks_of_training_change_the_loss():
     loss, data = loss_of(LinearCRF(), WORDS, TAGS, allowed=masks)
     vector = np.random.default_rng(0).normal(size=data.layout.size)
     assert loss(vector)[0] == pytest.approx(enumerated_loss(data, vector, 1.0), rel=1e-10)
+
+
+@pytest.mark.parametrize("scale", [0.5, 20.0, 45.0, 300.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_constraints_have_the_same_effect_in_both_likelihoods(seed, scale):
+    """Rules that leave only improbable paths make the weights of a chain underflow."""
+    rng = np.random.default_rng(seed)
+    n_labels = 4
+    follows = rng.random((n_labels + 1, n_labels)) < 0.4
+    follows[np.arange(n_labels), rng.permutation(n_labels)] = follows[-1] = True
+    y = [np.array([label]) for label in range(n_labels)]
+    y += [_path(rng, follows, n) for n in [2, 40, *rng.integers(3, 12, 5)]]
+    X = [rng.integers(0, 3, len(labels)) for labels in y]
+    masks = [rng.random((len(labels), n_labels)) < 0.7 for labels in y]
+    for mask, labels in zip(masks, y, strict=True):
+        mask[np.arange(len(labels)), labels] = True
+    loss, data = loss_of(LinearCRF(window=1, transitions=follows), X, y, allowed=masks)
+    general = ScoreLikelihood(
+        data, make_objective("log", data.offsets, data.codes, n_labels, 1, data.constraints,
+                             data.scores.threads)
+    )  # fmt: skip
+    for _ in range(5):
+        weights = data.layout.weights(rng.normal(size=data.layout.size) * scale)
+        fast, slow = (one.gradient(weights) for one in (loss.likelihood, general))
+        assert fast[0] == pytest.approx(slow[0], rel=1e-9, abs=1e-9)
+        np.testing.assert_allclose(fast[2].vector, slow[2].vector, atol=1e-7)
+        assert loss.likelihood.mean(weights) == pytest.approx(general.mean(weights), rel=1e-9)
+
+
+def test_a_single_improbable_path_has_probability_1():
+    """Its weight would underflow after a few positions."""
+    n = 8
+    masks = [np.ones((n, 2), bool)]
+    masks[0][-1, 0] = False
+    model = LinearCRF(transitions=[[True, False], [True, True], [True, True]])
+    loss, data = loss_of(model, ["a" * n, "ab"], [[1] * n, [1, 0]], allowed=[*masks, None])
+    weights = data.layout.weights()
+    weights.labels[0, 0] = 90.0, 0.0
+    data.weights[1] = 0.0
+    total, _, gradient = loss.likelihood.gradient(weights)
+    assert total == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(gradient.vector, 0.0, atol=1e-9)
+
+
+def _path(rng, follows, n):
+    """A random label sequence that follows the rules."""
+    labels = []
+    for _ in range(n):
+        previous = labels[-1] if labels else len(follows) - 1
+        labels.append(int(rng.choice(np.flatnonzero(follows[previous]))))
+    return np.array(labels)
 
 
 # Other objectives

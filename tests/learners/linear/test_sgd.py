@@ -19,6 +19,8 @@ from treecrf.utils.hashing import mix
 # Short sequences, one of them of a single position; the windows reach beyond all of them.
 WORDS = ["abca", "b", "ca", "bbcab", "ac"]
 TAGS = ["xyzx", "y", "zx", "yyzxy", "xz"]
+# The labels that may follow each label, and those that may come first.
+RULES = [[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]]
 SGD = LinearCRF(window=1, solver="sgd", max_iter=10, random_state=0)
 
 
@@ -26,7 +28,7 @@ class Stopped(Exception):
     """Raised in place of training."""
 
 
-def data_of(model, X, y):
+def data_of(model, X, y, **given):
     """Training data and the loss of L-BFGS as a function of the vector of weights."""
     caught = []
 
@@ -36,7 +38,7 @@ def data_of(model, X, y):
             raise Stopped
 
     with pytest.raises(Stopped):
-        Catching(**model.get_params()).fit(X, y)
+        Catching(**model.get_params()).fit(X, y, **given)
     return caught[0]
 
 
@@ -44,11 +46,12 @@ def steps_of(data, vector, rates=None):
     """Steps from the given weights, and the arrays that hold the weights."""
     weights = data.layout.weights(vector)
     blocks, transitions = weights.attributes.astype(np.float32), weights.transitions.copy()
-    table = data.scores.table
+    table, allowed = data.scores.table, data.constraints.allowed
     rates = np.ones(data.layout.n_attributes) if rates is None else rates
     steps = LinearSteps(
         table.by_row, table.window, table.offsets, table.first_rows, data.codes, data.weights,
-        rates, blocks, transitions,
+        rates, blocks, transitions, data.constraints.limited(np.zeros(transitions.shape)),
+        None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8),
     )  # fmt: skip
     return steps, blocks, transitions
 
@@ -69,11 +72,18 @@ def change(data, vector, order, size, decay=0.0, smallest=0.0, seed=0):
 @pytest.mark.parametrize("scale", [0.5, 300.0])
 @pytest.mark.parametrize("window", [0, (2, 1), 6])
 @pytest.mark.parametrize("class_weight", [None, {"x": 3.0, "y": 0.5}])
-def test_a_step_follows_the_slope_of_the_loss(scale, window, class_weight):
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_step_follows_the_slope_of_the_loss(scale, window, class_weight, constrained):
     """Scores of several hundred need logarithms in inference."""
     model = LinearCRF(window=window, class_weight=class_weight, l2_regularization=0.0)
-    for i, (x, labels) in enumerate(zip(WORDS, TAGS, strict=True)):
-        data, _ = data_of(model, WORDS, TAGS)
+    given = {}
+    if constrained:
+        model.set_params(transitions=RULES)
+        given["allowed"] = [np.ones((len(tags), 3), bool) for tags in TAGS]
+        given["allowed"][0][1] = [False, True, True]
+        given["allowed"][3][2:4] = [False, False, True], [True, False, True]
+    for i in range(len(WORDS)):
+        data, _ = data_of(model, WORDS, TAGS, **given)
         vector = np.random.default_rng(i).normal(size=data.layout.size) * scale
         vector = vector.astype(np.float32).astype(float)
         moved, found = change(data, vector, [i], 1.0)
@@ -83,7 +93,6 @@ def test_a_step_follows_the_slope_of_the_loss(scale, window, class_weight):
         value, gradient = loss(vector)
         np.testing.assert_allclose(moved, -gradient, atol=1e-4 * scale)
         assert found[i] * data.weights[i] == pytest.approx(-value, rel=1e-5, abs=1e-5)
-        assert len(x) == len(labels)
         assert np.isnan(np.delete(found, i)).all()
 
 
@@ -119,8 +128,14 @@ def test_small_residuals_are_sampled_without_bias():
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("l2", [0.3, 3.0])
-def test_many_epochs_reach_the_optimum(l2, class_weight, letters):
-    settings = {"window": 1, "l2_regularization": l2, "class_weight": class_weight}
+@pytest.mark.parametrize("transitions", [None, RULES])
+def test_many_epochs_reach_the_optimum(l2, class_weight, transitions, letters):
+    kept = [k for k, labels in enumerate(letters[1]) if transitions is None or "zy" not in labels]
+    letters = [[part[k] for k in kept] for part in letters]
+    settings = {
+        "window": 1, "l2_regularization": l2, "class_weight": class_weight,
+        "transitions": transitions,
+    }  # fmt: skip
     best = LinearCRF(tol=1e-10, **settings).fit(*letters)
     found = LinearCRF(solver="sgd", max_iter=200, tol=0.0, random_state=1, **settings)
     found.fit(*letters)
@@ -250,22 +265,12 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(letters, monkeypatch):
         ({"l1_regularization": 0.5}, "l1_regularization=0.5 requires solver='lbfgs'"),
         ({"transition_features": True}, "transition_features=True requires solver='lbfgs'"),
         ({"objective": "hamming_log"}, "objective='hamming_log' requires solver='lbfgs'"),
-        ({"transitions": np.tri(4, 3) > 0}, "transitions and allowed labels require solver"),
         ({"solver": "newton"}, "'solver' parameter of LinearCRF must be a str among"),
     ],
 )
 def test_unsupported_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         clone(SGD).set_params(**settings).fit(WORDS[1:3], TAGS[1:3])
-
-
-def test_allowed_labels_are_refused_in_training_only():
-    masks = [np.ones((len(tags), 3), bool) for tags in TAGS]
-    masks[0][1] = [False, True, True]
-    with pytest.raises(ValueError, match="transitions and allowed labels require solver='lbfgs'"):
-        clone(SGD).fit(WORDS, TAGS, allowed=masks)
-    crf = clone(SGD).fit(WORDS, TAGS)
-    assert len(crf.predict(WORDS, allowed=masks)) == 5
 
 
 def test_saved_models_are_restored(letters, tmp_path):

@@ -29,7 +29,7 @@ from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
-from treecrf.utils import model_file
+from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
@@ -96,7 +96,7 @@ class TreeCRF(BoostedSequenceClassifier):
     init : {"zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to its scores: ten passes of stochastic gradient descent, with one unit of
-        ``l2_regularization`` per 2000 training positions, which leaves the details to the trees. An
+        ``l2_regularization`` per 1000 training positions, which leaves the details to the trees. An
         estimator replaces it, with its own window; if it is fitted, it is used as it is. Neither
         works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from scores of 0 and
         follows the gradient of the pseudo-likelihood in the first three iterations, whatever the
@@ -304,7 +304,8 @@ class TreeCRF(BoostedSequenceClassifier):
             return self._start
         if not is_linear(self.init):
             return None
-        return LinearStart.fit(self.init, data, self.window, self.n_jobs)
+        settings = {"window": self.window, "transitions": self.transitions}
+        return LinearStart.fit(self.init, data, settings, self.n_jobs)
 
     def _fitted_attributes(
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
@@ -347,9 +348,9 @@ class TreeCRF(BoostedSequenceClassifier):
         self._trained_objective = values["objective"]
         if self._trained_objective not in OBJECTIVES:
             raise ValueError(f"unknown objective {self._trained_objective!r}")
-        self.init_ = None
-        if "init" in values:
-            of_init = model_file.section(arrays, "init")
+        self.init_, of_init = None, model_file.section(arrays, "init")
+        checks.require(("init" in values) == bool(of_init), "start")
+        if of_init:
             start = LinearStart.from_state(values["init"], of_init, arrays["classes"])
             self.init_ = start.estimator
             # Files have no estimators among the parameters.

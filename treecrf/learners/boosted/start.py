@@ -17,7 +17,7 @@ from treecrf.utils.threads import Threads
 LINEAR = "LinearCRF"
 # Settings for `init="linear"`. The strong penalty leaves the details to the trees.
 EPOCHS = 10
-POSITIONS_PER_PENALTY = 2000
+POSITIONS_PER_PENALTY = 1000
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class LinearStart:
     estimator: Any
 
     @classmethod
-    def fit(cls, given: Any, data: TrainingInput, window: Any, n_jobs: int | None) -> LinearStart:
+    def fit(
+        cls, given: Any, data: TrainingInput, settings: dict[str, Any], n_jobs: int | None
+    ) -> LinearStart:
         """Fit a linear model to the training data.
 
         Parameters
@@ -42,8 +44,8 @@ class LinearStart:
         given : LinearCRF or "linear"
             A fitted estimator is used as it is, and another one is cloned and fitted.
         data : TrainingInput
-        window : int or (int, int)
-            Window of the linear model, unless an estimator is given.
+        settings : dict
+            Parameters of the linear model, unless an estimator is given.
         n_jobs : int or None
 
         Raises
@@ -55,7 +57,7 @@ class LinearStart:
         if given == "linear":
             n_positions = len(data.training.codes)
             given = _class_of_linear_models()(
-                window=window,
+                **settings,
                 solver="sgd",
                 max_iter=EPOCHS,
                 l2_regularization=n_positions / POSITIONS_PER_PENALTY,

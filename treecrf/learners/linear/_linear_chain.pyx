@@ -4,12 +4,14 @@ Linear models without transition features need no more than this, and it is seve
 than the general inference of `treecrf._inference`. Scores come in rows, one per position.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef extern from "utils/vector_math.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
+    void log_in_place(double *values, Py_ssize_t n)
     double largest(const double *values, Py_ssize_t n)
 
 cdef extern from "learners/linear/linear_chain.h" nogil:
@@ -66,7 +68,7 @@ cdef void fill_transitions(Scratch *s, const double[:, ::1] transitions) noexcep
     for i in range(size):
         s.scores[i] = (&transitions[0, 0])[i] - high
         s.factors[i] = s.scores[i]
-        s.near = s.near and s.scores[i] >= -MAX_SPREAD
+        s.near = s.near and (s.scores[i] >= -MAX_SPREAD or s.scores[i] == -INFINITY)
     exp_below(s.factors, size, 0.0)
 
 
@@ -91,14 +93,17 @@ cdef bint forward(Scratch *s, double *rows, const int32_t *labels, Py_ssize_t le
                   double *log_likelihood) noexcept nogil:
     """Forward pass. Returns whether it needed no logarithms; the rows are then exponentials."""
     cdef bint near = level_rows(rows, length, s.n_labels) and s.near
-    cdef double score = path_score(s, rows, labels, length)
+    cdef double score = path_score(s, rows, labels, length), log_z = -INFINITY
+    if near:
+        exp_below(rows, length * s.n_labels, 0.0)
+        log_z = forward_chain(rows, length, s.factors, s.n_labels, s.forward, s.scale)
+        if log_z == -INFINITY:
+            log_in_place(rows, length * s.n_labels)
+            near = False
     if not near:
-        log_likelihood[0] = score - log_forward_chain(rows, length, s.scores, s.n_labels, s.forward)
-        return False
-    exp_below(rows, length * s.n_labels, 0.0)
-    log_likelihood[0] = score - forward_chain(rows, length, s.factors, s.n_labels, s.forward,
-                                              s.scale)
-    return True
+        log_z = log_forward_chain(rows, length, s.scores, s.n_labels, s.forward)
+    log_likelihood[0] = score - log_z
+    return near
 
 
 cdef void add_indicators(double *rows, const int32_t *labels, Py_ssize_t length, double weight,
@@ -135,11 +140,13 @@ cdef double fill_residuals(Scratch *s, double *rows, const double[:, ::1] transi
 cdef void subtract_expected(const Scratch *s, double[:, ::1] summed) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(s.n_labels * s.n_labels):
-        (&summed[0, 0])[i] -= s.pairs[i] * s.factors[i] + s.expected[i]
+        if s.factors[i] > 0.0:  # the sums of forbidden transitions may overflow
+            (&summed[0, 0])[i] -= s.pairs[i] * s.factors[i]
+        (&summed[0, 0])[i] -= s.expected[i]
 
 
 cdef class StateChains:
-    """Sequences of rows of scores.
+    """Sequences of rows of scores; forbidden labels and transitions have the score -inf.
 
     The methods work on the sequences ``first`` to ``last - 1``, release the global interpreter lock
     and write only to the parts that belong to these sequences. ``transitions`` has a row for each

@@ -6,8 +6,8 @@ weights at each step, so the weights are stored without the product of these fac
 
 import numpy as np
 
-from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
@@ -77,6 +77,10 @@ cdef class LinearSteps:
         Weights of the attributes. They are changed.
     transitions : float64 array (n_labels + 1, n_labels)
         Weights of previous label and label, and in the last row of first labels. They are changed.
+    barriers : float64 array (n_labels + 1, n_labels)
+        Minus infinity for transitions that are forbidden, and 0 for all others.
+    allowed : uint8 array (n_positions, n_labels) or None
+        Which labels are possible at each position; None if all are.
     """
 
     cdef const int64_t[::1] starts, offsets, first_rows
@@ -85,11 +89,13 @@ cdef class LinearSteps:
     cdef float[:, :, ::1] blocks
     cdef double[::1] bases
     cdef double[:, ::1] transitions
+    cdef const double[:, ::1] barriers
+    cdef const uint8_t[:, ::1] allowed
     cdef Py_ssize_t left, right
     cdef double log_decay
 
     def __init__(self, by_row, window, offsets, first_rows, codes, weights, rates, blocks,
-                 transitions):
+                 transitions, barriers, allowed):
         self.starts, self.attributes, self.values = by_row
         self.left, self.right = window
         self.offsets = offsets
@@ -100,6 +106,8 @@ cdef class LinearSteps:
         self.blocks = blocks
         self.bases = rates * 0.0
         self.transitions = transitions
+        self.barriers = barriers
+        self.allowed = allowed
         self.log_decay = 0.0
 
     def keys(self):
@@ -142,10 +150,11 @@ cdef class LinearSteps:
         """
         cdef Py_ssize_t j, i, longest = 1, n = self.transitions.shape[1]
         cdef sparse_rows rows = self._rows()
-        cdef double[:, ::1] summed
+        cdef double[:, ::1] summed, limited
         for j in range(order.shape[0]):
             longest = max(longest, self.offsets[order[j] + 1] - self.offsets[order[j]])
         summed = np.zeros((n + 1, n))
+        limited = np.zeros((n + 1, n))
         cdef double[::1] doubles = np.empty(longest * n)
         cdef float[::1] floats = np.empty(longest * n, dtype=np.float32)
         cdef char[::1] kept = np.empty(longest, dtype=np.int8)
@@ -154,7 +163,7 @@ cdef class LinearSteps:
             for j in range(order.shape[0]):
                 i = order[j]
                 out[i] = self._step(&rows, &s, i, sizes.next(), decay, smallest, numbers[i],
-                                    summed, &doubles[0], &floats[0], &kept[0])
+                                    summed, limited, &doubles[0], &floats[0], &kept[0])
             free(s.memory)
         self.log_decay = rows.log_decay
 
@@ -174,17 +183,22 @@ cdef class LinearSteps:
 
     cdef double _step(self, sparse_rows *rows, Scratch *s, Py_ssize_t i, double size,
                       double decay, double smallest, uint64_t number, double[:, ::1] summed,
-                      double *residuals, float *steps, char *kept) noexcept nogil:
+                      double[:, ::1] limited, double *residuals, float *steps,
+                      char *kept) noexcept nogil:
         cdef Py_ssize_t k, n = rows.n_labels, start = self.offsets[i]
         cdef Py_ssize_t length = self.offsets[i + 1] - start
         cdef double log_likelihood, factor
         gather_scores(rows, self.first_rows[i], length, steps)
         for k in range(length * n):
             residuals[k] = steps[k]
-        fill_transitions(s, self.transitions)
+            if self.allowed is not None and not (&self.allowed[start, 0])[k]:
+                residuals[k] = -INFINITY
+        for k in range((n + 1) * n):
+            (&limited[0, 0])[k] = (&self.transitions[0, 0])[k] + (&self.barriers[0, 0])[k]
+        fill_transitions(s, limited)
         clear_expected(s)
         summed[:, :] = 0.0
-        log_likelihood = fill_residuals(s, residuals, self.transitions, &self.codes[start], length,
+        log_likelihood = fill_residuals(s, residuals, limited, &self.codes[start], length,
                                         self.weights[i], summed)
         subtract_expected(s, summed)
         rows.log_decay -= size * decay

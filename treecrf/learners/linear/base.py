@@ -72,11 +72,6 @@ class TrainingData:
         """Number and order of the weights."""
         return self.scores.layout
 
-    @property
-    def is_free(self) -> bool:
-        """Whether all labels are possible everywhere."""
-        return self.constraints.is_free
-
 
 class LinearSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are weighted sums of attributes.

@@ -58,7 +58,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         ``"lbfgs"`` finds the optimum. ``"sgd"`` comes near it in a few passes over the training
         sequences (``max_iter=10`` to 30) by stochastic gradient descent, which is faster for many
         attributes. It requires ``objective="log"`` and supports neither ``l1_regularization`` nor
-        ``transition_features`` nor constraints on the training labels.
+        ``transition_features``.
     max_iter : int, default=1000
         Maximum number of iterations of L-BFGS, or of passes over the training sequences with
         ``solver="sgd"``.
@@ -277,7 +277,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         rng: np.random.Generator,
     ) -> tuple[Weights, dict]:
         """Find the weights by stochastic gradient descent."""
-        self._check_solver(training)
+        self._check_solver()
         solver = StochasticSolver(
             training, self.l2_regularization, start, int(rng.integers(np.iinfo(np.int64).max))
         )
@@ -289,7 +289,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             monitor.run(self.max_iter)
         return monitor.results()
 
-    def _check_solver(self, training: TrainingData) -> None:
+    def _check_solver(self) -> None:
         """Raise ValueError for settings that only L-BFGS supports."""
         refused = {
             "transition_features": self.transition_features,
@@ -302,11 +302,6 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
                     f"{name}={getattr(self, name)!r} requires solver='lbfgs'; solver='sgd' does "
                     "not support it"
                 )
-        if not training.is_free:
-            raise ValueError(
-                "transitions and allowed labels require solver='lbfgs'; solver='sgd' trains "
-                "without constraints"
-            )
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         """Restore the state of a saved model, after checking that its parts fit together."""
@@ -317,7 +312,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
 
     def _likelihood(self, data: TrainingData) -> Likelihood:
         """Return the objective, in its fastest implementation."""
-        if self.objective == "log" and data.is_free and not self.transition_features:
+        if self.objective == "log" and not self.transition_features:
             return StateLikelihood(data)
         if self.objective != "log" and self.class_weight is not None:
             raise ValueError(

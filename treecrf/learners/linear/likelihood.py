@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from treecrf.chains.objectives import Objective
+from treecrf.encoding.layout import rows_of_positions
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
@@ -33,7 +34,7 @@ class Likelihood(ABC):
 
 
 class StateLikelihood(Likelihood):
-    """Log-likelihood without transition features and constraints."""
+    """Log-likelihood without transition features."""
 
     def __init__(self, data: TrainingData):
         super().__init__(data)
@@ -41,19 +42,20 @@ class StateLikelihood(Likelihood):
         self._log_likelihoods = np.zeros(len(data.offsets) - 1)
         table = data.scores.table
         first_rows = table.first_rows + table.window[1]
+        self._row_of_position = rows_of_positions(data.offsets, first_rows)
         self._chains = StateChains(data.offsets, first_rows, data.codes)
         n_labels = data.layout.n_labels
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
         """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
-        data = self.data
+        data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
             part = data.scores.table.parts[k]
-            data.scores.fill_rows(weights, *part, self._rows)
+            self._fill_rows(weights, *part)
             self._chains.residuals(
-                self._rows, weights.transitions, data.weights, *part, self._transitions[k],
+                self._rows, transitions, data.weights, *part, self._transitions[k],
                 self._log_likelihoods,
             )  # fmt: skip
 
@@ -68,16 +70,23 @@ class StateLikelihood(Likelihood):
 
     def values(self, weights: Weights) -> np.ndarray:
         """Compute log P of the labels of each sequence, without its weight."""
-        data = self.data
+        data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(part: tuple[int, int]) -> None:
-            data.scores.fill_rows(weights, *part, self._rows)
-            self._chains.log_likelihoods(
-                self._rows, weights.transitions, *part, self._log_likelihoods
-            )
+            self._fill_rows(weights, *part)
+            self._chains.log_likelihoods(self._rows, transitions, *part, self._log_likelihoods)
 
         data.scores.threads.map(fill, data.scores.table.parts)
         return self._log_likelihoods
+
+    def _fill_rows(self, weights: Weights, first: int, last: int) -> None:
+        """Compute the scores of some sequences, minus infinity for labels that are not allowed."""
+        self.data.scores.fill_rows(weights, first, last, self._rows)
+        allowed = self.data.constraints.allowed
+        if allowed is not None:
+            positions = slice(self.data.offsets[first], self.data.offsets[last])
+            rows = self._row_of_position[positions]
+            self._rows[rows] = np.where(allowed[positions], self._rows[rows], -np.inf)
 
     def _mean(self) -> float:
         return float(self._log_likelihoods.sum() / len(self.data.codes))

@@ -5,6 +5,9 @@
  * K * K. The scores of each position are relative to their maximum, and so are the transitions. If
  * neither spreads by more than MAX_SPREAD, no weight underflows; otherwise the recursions run in log
  * space.
+ *
+ * Forbidden labels and transitions have the score -inf, and the weight 0. If the only allowed paths
+ * have weights that underflow, the recursions run in log space, too.
  */
 #ifndef TREECRF_LINEAR_CHAIN_H
 #define TREECRF_LINEAR_CHAIN_H
@@ -14,8 +17,11 @@
 /* With SMALLEST_SUM, the weights of a position are above exp(-2 * 100) * 1e-30, about 1e-117. */
 #define MAX_SPREAD 100.0
 #define SMALLEST_SUM 1e-30
+/* Only forbidden labels and transitions can reduce the sum of the weights of a position to less. */
+#define UNDERFLOW_SUM 1e-100
 
-/* Shift the scores of each position to a maximum of 0. Returns whether all are within MAX_SPREAD. */
+/* Shift the scores of each position to a maximum of 0. Returns whether all are within MAX_SPREAD,
+ * except those that are -inf. */
 TREECRF_TEMPLATE int level_rows_n(double *rows, ptrdiff_t length, ptrdiff_t n)
 {
     double lowest = 0.0;
@@ -25,7 +31,7 @@ TREECRF_TEMPLATE int level_rows_n(double *rows, ptrdiff_t length, ptrdiff_t n)
             high = rows[v] > high ? rows[v] : high;
         for (ptrdiff_t v = 0; v < n; v++) {
             rows[v] -= high;
-            lowest = rows[v] < lowest ? rows[v] : lowest;
+            lowest = rows[v] < lowest && rows[v] > -HUGE_VAL ? rows[v] : lowest;
         }
     }
     return lowest >= -MAX_SPREAD;
@@ -65,6 +71,8 @@ TREECRF_TEMPLATE double forward_chain_n(const double *factors, ptrdiff_t length,
         for (ptrdiff_t v = 0; v < n; v++)
             total += after[v];
         scale[t] = 1.0;
+        if (total < UNDERFLOW_SUM)
+            return -HUGE_VAL;
         if (total < SMALLEST_SUM || total > 1.0 / SMALLEST_SUM) {
             log_z += log_of(total);
             scale[t] = 1.0 / total;
@@ -76,7 +84,7 @@ TREECRF_TEMPLATE double forward_chain_n(const double *factors, ptrdiff_t length,
     return log_z + log_of(total);
 }
 
-/* Returns log Z of a sequence. `factors` are the exponentials of its scores, and `transitions` those
+/* Returns log Z of a sequence, or -inf if it underflows. `factors` are the exponentials of its scores, and `transitions` those
  * of the transitions. `forward` receives the weights of each position, and `scale` the factors that
  * the weights were multiplied by. */
 TREECRF_WIDEST static double forward_chain(const double *factors, ptrdiff_t length,

@@ -44,7 +44,7 @@ class StochasticSolver:
     Parameters
     ----------
     training : TrainingData
-        Without transition features and constraints.
+        Without transition features.
     l2 : float
         Coefficient of the sum of squared weights.
     start : Weights
@@ -105,7 +105,8 @@ class StochasticSolver:
         return starts, attributes, values * self.scale[attributes]
 
     def _steps_from(self, blocks: np.ndarray, transitions: np.ndarray) -> LinearSteps:
-        table = self.training.scores.table
+        table, constraints = self.training.scores.table, self.training.constraints
+        allowed = constraints.allowed
         return LinearSteps(
             self._by_row,
             table.window,
@@ -116,6 +117,8 @@ class StochasticSolver:
             self.scale**2,
             blocks,
             transitions,
+            constraints.limited(np.zeros(transitions.shape)),
+            None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8),
         )
 
     def _new_sizes(self, first: float) -> StepSizes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone
@@ -34,8 +33,6 @@ class LinearStartMixin:
         )
         if self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
-        if self.solver == "sgd":
-            training = replace(training, allowed=None)
         copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
         fitted = copied._trained(TrainingInput(data.classes, training, held_out, seed, {}))
         copied.n_jobs = self.n_jobs
