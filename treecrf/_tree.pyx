@@ -17,9 +17,9 @@ A test is scored on the examples that have its value; those whose value is missi
 their own. They go to both children with a fraction of their weight (see ``_row_sets``), or to the
 child that a surrogate chooses (see ``_surrogates``).
 
-All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or where rows are
-divided, of a unit that leaves room for fractions. Their sums are exact, so they do not depend on
-the order of summation, and histograms can be subtracted.
+All residuals and weights are multiples of 2**-32 (see ``_inference.residuals``), or of many rows,
+or where rows are divided, of a larger unit (see ``utils.exact``). Their sums are exact, so they do
+not depend on the order of summation, and histograms can be subtracted.
 
 The parts, in ``treecrf.trees.growing``:
 
@@ -193,8 +193,8 @@ cdef class TreeGrower:
         Parameters
         ----------
         targets : (n_positions, n_contexts)
-            Multiples of 2**-32. Where missing values divide rows, sums of targets, of curvature and
-            of ``position_weights`` must be exact when multiplied by 2**-16.
+            Multiples of 2**-32. Sums of targets, of curvature and of ``position_weights`` must be
+            exact; where missing values divide rows, when multiplied by 2**-16 too.
         curvature : (n_positions, n_contexts) or None
             Weights of the examples in second-order boosting; without it an example has the weight
             of its position.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,8 @@ from support.family import assert_equal_arrays
 import treecrf
 from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.encoding.encoder import METHODS
+from treecrf.encoding.imputation import means_of
+from treecrf.inputs.reading import as_sequences
 
 NAN = np.nan
 SETTINGS = {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
@@ -115,3 +119,25 @@ def test_a_warm_start_keeps_the_method(data):
     crf = TreeCRF(missing="impute", warm_start=True, **SETTINGS).fit(X, y)
     with pytest.raises(ValueError, match="missing='impute', which cannot change to 'indicator'"):
         crf.set_params(missing="indicator").fit(X, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_means_are_exact_in_any_order(form, monkeypatch):
+    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 1000)
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(300, 5)) * 10.0 ** rng.integers(-5, 5, (300, 5))
+    table[:, 3] = 0.0
+    table[:, 4] *= 1e300
+    table[rng.random(table.shape) < 0.1] = np.nan
+    expected = []
+    for column in table.T:
+        present = [Fraction(x) for x in column[~np.isnan(column)].tolist()]
+        expected.append(float(sum(present)) / len(present))
+    found = set()
+    for _ in range(5):
+        table = rng.permutation(table)
+        X = [form(piece) for piece in np.split(table, [1, 30, 150])]
+        means = means_of(as_sequences(X))
+        np.testing.assert_allclose(means, expected, rtol=1e-13)
+        found.add(tuple(means.tolist()))
+    assert len(found) == 1

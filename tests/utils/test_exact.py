@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from treecrf.utils.exact import UNIT, leave_room, rounded, rounded_leaves, unit_of
+from treecrf.utils.exact import (
+    UNIT,
+    exact_sum,
+    from_integers,
+    integer_parts,
+    leave_room,
+    round_to,
+    rounded,
+    rounded_leaves,
+    unit_for,
+    unit_of,
+)
 
 
 def is_exact(values, rng):
@@ -46,3 +60,51 @@ def test_fractions_of_values_have_exact_sums(scale):
     values = rng.normal(size=1000) * scale
     leave_room(values)
     assert is_exact(values * (rng.integers(0, 1 << 16, 1000) / (1 << 16)), rng)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e9])
+def test_values_have_exact_sums_at_their_unit(scale):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=1000) * scale
+    unit = unit_for(values, 3)
+    assert unit == unit_for(rng.permutation(values), 3)
+    assert unit in {unit_of(3 * np.abs(values).sum()), unit_of(6 * np.abs(values).sum())}
+    round_to(values, unit)
+    assert is_exact(np.tile(values, 3), rng)
+
+
+def test_the_unit_does_not_depend_on_the_order_near_a_power_of_2():
+    rng = np.random.default_rng(1)
+    values = rng.random(1000)
+    values *= 2.0**30 / math.fsum(values.tolist())
+    float_sums = {rng.permutation(values).sum() < 2.0**30 for _ in range(100)}
+    assert float_sums == {True, False}
+    assert len({unit_for(rng.permutation(values)) for _ in range(100)}) == 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 200_000])
+def test_exact_sums(n):
+    rng = np.random.default_rng(n)
+    values = rng.normal(size=n) * 10.0 ** rng.uniform(-9, 8, n)
+    expected = sum(round(Fraction(x) * 2**50) for x in values.tolist()) / 2**50
+    assert exact_sum(values) == expected
+    assert exact_sum(rng.permutation(values)) == expected
+
+
+@pytest.mark.parametrize("bad", [-np.inf, np.inf, np.nan])
+def test_sums_that_are_not_finite(bad):
+    np.testing.assert_equal(exact_sum(np.array([1.0, bad, 2.0])), bad)
+
+
+@pytest.mark.parametrize("exponents", [-1000, -10, 0, 5, 500, np.array([3, 4, 5])])
+def test_integer_parts_of_values(exponents):
+    rng = np.random.default_rng(0)
+    values = np.ldexp(rng.uniform(-1, 1, (500, 3)), exponents)
+    high, low = (part.sum(axis=0) for part in integer_parts(values, exponents))
+    sums = from_integers(high, low, np.broadcast_to(exponents, 3))
+    expected = [math.fsum(column) for column in values.T.tolist()]
+    np.testing.assert_allclose(sums, expected, rtol=1e-14)
+    extremes = np.ldexp(np.array([1.0, -1.0, 1 / 3]), exponents)
+    high, low = integer_parts(extremes, exponents)
+    again = from_integers(high, low, np.broadcast_to(exponents, 3))
+    np.testing.assert_array_equal(again, extremes)

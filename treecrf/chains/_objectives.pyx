@@ -174,10 +174,11 @@ def weight_residuals(double[:, :, ::1] residuals, const double[::1] weights, dou
 def inverse_weights(const double[::1] logs, double[::1] out):
     """Write ``exp(-logs[i])``, divided by its mean, to ``out``; return the logarithm of the mean.
 
-    Logarithms that are not finite get the weight 0 and do not count in the mean.
+    Logarithms that are not finite get the weight 0 and do not count in the mean. Terms of
+    the mean, which are at most 1, are rounded so that it does not depend on their order.
     """
     cdef Py_ssize_t i, n = logs.shape[0], n_finite = 0
-    cdef double total = 0.0, mean, highest = -INFINITY
+    cdef double total = 0.0, mean, highest = -INFINITY, rounding = 1.5
     cdef double *values = &out[0]
     with nogil:
         for i in range(n):
@@ -187,8 +188,10 @@ def inverse_weights(const double[::1] logs, double[::1] out):
             values[i] = -logs[i] if fabs(logs[i]) < INFINITY else -INFINITY
         if n_finite:
             exp_below(values, n, highest)
+            while rounding < n:
+                rounding *= 2.0
             for i in range(n):
-                total += values[i]
+                total += (values[i] + rounding) - rounding
             mean = total / n_finite
             for i in range(n):
                 values[i] /= mean

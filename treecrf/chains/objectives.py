@@ -29,7 +29,7 @@ from treecrf.chains import _local, _objectives
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
-from treecrf.utils.exact import UNIT, unit_of
+from treecrf.utils.exact import UNIT, exact_sum, unit_for
 from treecrf.utils.threads import Threads
 
 
@@ -155,7 +155,7 @@ class ChainObjective(ABC):
 
     def _set_counts(self, counts: np.ndarray) -> None:
         """Set ``counts``, rounded up so that sums over all contexts are exact."""
-        unit = unit_of(counts.sum() * self._shape[2])
+        unit = unit_for(counts, self._shape[2])
         self.counts = np.ceil(counts / unit) * unit
 
 
@@ -179,7 +179,7 @@ class LogLikelihood(ChainObjective):
         return self._value()
 
     def _value(self) -> float:
-        return float(self.likelihoods.sum() / len(self.codes))
+        return exact_sum(self.likelihoods) / len(self.codes)
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
@@ -220,7 +220,7 @@ class ExponentialLoss(LogLikelihood):
     def _compute(self, scores: np.ndarray) -> float:
         value = super()._compute(scores)
         weights = np.repeat(self._weights, np.diff(self.offsets))
-        self._weight_residuals(weights, unit_of(2.0 * weights.sum()))
+        self._weight_residuals(weights, unit_for(weights, 2))
         self._set_counts(weights)
         return value
 
@@ -254,7 +254,7 @@ class HammingLogLikelihood(ChainObjective):
         return self._value()
 
     def _value(self) -> float:
-        return float(self.log_q.mean())
+        return exact_sum(self.log_q) / len(self.codes)
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(
@@ -266,7 +266,7 @@ class HammingLogLikelihood(ChainObjective):
 
     def _balance(self) -> None:
         """Bring the residuals of all sequences to one scale, and set the counts."""
-        unit = unit_of(self._sizes.sum())
+        unit = unit_for(self._sizes)
         if unit > UNIT:
             self._weight_residuals(np.ones(len(self.codes)), unit)
         self._set_counts(np.maximum(0.5 * self._sizes, 1.0))
@@ -289,7 +289,7 @@ class HammingExponentialLoss(HammingLogLikelihood):
         largest = np.maximum.reduceat(self._weights, self.chains[:-1])
         factors = np.repeat(largest, np.diff(self.chains))
         sizes = factors * self._sizes
-        self._weight_residuals(factors, unit_of(sizes.sum()))
+        self._weight_residuals(factors, unit_for(sizes))
         self._set_counts(np.maximum(0.5 * sizes, self._weights))
 
 
@@ -349,7 +349,7 @@ class LocalObjective:
             ),
             self.parts,
         )
-        return float(self.likelihoods.sum() / len(self.codes))
+        return exact_sum(self.likelihoods) / len(self.codes)
 
 
 def normalize(scores: np.ndarray, threads: Threads) -> None:

@@ -13,6 +13,7 @@ from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_indices, require
+from treecrf.utils.exact import from_integers, integer_parts
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
 
@@ -169,12 +170,38 @@ def means_of(sequences: Sequences) -> np.ndarray:
 
     It is 0 for symbols, and for columns without values.
     """
-    sums, n_present = np.zeros((2, sequences.n_features))
+    if sequences.form == "symbols":
+        return np.zeros(sequences.n_features)
+    exponents = _exponents(sequences)
+    high, low, n_present = np.zeros((3, sequences.n_features), dtype=np.int64)
     for _, _, piece in sequences.pieces():
-        if piece.ndim == 2:
-            sums += np.asarray(_missing_to_zero(piece).sum(axis=0)).ravel()
-            n_present += piece.shape[0] - _count_missing(piece)
-    return sums / np.maximum(n_present, 1)
+        more_high, more_low = _sum_columns(_missing_to_zero(piece), exponents)
+        high += more_high
+        low += more_low
+        n_present += piece.shape[0] - _count_missing(piece)
+    return from_integers(high, low, exponents) / np.maximum(n_present, 1)
+
+
+def _exponents(sequences: Sequences) -> np.ndarray:
+    """Find the smallest powers of 2 above the absolute values of each column; int array."""
+    largest = np.zeros(sequences.n_features)
+    for _, _, piece in sequences.pieces():
+        of_piece = abs(_missing_to_zero(piece).astype(np.float64)).max(axis=0)
+        dense = of_piece.toarray() if sparse.issparse(of_piece) else of_piece
+        np.maximum(largest, dense.ravel(), out=largest)
+    return np.frexp(largest)[1]
+
+
+def _sum_columns(table: Any, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum the integer parts of each column."""
+    if not sparse.issparse(table):
+        high, low = integer_parts(table.astype(np.float64), exponents)
+        return high.sum(axis=0), low.sum(axis=0)
+    sums = np.zeros((2, table.shape[1]), dtype=np.int64)
+    parts = integer_parts(table.data.astype(np.float64), exponents[table.indices])
+    for of_columns, of_values in zip(sums, parts, strict=True):
+        np.add.at(of_columns, table.indices, of_values)
+    return sums[0], sums[1]
 
 
 def _missing_to_zero(table: Any) -> Any:

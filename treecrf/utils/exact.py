@@ -7,6 +7,7 @@ than 2**53 units is exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,6 +21,7 @@ MAX_UNITS_LOG2 = 52
 LEAF_UNIT = 2.0**-20
 # Bits left for a sum of fractions of rows: 16 bits hold a fraction, and one bit is spare.
 FRACTION_SUM_BITS = 53 - 16 - 1
+BLOCK = 1 << 16
 
 
 def rounded(values: np.ndarray, rounding: np.ufunc = np.rint) -> np.ndarray:
@@ -35,10 +37,36 @@ def rounded_leaves(values: np.ndarray) -> np.ndarray:
     return np.rint(values / LEAF_UNIT) * LEAF_UNIT
 
 
-def unit_of(total: float) -> float:
-    """Return the unit at which values with this absolute sum have exact sums."""
+def unit_of(total: float, bits: int = MAX_UNITS_LOG2) -> float:
+    """Return the unit at which values with this absolute sum have exact sums.
+
+    Parameters
+    ----------
+    total : float
+    bits : int, default=MAX_UNITS_LOG2
+        Logarithm of the number of units in a sum; `FRACTION_SUM_BITS` for sums of fractions.
+    """
     exponent = math.frexp(total)[1] if math.isfinite(total) else 0
-    return 2.0 ** max(UNIT_LOG2, exponent - MAX_UNITS_LOG2)
+    return 2.0 ** max(UNIT_LOG2, exponent - bits)
+
+
+def unit_for(values: np.ndarray, times: int = 1, bits: int = MAX_UNITS_LOG2) -> float:
+    """Return the unit at which values have exact sums; the same in any order of the values.
+
+    Parameters
+    ----------
+    values : float64 array
+    times : int, default=1
+        How often each value may occur in a sum.
+    bits : int, default=MAX_UNITS_LOG2
+        As in `unit_of`.
+    """
+    total = times * math.fsum(np.abs(block).sum() for block in _blocks(values))
+    # Far from a power of 2, rounding of the sum changes nothing.
+    units = {unit_of(total * (1 + error), bits) for error in (-1e-9, 1e-9)}
+    if len(units) > 1:
+        total = times * math.fsum(np.abs(values).ravel().tolist())
+    return unit_of(total, bits)
 
 
 def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint) -> None:
@@ -51,7 +79,68 @@ def leave_room(values: np.ndarray, times: int = 1, rounding: np.ufunc = np.rint)
         How often each value may occur in the sum.
     rounding : ufunc, default=np.rint
     """
-    _, exponent = math.frexp(times * np.abs(values).sum())
-    unit = 2.0 ** max(UNIT_LOG2, exponent - FRACTION_SUM_BITS)
-    rounding(values / unit, out=values)
+    round_to(values, unit_for(values, times, FRACTION_SUM_BITS), rounding)
+
+
+def round_to(values: np.ndarray, unit: float, rounding: np.ufunc = np.rint) -> None:
+    """Round values in place to multiples of a unit."""
+    values /= unit
+    rounding(values, out=values)
     values *= unit
+
+
+def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield blocks of values, so that intermediate results stay in the cache."""
+    values = values.ravel()
+    for start in range(0, len(values), BLOCK):
+        yield values[start : start + BLOCK]
+
+
+# Values are the sums of two integers, in units of which the second is 2**-32 of the first, so that
+# 64 bits hold sums of 2**31 values that are below 2**30 units.
+HIGH_BITS = 30
+LOW_BITS = 32
+
+
+def integer_parts(values: np.ndarray, exponents: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Round values to two integers, sums of which are exact in any order.
+
+    Parameters
+    ----------
+    values : float64 array
+    exponents : int or int array
+        The values are below ``2**exponents``.
+
+    Returns
+    -------
+    high, low : int64 arrays
+        For `from_integers`, which returns a value or a sum of values.
+    """
+    scaled = np.ldexp(values, HIGH_BITS - np.asarray(exponents))
+    high = np.rint(scaled)
+    low = np.rint(np.ldexp(scaled - high, LOW_BITS))
+    return high.astype(np.int64), low.astype(np.int64)
+
+
+def from_integers(high: np.ndarray, low: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+    """Return the values or sums of values that `integer_parts` describes, each rounded once."""
+    units = high.astype(object) * 2**LOW_BITS + low
+    return np.ldexp((units / 2 ** (HIGH_BITS + LOW_BITS)).astype(np.float64), exponents)
+
+
+def exact_sum(values: np.ndarray) -> float:
+    """Sum values, rounded to multiples of 2**-50; the same in any order.
+
+    Parameters
+    ----------
+    values : float64 array
+        At most 2**29. With infinite values or NaN, the sum is not finite either.
+    """
+    total = 0
+    for block in _blocks(values):
+        if not np.isfinite(block).all():
+            return float(values.sum())
+        # 64 bits hold the sums of a block if no value is above 2**29.
+        high, low = integer_parts(block, HIGH_BITS - 18)
+        total += (int(high.sum()) << LOW_BITS) + int(low.sum())
+    return total / 2 ** (LOW_BITS + 18)

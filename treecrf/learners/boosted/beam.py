@@ -22,6 +22,7 @@ from treecrf.learners.boosted.loop import Booster
 from treecrf.trees._tree_scores import TreeScores
 from treecrf.trees.context_scores import Nodes, ScoreCache
 from treecrf.trees.forest import Forest
+from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
 # Assumed probability of a validation label outside the beam.
@@ -159,10 +160,10 @@ class BeamObjective:
             lambda part: _beam.marginals(chains, *part, marginals, self.likelihoods), self.parts
         )
         true = marginals[np.arange(len(self.codes)), self.codes]
-        return float(np.log(np.maximum(true, MIN_PROBABILITY)).mean())
+        return exact_sum(np.log(np.maximum(true, MIN_PROBABILITY))) / len(true)
 
     def _mean(self) -> float:
-        return float(self.likelihoods.sum() / len(self.codes))
+        return exact_sum(self.likelihoods) / len(self.codes)
 
 
 class BeamBooster(Booster):

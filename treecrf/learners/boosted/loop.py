@@ -21,7 +21,15 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
-from treecrf.utils.exact import leave_room, rounded
+from treecrf.utils.exact import (
+    FRACTION_SUM_BITS,
+    MAX_UNITS_LOG2,
+    UNIT,
+    round_to,
+    rounded,
+    unit_for,
+    unit_of,
+)
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.threads import Threads
 
@@ -95,8 +103,8 @@ class Booster:
         self.n_planes = int(objective.given is not None)
         self.scores = self._start(encoder, encoded, plan, start)
         self.weighted = bool((position_weights != 1).any())
-        if self.in_parts and self.weighted:
-            leave_room(self.position_weights, self._n_contexts() + 1)
+        if self.weighted:
+            self._round_weights(self.position_weights)
         self._meanings = forest.meanings(self.table)
         self._growers = self._make_growers()
 
@@ -178,25 +186,41 @@ class Booster:
             of_positions = weights[None, :, None]
             residuals = rounded(residuals * of_positions)
             curvature = None if curvature is None else rounded(curvature * of_positions)
-        counts = self._counts_of(weights)
-        if self.in_parts:
+        if self.in_parts or weights is not None or not self._has_small_residuals():
             self._round(residuals)
-            if curvature is not None:
-                self._round(curvature)
-        return Examples(iteration, residuals, curvature, counts), value
+        if curvature is not None:
+            self._round(curvature)
+        return Examples(iteration, residuals, curvature, self._counts_of(weights)), value
 
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and value of the objective at the current scores."""
         return self.objective.examples(self.scores, iteration)
 
+    @property
+    def _sum_bits(self) -> int:
+        """Logarithm of the number of units in exact sums over examples."""
+        return FRACTION_SUM_BITS if self.in_parts else MAX_UNITS_LOG2
+
     def _round(self, values: np.ndarray) -> None:
-        """Round the values of examples in place, so that sums of parts of them are exact."""
-        n_labels, order = self.forest.n_labels, self.forest.order
-        depth = self.encoded.depth_of(order)
-        for d in range(0 if self.n_planes else order):
-            values[:, depth == d, n_labels**d :] = 0.0  # no examples
+        """Round the values of examples in place, so that sums of them or their parts are exact."""
         for of_class in values:
-            leave_room(of_class)
+            unit = unit_for(of_class, bits=self._sum_bits)
+            if unit > UNIT:  # they are multiples of it
+                round_to(of_class, unit)
+
+    def _has_small_residuals(self) -> bool:
+        """Return whether sums of residuals without weights are exact in any case.
+
+        Residuals of one sign sum to at most 1 at a position, or in the pseudo-likelihood, where a
+        label chooses among the contexts of the next labels too, to at most order + 1.
+        """
+        bound = self.encoded.n_positions * (self.forest.order + 1)
+        return self.objective.counts is None and unit_of(bound) == UNIT
+
+    def _round_weights(self, weights: np.ndarray) -> None:
+        """Round the weights of positions up, in place, for exact sums over all contexts."""
+        unit = unit_for(weights, self._n_contexts() + 1, self._sum_bits)
+        round_to(weights, unit, np.ceil)
 
     def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
         """Return the number of examples that each position counts as, multiplied by its weight."""
@@ -204,8 +228,7 @@ class Booster:
         if counts is None:
             return weights
         counts = counts.copy() if weights is None else rounded(counts * weights, np.ceil)
-        if self.in_parts:
-            leave_room(counts, self._n_contexts() + 1, np.ceil)
+        self._round_weights(counts)
         return counts
 
     def _n_contexts(self) -> int:

@@ -1,0 +1,161 @@
+"""Models depend neither on the order of the training sequences nor on the number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from support.sweeps import sweep
+
+import treecrf.encoding.thresholds
+from treecrf import (
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeCRF,
+    TreeMEMM,
+)
+
+LENGTHS = [7, 1, 12, 3, 9, 15, 2, 8, 11, 4, 6, 10]
+SETTINGS = {
+    "max_iter": 5,
+    "max_leaf_nodes": 8,
+    "l2_regularization": 2.0,
+    "learning_rate": 0.3,
+    "random_state": 0,
+}
+STOPPING = {"early_stopping": True, "validation_fraction": 0.4, "n_iter_no_change": 3}
+
+
+def symbols(rng, codes):
+    return "".join(
+        "abcde"[code + step] for code, step in zip(codes, steps(rng, codes), strict=True)
+    )
+
+
+def steps(rng, codes):
+    return rng.integers(3, size=len(codes))
+
+
+def numbers(rng, codes):
+    return np.round(codes[:, None] + rng.normal(size=(len(codes), 3)), 1)
+
+
+def with_missing(rng, codes):
+    table = numbers(rng, codes) / 3
+    table[rng.random(table.shape) < 0.2] = np.nan
+    return table
+
+
+def sparse_table(rng, codes):
+    table = sparse.random_array((len(codes), 40), density=0.1, rng=rng, format="lil")
+    table[np.arange(len(codes)), 5 * codes] = rng.random(len(codes))
+    return table.tocsr()
+
+
+def sparse_with_missing(rng, codes):
+    table = sparse_table(rng, codes)
+    table.data[rng.random(len(table.data)) < 0.2] = np.nan
+    return table
+
+
+def dicts(rng, codes):
+    words = np.array(["a", "bird", "cat", "dog", "eel"])[codes + steps(rng, codes)]
+    values = codes + rng.normal(size=len(codes))
+    return [
+        {"word": str(word), "x": float(x)} if x < 1 else {"x": float(x), "last": True}
+        for word, x in zip(words, values, strict=True)
+    ]
+
+
+KINDS = [symbols, with_missing, numbers, sparse_table, dicts, sparse_with_missing]
+INPUTS = [(make, {}) for make in KINDS] + [
+    (make, {"missing": missing})
+    for make in (with_missing, sparse_with_missing)
+    for missing in ("surrogate", "impute", "indicator")
+]
+OPTIONS = [
+    {"subsample": 0.7, "max_features": 0.5, "class_weight": "balanced"} | STOPPING,
+    {},
+    {"order": 0},
+    {"order": 2},
+    {"second_order": True},
+    {"second_order": True, "order": 2, "min_samples_leaf": 3},
+    {"subsample": 0.5},
+    {"max_features": 0.4},
+    {"subsample": 0.7, "max_features": 0.5, "second_order": True},
+    {"class_weight": {"x": 1 / 3, "y": 7.7, "z": 1e6}},
+    {"class_weight": "balanced", "second_order": True},
+    STOPPING | {"max_iter": 20},
+    {"max_bins": 3},
+    {"objective": "exponential", "order": 0},
+    {"objective": "hamming_log", "class_weight": {"x": 1 / 3}},
+    {"objective": "hamming_exponential"},
+    {"init": "pseudo_likelihood", "order": 2, "second_order": True},
+    {"init": "linear"},
+    {"beam_width": 2, "order": 2},
+    {"beam_width": 2, "beam": "forward-only", "second_order": True} | STOPPING,
+]
+OTHERS = [TreeMEMM, SlidingWindowClassifier, RecurrentSlidingWindowClassifier]
+OTHER_OPTIONS = [
+    {"subsample": 0.7, "max_features": 0.5, "class_weight": "balanced"} | STOPPING,
+    {},
+    {"second_order": True, "class_weight": "balanced"},
+    {"subsample": 0.5, "max_features": 0.4},
+    STOPPING,
+]
+
+
+def random_data(make, seed):
+    """Sequences, labels and masks; three sequences are the same, one with another label."""
+    rng = np.random.default_rng(seed)
+    codes = [np.cumsum(rng.random(n) < 0.3) % 3 for n in LENGTHS]
+    X = [make(rng, of_sequence) for of_sequence in codes]
+    X, codes = [*X, X[3], X[3]], [*codes, codes[3], np.append(codes[3][:-1], 2 - codes[3][-1])]
+    masks = [(rng.random((len(c), 3)) < 0.7) | np.eye(3, dtype=bool)[c] for c in codes]
+    return X, [np.array(["x", "y", "z"])[c] for c in codes], masks, rng.permutation(len(X))
+
+
+def assert_order_does_not_matter(model, make, seed, masked=False):
+    """Compare a fit with one to the same sequences in another order, by two threads."""
+    X, y, masks, order = random_data(make, seed)
+    model.fit(X, y, allowed=masks if masked else None)
+    expected = model._forest.pack(), model.train_score_, model.validation_score_
+    X, y, masks = ([values[i] for i in order] for values in (X, y, masks))
+    model.set_params(n_jobs=2).fit(X, y, allowed=masks if masked else None)
+    trees, train, validation = model._forest.pack(), model.train_score_, model.validation_score_
+    assert len(trees["leaf"]) > len(trees["starts"])
+    for name, values in expected[0].items():
+        np.testing.assert_array_equal(trees[name], values)
+    np.testing.assert_array_equal(train, expected[1])
+    np.testing.assert_array_equal(validation, expected[2])
+
+
+@pytest.mark.parametrize("options", sweep(OPTIONS, 2))
+@pytest.mark.parametrize("make, missing", INPUTS)
+def test_conditional_random_fields(make, missing, options):
+    model = TreeCRF(**SETTINGS | {"window": 1} | missing | options)
+    assert_order_does_not_matter(model, make, 0)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options(options):
+    assert_order_does_not_matter(TreeCRF(**SETTINGS | options), numbers, 1)
+
+
+@pytest.mark.parametrize("options", OTHER_OPTIONS)
+@pytest.mark.parametrize("make", sweep(KINDS, 2))
+@pytest.mark.parametrize("learner", OTHERS)
+def test_local_models(learner, make, options):
+    assert_order_does_not_matter(learner(**SETTINGS | {"window": 1} | options), make, 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, STOPPING])
+def test_masks(options):
+    model = TreeCRF(**SETTINGS | options)
+    assert_order_does_not_matter(model, symbols, 3, masked=True)
+
+
+@pytest.mark.parametrize("make", [numbers, with_missing, sparse_table])
+def test_thresholds_from_a_sample(make, monkeypatch):
+    monkeypatch.setattr(treecrf.encoding.thresholds, "MAX_SAMPLES", 30)
+    assert_order_does_not_matter(TreeCRF(max_bins=4, **SETTINGS), make, 4)
