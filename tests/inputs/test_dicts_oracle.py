@@ -172,9 +172,9 @@ def test_many_rows_columns_and_strings():
 def test_codes_of_strings(n):
     strings = [chr(i + 1) * (i % 40) + str(i) for i in range(n)]
     assert StringCodes(strings).strings == strings
-    entries = Entries([{"a": s} for s in [*strings, *strings[::-1], "?"]], ["a"],
-                      [StringCodes(strings)])  # fmt: skip
+    rows = [{"a": string} for string in [*strings, *strings[::-1]]]
+    entries = Entries([*rows, {"a": "?"}], len(rows) + 1, ["a"], [StringCodes(strings)])
     expected = [*range(1, n + 1), *range(n, 0, -1), NAN]
     np.testing.assert_array_equal(entries.values, expected)
-    entries = Entries([{"a": s} for s in [*strings, *strings[::-1]]])
+    entries = Entries(rows, len(rows))
     np.testing.assert_array_equal(entries.values, expected[:-1])

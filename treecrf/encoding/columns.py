@@ -177,7 +177,9 @@ def learn_columns(sequences: Sequences, max_bins: int, seed: int) -> ColumnStati
     if sequences.kinds is None and sequences.dtype.kind == "b":
         columns, fractions = _booleans(sequences)
         return ColumnStatistics(columns, fractions, np.zeros(len(columns), dtype=bool))
-    sizes, thresholds = learn_thresholds(sequences, max_bins, seed)
+    no_categories = np.flatnonzero(sequences.column_kinds != CATEGORY)
+    sizes = np.zeros(sequences.n_features, dtype=np.int64)
+    sizes[no_categories], thresholds = learn_thresholds(sequences, no_categories, max_bins, seed)
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)
@@ -186,7 +188,7 @@ def learn_columns(sequences: Sequences, max_bins: int, seed: int) -> ColumnStati
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
-    """Make columns of the given kinds; categories and booleans lose their thresholds.
+    """Make columns of the given kinds; booleans lose their thresholds.
 
     A constant boolean becomes a number without thresholds.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from treecrf.inputs.offsets import positions_in_sequences
 
@@ -59,10 +60,10 @@ class EncodedSequences:
 
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
-        rows = np.repeat(np.arange(len(self.list_starts) - 1), np.diff(self.list_starts))
-        starts = np.cumsum(np.bincount(self.list_ids, minlength=self.n_ids))
-        by_id = rows[np.argsort(self.list_ids, kind="stable")]
-        return np.append(0, starts), by_id.astype(np.int32)
+        shape = len(self.list_starts) - 1, self.n_ids
+        values = np.ones(len(self.list_ids), dtype=np.uint8)
+        by_id = sparse.csr_array((values, self.list_ids, self.list_starts), shape=shape).tocsc()
+        return by_id.indptr.astype(np.int64), by_id.indices.astype(np.int32, copy=False)
 
     def depth_of(self, order: int) -> np.ndarray:
         """Count the labels before each position, at most ``order``; uint8."""

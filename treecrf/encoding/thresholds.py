@@ -19,14 +19,15 @@ RUN_VALUES = 1 << 18
 
 
 def learn_thresholds(
-    sequences: Sequences, max_bins: int, seed: int
+    sequences: Sequences, columns: np.ndarray, max_bins: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Learn the thresholds of all columns, as if all were numbers.
+    """Learn the thresholds of some columns, as if all of them were numbers.
 
     Parameters
     ----------
     sequences : Sequences
         Tables.
+    columns : int array (n_columns,)
     max_bins : int
         Maximum number of bins per column; columns with more distinct values have thresholds at
         quantiles.
@@ -40,7 +41,9 @@ def learn_thresholds(
     thresholds : float64 array
         Ascending thresholds, one column after another.
     """
-    sampled = _sample(sequences, seed)
+    if not len(columns):
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    sampled = _sample(sequences, columns, seed)
     if sparse.issparse(sampled):
         sampled = sampled.tocsc()
         sizes = np.diff(sampled.indptr) + 1
@@ -53,8 +56,9 @@ def learn_thresholds(
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
-def _sample(sequences: Sequences, seed: int) -> Any:
+def _sample(sequences: Sequences, columns: np.ndarray, seed: int) -> Any:
     """Return all rows, or enough of them for quantiles: those with the smallest hashes."""
+    is_whole = len(columns) == sequences.n_features
     chosen = None
     if sequences.n_positions > MAX_SAMPLES:
         keys = np.repeat(input_keys(sequences), np.diff(sequences.offsets))
@@ -65,7 +69,7 @@ def _sample(sequences: Sequences, seed: int) -> Any:
         if chosen is not None:
             first, last = np.searchsorted(chosen, [start, stop])
             piece = piece[chosen[first:last] - start]
-        parts.append(piece)
+        parts.append(piece if is_whole else piece[:, columns])
     if sequences.form == "sparse":
         return sparse.vstack(parts, format="csr")
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

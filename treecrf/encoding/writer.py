@@ -60,7 +60,7 @@ class RowWriter:
 
     def finish(self) -> EncodedSequences:
         """Return all that has been written."""
-        starts, ids = _join_lists(self._lists, len(self.codes))
+        starts, ids = _join_lists(self._lists, (len(self.codes), self.plan.n_all_ids))
         return EncodedSequences(
             row_of_position=self.rows,
             offsets=self.offsets,
@@ -179,14 +179,12 @@ def _as_int32(layout: RowLayout) -> np.ndarray:
 
 
 def _join_lists(
-    lists: list[tuple[np.ndarray, np.ndarray]], n_rows: int
+    lists: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Convert pairs of rows and ids in any order to row starts and ascending ids."""
-    starts = np.zeros(n_rows + 1, dtype=np.int64)
     if not lists:
-        return starts, np.zeros(0, dtype=np.int32)
-    rows = np.concatenate([rows for rows, _ in lists])
-    np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
-    pairs = rows.astype(np.int64) << 32 | np.concatenate([ids for _, ids in lists])
-    pairs.sort()
-    return starts, (pairs & 0xFFFFFFFF).astype(np.int32)
+        return np.zeros(shape[0] + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rows, ids = (np.concatenate(parts) for parts in zip(*lists, strict=True))
+    by_row = sparse.csr_array((np.ones(len(ids), dtype=np.uint8), (rows, ids)), shape=shape)
+    by_row.sort_indices()
+    return by_row.indptr.astype(np.int64), by_row.indices.astype(np.int32, copy=False)

@@ -151,6 +151,18 @@ cdef inline uint64_t hashed(Short short) noexcept:
     return mixed ^ mixed >> 32
 
 
+def count_entries(list rows not None):
+    """Return the number of entries of all rows; -1 if some are not plain dicts."""
+    cdef Py_ssize_t n = 0, t
+    for t in range(len(rows)):
+        if t + DICTS_AHEAD < len(rows):
+            prefetch(<PyObject *> rows[t + DICTS_AHEAD])
+        if type(rows[t]) is not dict:
+            return -1
+        n += len(<dict> rows[t])
+    return n
+
+
 cdef class Entries:
     """The entries of dicts, row by row, sorted by column if the names of the columns are given.
 
@@ -160,6 +172,8 @@ cdef class Entries:
     Parameters
     ----------
     rows : list of dict
+    n_entries : int
+        Their number, as `count_entries` returns it.
     names : sequence of str, optional
         The only keys to read, in the order of the columns. By default all keys are read, and each
         new one gets the next column.
@@ -193,14 +207,14 @@ cdef class Entries:
     cdef list slot_keys
     cdef int32_t slot_columns[N_SLOTS]
 
-    def __init__(self, list rows not None, names=None, known=None):
+    def __init__(self, list rows not None, Py_ssize_t n_entries, names=None, known=None):
         self.is_fixed = names is not None
         self.index = {name: j for j, name in enumerate(names)} if self.is_fixed else {}
         self.codes = list(known) if self.is_fixed else []
         self.growing_flags = bytearray(len(self.index))
         self.flag = self.growing_flags
         self.slot_keys = [object()] * N_SLOTS
-        self._read(rows, sum(map(len, rows)))
+        self._read(rows, n_entries)
         self.flags = np.frombuffer(self.growing_flags, dtype=np.uint8)
 
     cdef int _read(self, list rows, Py_ssize_t capacity) except -1:

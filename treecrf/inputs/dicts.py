@@ -17,6 +17,7 @@ from treecrf.inputs._dicts import (
     STRINGS,
     Entries,
     StringCodes,
+    count_entries,
 )
 from treecrf.inputs.column_reader import ColumnReader
 from treecrf.inputs.offsets import offsets_of, position_name
@@ -62,8 +63,11 @@ def read_dicts(
         offsets = segmentation.offsets(len(rows))
     else:
         offsets = offsets_of_items(list(map(len, items)))
-    rows = _as_plain_dicts(rows, offsets)
-    entries = _read_entries(rows, schema)
+    n_entries = count_entries(rows)
+    if n_entries < 0:
+        rows = _as_plain_dicts(rows, offsets)
+        n_entries = count_entries(rows)
+    entries = _read_entries(rows, n_entries, schema)
     names = tuple(entries.index)
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
@@ -84,29 +88,26 @@ def read_dicts(
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
 
 
-def _read_entries(rows: list[dict], schema: InputSchema | None) -> Entries:
+def _read_entries(rows: list[dict], n_entries: int, schema: InputSchema | None) -> Entries:
     """Read all dicts; the columns are those of the schema, or all keys in sorted order."""
     if schema is None:
-        entries = Entries(rows)
+        entries = Entries(rows, n_entries)
         entries.renumber(_sorted_keys(list(entries.index)))
         return entries
     if schema.names is None:
         raise ValueError("X holds dicts, but the columns of the training data have no names")
-    return Entries(rows, schema.names, _known_strings(schema))
+    return Entries(rows, n_entries, schema.names, _known_strings(schema))
 
 
 def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
     """Convert other mappings to dicts; raises TypeError if a row is not a mapping."""
-    kinds = set(map(type, rows))
-    invalid = {kind for kind in kinds if not issubclass(kind, Mapping)}
+    invalid = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
     if invalid:
         t = next(t for t, row in enumerate(rows) if type(row) in invalid)
         raise TypeError(
             f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict, as "
             "at the other positions"
         )
-    if kinds == {dict}:
-        return rows
     return [row if type(row) is dict else dict(zip(row, row.values(), strict=True)) for row in rows]
 
 

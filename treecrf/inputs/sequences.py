@@ -280,7 +280,7 @@ class LongSequences(Sequences):
         starts, lengths = self.starts[first:last], np.diff(self.offsets[first : last + 1])
         ends = starts + lengths
         if not self.backward and np.array_equal(starts[1:], ends[:-1]):
-            return self.table[starts[0] : ends[-1]]
+            return _row_range(self.table, int(starts[0]), int(ends[-1]))
         positions = positions_in_sequences(offsets_of(lengths))
         if self.backward:
             return self.table[np.repeat(ends - 1, lengths) - positions]
@@ -294,6 +294,16 @@ class LongSequences(Sequences):
     def reversed(self) -> Sequences:
         """Return the same sequences, each in reverse order."""
         return replace(self, backward=not self.backward)
+
+
+def _row_range(table: Any, first: int, last: int) -> Any:
+    """Return consecutive rows of a table; those of an array or a CSR matrix are views."""
+    if not sparse.issparse(table):
+        return table[first:last]
+    entries = slice(table.indptr[first], table.indptr[last])
+    indptr = table.indptr[first : last + 1] - table.indptr[first]
+    parts = table.data[entries], table.indices[entries], indptr
+    return sparse.csr_array(parts, shape=(last - first, table.shape[1]))
 
 
 @dataclass(frozen=True, kw_only=True)
