@@ -13,6 +13,7 @@ from treecrf.inputs.frames import is_frame, read_frames
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.symbols import are_plain_strings, read_strings
 
 
 def as_sequences(
@@ -50,6 +51,8 @@ def as_sequences(
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
     items = [X] if segmentation.is_long else _listed(X)
+    if not segmentation.is_long and are_plain_strings(items):
+        return read_strings(items, schema, categorical_features)
     for name, matches, read in (
         ("a data frame", is_frame, read_frames),
         ("a list of dicts", are_dicts, read_dicts),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
-from treecrf.inputs.offsets import position_name
+from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import TYPES, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
-from treecrf.inputs.tables import table_of
+from treecrf.inputs.tables import category_columns, table_of
 from treecrf.inputs.values import (
     FLOATS,
     characters,
@@ -21,6 +21,11 @@ from treecrf.inputs.values import (
     short_repr,
     whole_numbers,
 )
+
+
+def are_plain_strings(items: list) -> bool:
+    """Return whether all items are strings that need no further checks; this takes little time."""
+    return set(map(type, items)) == {str} and all(items) and "\0" not in "".join(items)
 
 
 def as_symbols(item: Any, where: str) -> Any:
@@ -75,6 +80,26 @@ def _check_present(array: np.ndarray, where: str) -> np.ndarray:
             "an array of shape (positions, 1) for one numeric feature"
         )
     return whole_numbers(array, where, "symbol")
+
+
+def read_strings(items: list[str], schema: InputSchema | None, categorical: Any) -> Sequences:
+    """Convert strings for which `are_plain_strings` is true.
+
+    Parameters
+    ----------
+    items : list of str
+    schema : InputSchema, optional
+        Schema of the training data.
+    categorical : "from_dtype", None, or list
+        The parameter ``categorical_features``, used without a schema.
+    """
+    dtype = np.dtype("U1")
+    if schema is not None:
+        schema.check_form("symbols")
+        schema.check_symbols(dtype)
+    category_columns(1, None, categorical)
+    offsets = offsets_of(np.fromiter(map(len, items), dtype=np.int64, count=len(items)))
+    return ListedSequences(items=items, form="symbols", offsets=offsets, n_features=1, dtype=dtype)
 
 
 def read_symbols(
