@@ -6,6 +6,10 @@ import numpy as np
 
 from treecrf.inputs.sequences import Sequences
 
+CHARACTER = np.dtype("U1")
+# Code points of characters that are looked up in a table; nearly all texts have no others.
+MAX_TABLE = 1 << 12
+
 
 class Vocabulary:
     """Symbols seen in training.
@@ -28,8 +32,18 @@ class Vocabulary:
         """Return the indices of symbols in the vocabulary; ``n_symbols`` for unseen symbols."""
         if not len(self.symbols):
             return np.zeros(len(values), dtype=np.intp)
+        if values.dtype == self.symbols.dtype == CHARACTER:
+            points, known = values.view(np.uint32), self.symbols.view(np.uint32)
+            if max(points.max(initial=0), known[-1]) < MAX_TABLE:
+                return self._code_of_point(known)[points]
         indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[indices] == values, indices, len(self.symbols))
+
+    def _code_of_point(self, known: np.ndarray) -> np.ndarray:
+        """Return the code of each code point, given those of the symbols."""
+        codes = np.full(MAX_TABLE, len(known), dtype=np.intp)
+        codes[known] = np.arange(len(known))
+        return codes
 
     def column(self, values: np.ndarray) -> np.ndarray:
         """Make a table of one category: indices from 1, NaN for unseen symbols."""

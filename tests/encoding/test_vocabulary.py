@@ -1,0 +1,23 @@
+"""Codes of symbols."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from treecrf.encoding.vocabulary import Vocabulary
+
+
+@pytest.mark.parametrize("highest", [0x200, 0x2000, 0xFFFFF])
+@pytest.mark.parametrize("width", [1, 2])
+def test_codes_are_ranks_among_the_symbols(highest, width):
+    """Single characters with low code points are looked up in a table."""
+    rng = np.random.default_rng(highest)
+    points = rng.integers(1, highest, (300, width))
+    points[(points >= 0xD800) & (points < 0xE000)] = 1
+    values = np.array(["".join(map(chr, row)) for row in points])
+    symbols = np.unique(values[:100])
+    rank = {symbol: i for i, symbol in enumerate(symbols.tolist())}
+    expected = [rank.get(value, len(symbols)) for value in values.tolist()]
+    assert Vocabulary(symbols).codes(values).tolist() == expected
+    assert Vocabulary(symbols[:0]).codes(values).tolist() == [0] * 300
