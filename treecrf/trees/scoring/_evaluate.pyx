@@ -21,7 +21,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.chains._contexts cimport add_shared, add_to_contexts
+from treecrf.chains._contexts cimport add_shared, add_to_contexts, n_contexts_at
 from treecrf.trees.scoring._answers cimport (
     Answers,
     Bits,
@@ -61,6 +61,19 @@ cdef struct Block:
     Fraction *failing          # working memory: fractions that fail the current test
     Py_ssize_t n_passing, n_failing
     bint failed
+
+
+cdef struct IntegerParts:
+    # Scores in units of 2**-20, see `treecrf.chains.score_parts`.
+    int32_t *state
+    int32_t *rest
+    Py_ssize_t n_positions, n_contexts
+    const uint8_t *depth
+
+
+cdef inline int32_t units_of(double value) noexcept nogil:
+    """Return a leaf's value in units of 2**-20."""
+    return <int32_t> (value * 1048576.0)
 
 
 cdef void free_block(Block *block) noexcept nogil:
@@ -152,6 +165,83 @@ cdef class Evaluator:
             free_block(&block)
         if block.failed:
             raise MemoryError("no memory to evaluate the trees")
+
+    def add_to_parts(self, parts, encoded, const uint8_t[::1] depth, Py_ssize_t first,
+                     Py_ssize_t last):
+        """Add the trees' values to the parts of scores from position ``first`` to ``last - 1``.
+
+        Parameters
+        ----------
+        parts : treecrf.chains.score_parts.ScoreParts
+            With a ``rest`` if any tree tests previous labels.
+        encoded : treecrf.encoding.encoded.EncodedSequences
+        depth : uint8 array (n_positions,)
+            Number of labels before each position, at most ``order``.
+        first, last : int
+        """
+        cdef IntegerParts target
+        cdef int32_t[:, ::1] state = parts.state
+        cdef int32_t[:, :, ::1] rest = parts.rest
+        cdef Block block
+        cdef Positions positions = Positions(encoded)
+        cdef Py_ssize_t tree, max_size = MISSING_BLOCK if positions.has_missing else BLOCK
+        target.state = &state[0, 0]
+        target.rest = NULL if rest is None else &rest[0, 0, 0]
+        target.n_positions, target.n_contexts = state.shape[1], parts.n_contexts
+        target.depth = &depth[0]
+        with nogil:
+            self._open(&block, 1)
+            while first < last and not block.failed:
+                begin_bits(&block.bits, first, min(max_size, last - first))
+                block.has_missing = self.answers.fill(&block.bits, positions)
+                for tree in range(self.classes.shape[0]):
+                    self._add_tree_to_parts(&block, tree, &target)
+                first += block.bits.size
+            free_block(&block)
+        if block.failed:
+            raise MemoryError("no memory to evaluate the trees")
+
+    cdef void _add_tree_to_parts(self, Block *block, Py_ssize_t tree,
+                                 const IntegerParts *target) noexcept nogil:
+        cdef Py_ssize_t i, k, w, start = self.starts[tree]
+        cdef int32_t units
+        cdef uint64_t word
+        cdef const Fraction *fractions
+        self._split_all(block, tree)
+        for i in range(self.starts[tree + 1] - start):
+            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
+                continue
+            units = units_of(self.values[start + i])
+            if units == 0:
+                continue
+            for w in range(block.bits.n_words):
+                word = block.set_of[i][w]
+                while word:
+                    self._add_units(block, i, 64 * w + lowest_bit(word), units,
+                                    self.classes[tree], target)
+                    word &= word - 1
+            fractions = block.fractions + block.fractions_of[i]
+            for k in range(block.n_fractions_of[i] if block.has_missing else 0):
+                units = units_of(value_of_fraction(self.values[start + i], fractions[k].weight))
+                self._add_units(block, i, fractions[k].row, units, self.classes[tree], target)
+
+    cdef inline void _add_units(self, const Block *block, Py_ssize_t node, Py_ssize_t i,
+                                int32_t units, int32_t class_,
+                                const IntegerParts *target) noexcept nogil:
+        """Add a leaf's value to a position of the block, in the contexts that reach the leaf."""
+        cdef Py_ssize_t c, position = block.bits.first + i
+        cdef Py_ssize_t at = class_ * target.n_positions + position
+        cdef uint8_t depth = target.depth[position]
+        cdef const uint8_t *members
+        cdef int32_t *row
+        if block.contexts_of[node] == 0:
+            target.state[at] += units
+            return
+        members = (block.members + block.contexts_of[node] * self.n_extended
+                   + self.depth_starts[depth])
+        row = target.rest + at * target.n_contexts
+        for c in range(n_contexts_at(&self.depth_starts[0], depth)):
+            row[c] += units * members[c]
 
     def list_parts(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
                    double[::1] parts):

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
@@ -200,6 +201,27 @@ class Scorer:
                 is_lookup = len(positions) >= MIN_POSITIONS
                 evaluator = self._evaluator_at(depth, LookupEvaluator if is_lookup else Walker)
                 scoring.take(positions, scoring.scores).run(evaluator, positions)
+
+    def add_to_parts(
+        self, parts: ScoreParts, encoded: EncodedSequences, depth: np.ndarray, threads: Threads
+    ) -> None:
+        """Add the trees' values to the parts of scores.
+
+        Parameters
+        ----------
+        parts : ScoreParts
+        encoded : EncodedSequences
+        depth : uint8 array (n_positions,)
+            Number of labels before each position, at most ``order``.
+        threads : Threads
+        """
+        packed = self.packed
+        if (packed.test_of_node >= len(packed.tests)).any():
+            parts.ensure_rest()
+        threads.map(
+            lambda part: self.sets.add_to_parts(parts, encoded, depth, *part),
+            threads.even_parts(encoded.n_positions, PART),
+        )
 
     def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
         """Score positions with missing values, which may go to both sides of a test."""

@@ -1,0 +1,128 @@
+"""Threads that grow the trees of an iteration, and help each other with large nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Lock
+
+from treecrf.trees.growing._list_grower import ListGrower
+from treecrf.utils.threads import Threads
+
+
+class Crew:
+    """Threads with a grower each.
+
+    A thread grows one tree after another. When no tree is left to begin, it adds examples to the
+    histograms of the nodes of other threads. All sums are exact, so it does not matter which thread
+    adds what.
+
+    Parameters
+    ----------
+    growers : list of ListGrower
+        One for each thread, or fewer; threads without a grower only help.
+    helpers : list of DenseHistogram
+        One for each thread, made by `ListGrower.new_part`.
+    threads : Threads
+    """
+
+    def __init__(self, growers: list[ListGrower], helpers: list, threads: Threads):
+        self.threads = threads
+        self._members = [*growers, *[None] * (threads.n_threads - len(growers))]
+        self._lock = Lock()
+        self._helpers = list(helpers)
+        self._waiting: list[int] = []
+        self._tasks: SimpleQueue = SimpleQueue()
+        self._n_open = self._n_idle = 0
+
+    def grow(self, numbers: Sequence[int], begin: Callable[[ListGrower, int], None]) -> dict:
+        """Grow trees.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Numbers of the trees, in the order in which they begin: those that take longest first.
+        begin : callable
+            Called with a grower and the number of a tree, to begin it.
+
+        Returns
+        -------
+        dict
+            The trees, as from `ListGrower.describe`, by number.
+        """
+        self._waiting = list(reversed(numbers))
+        self._n_open, self._n_idle = len(numbers), 0
+        self._tasks = SimpleQueue()
+        trees: dict[int, dict] = {}
+        errors: list[BaseException] = []
+
+        def work(grower: ListGrower | None) -> None:
+            while grower is not None and (k := self._next()) is not None:
+                try:
+                    trees[k] = self._grow(grower, k, begin)
+                except BaseException as error:
+                    errors.append(error)
+                    self._drop_waiting()
+                self._finish_trees(1)
+            self._help()
+
+        self.threads.map(work, self._members)
+        if errors:
+            raise errors[0]
+        return trees
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return self._waiting.pop() if self._waiting else None
+
+    def _drop_waiting(self) -> None:
+        with self._lock:
+            n, self._waiting = len(self._waiting), []
+        self._finish_trees(n)
+
+    def _grow(self, grower: ListGrower, k: int, begin: Callable[[ListGrower, int], None]) -> dict:
+        begin(grower, k)
+        while grower.advance():
+            helpers = self._borrow()
+            done: SimpleQueue = SimpleQueue()
+            for i, helper in enumerate(helpers):
+                self._tasks.put((grower, i + 1, len(helpers) + 1, helper, done))
+            grower.add_part(0, len(helpers) + 1)
+            errors = [done.get() for _ in helpers]
+            with self._lock:
+                self._helpers += helpers
+            if any(errors):
+                raise next(error for error in errors if error)
+            grower.finish_parts(helpers)
+        return grower.describe()
+
+    def _borrow(self) -> list:
+        """Reserve a histogram for each idle thread; these threads wait for its task."""
+        with self._lock:
+            n = min(self._n_idle, len(self._helpers))
+            self._n_idle -= n
+            helpers, self._helpers = self._helpers[:n], self._helpers[n:]
+            return helpers
+
+    def _help(self) -> None:
+        """Work for the trees of other threads until all are complete."""
+        while True:
+            with self._lock:
+                self._n_idle += 1
+            task = self._tasks.get()
+            if task is None:
+                return
+            grower, part, n_parts, helper, done = task
+            try:
+                grower.add_part(part, n_parts, helper)
+                done.put(None)
+            except BaseException as error:
+                done.put(error)
+
+    def _finish_trees(self, n: int) -> None:
+        """Note that trees are complete; after the last, the threads that help may return."""
+        with self._lock:
+            self._n_open -= n
+            is_last = n > 0 and self._n_open == 0
+        for _ in self._members if is_last else []:
+            self._tasks.put(None)
