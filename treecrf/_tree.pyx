@@ -187,7 +187,8 @@ cdef class TreeGrower:
         self.rows_of_depth = pack(exists[None])
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
-             const double[::1] position_weights, uint64_t seed, double[:, ::1] scores):
+             const double[::1] position_weights, uint64_t seed, double[:, ::1] scores,
+             chosen=None):
         """Grow a tree and add its leaf values to ``scores``.
 
         Parameters
@@ -204,6 +205,8 @@ cdef class TreeGrower:
         seed : int
             For the random choice of features.
         scores : (n_positions, n_contexts), changed in place
+        chosen : uint8 array (n_features,), optional
+            Which features the tree may test.
 
         Returns
         -------
@@ -222,6 +225,7 @@ cdef class TreeGrower:
         cdef Py_ssize_t i
         cdef Node *node
         self.has_curvature = curvature is not None
+        self.splits.choose(chosen)
         self.seed = seed
         with nogil:
             self.members.begin(targets, curvature, position_weights)

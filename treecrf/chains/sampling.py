@@ -6,6 +6,7 @@ objective with respect to its score. See `_sampling` for how examples are drawn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,10 @@ CURVATURES = {None: 0, "diagonal": 1, "bound": 2}
 EXAMPLE_UNIT = 2.0**-24
 # Sums of sizes and log-likelihoods are exact in this unit.
 SUM_UNIT = 2.0**-30
+# Nothing is kept at this threshold.
+KEEP_NONE = 1e300
+# Factor by which the size of all examples hardly ever decreases in an iteration.
+PROBABLE_DECREASE = 0.7
 # In first order, the size of an example without a residual, relative to mu.
 FLOOR = 1 / 16
 
@@ -101,15 +106,6 @@ class RawDraw:
         self.floor = floor
         self.size = sum(sample.size for sample in samples)
 
-    def mu_for(self, max_examples: int | None) -> float:
-        """Return the smallest mu from that of the draw on that keeps no more examples in the mean.
-
-        The examples of first order that are kept for their weight alone do not count.
-        """
-        if max_examples is None:
-            return self.mu
-        return max(self.mu, self.size * SUM_UNIT / max_examples)
-
     def lists(
         self, mu: float, threads: Threads, unit: float = EXAMPLE_UNIT, counted: bool = False
     ) -> list[ExampleList]:
@@ -133,6 +129,15 @@ class RawDraw:
             ),
             range(self.samples[0].n_labels),
         )
+
+
+def mu_for(mu: float, size: int, max_examples: int | None) -> float:
+    """Return the smallest threshold from mu on that keeps no more examples in the mean.
+
+    ``size`` is that of a `Draw`. The examples of first order that are kept for their weight alone
+    do not count.
+    """
+    return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 
 
 class Sampler:
@@ -167,13 +172,31 @@ class Sampler:
         self.parts = threads.parts(self.chains)
         self.keys = keys if order else _keys_of_positions(keys, offsets)
         self.floor = 0.0 if curved else floor
+        self._size: int | None = None
 
-    def _finish(
-        self, samples: list[_sampling.Sample], mu: float, max_examples: int | None, value: float
-    ) -> Draw:
-        raw = RawDraw(samples, mu, self.floor)
-        mu = raw.mu_for(max_examples)
-        return Draw(raw.lists(mu, self.threads), mu, raw.size, value)
+    def _draw_at_most(
+        self,
+        draw: Callable[[float], RawDraw],
+        mu: float,
+        max_examples: int | None,
+    ) -> tuple[RawDraw, float]:
+        """Draw examples, and find the threshold that keeps at most so many in the mean.
+
+        The threshold follows from the size of all examples, which is known only afterwards. To use
+        little memory, the draw has a threshold that is probably below it. The result does not
+        depend on this guess.
+        """
+        if max_examples is None:
+            return draw(mu), mu
+        if self._size is None:
+            self._size = draw(KEEP_NONE).size
+            guess = mu_for(mu, self._size, max_examples)
+        else:
+            guess = max(mu, PROBABLE_DECREASE * mu_for(mu, self._size, max_examples))
+        raw = draw(guess)
+        self._size = raw.size
+        needed = mu_for(mu, raw.size, max_examples)
+        return (raw if needed >= guess else draw(needed)), needed
 
 
 class LikelihoodSampler(Sampler):
@@ -219,6 +242,7 @@ class LikelihoodSampler(Sampler):
         mu: float,
         weights: np.ndarray | None = None,
         max_examples: int | None = None,
+        counted: bool = False,
     ) -> Draw:
         """Draw examples at some scores.
 
@@ -233,9 +257,16 @@ class LikelihoodSampler(Sampler):
             Weights of the positions.
         max_examples : int, optional
             Number of examples above which ``mu`` is increased.
+        counted : bool, default=False
+            Whether the lists have ``counts``.
         """
-        samples = self.sample(scores, iteration, seed, mu, weights)
-        return self._finish(samples, mu, max_examples, self._value())
+
+        def at(mu: float) -> RawDraw:
+            samples = self.sample(scores, iteration, seed, mu, weights)
+            return RawDraw(samples, mu, self.floor)
+
+        raw, mu = self._draw_at_most(at, mu, max_examples)
+        return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, self._value())
 
     def sample(
         self,
@@ -284,6 +315,7 @@ class TableSampler(Sampler):
         seed: int,
         mu: float,
         max_examples: int | None = None,
+        counted: bool = False,
         value: float = np.nan,
     ) -> Draw:
         """Draw examples from their residuals.
@@ -296,13 +328,18 @@ class TableSampler(Sampler):
         curvature : float64 array (n_labels, n_positions, n_contexts) or None
         counts : float64 array (n_positions,) or None
             Without a curvature, number of examples that a position counts as; None stands for 1.
-        iteration, seed, mu, max_examples
+        iteration, seed, mu, max_examples, counted
             As in `LikelihoodSampler.draw`.
         value : float, optional
             Value of the objective, for the result.
         """
-        samples = self.sample(residuals, curvature, counts, iteration, seed, mu)
-        return self._finish(samples, mu, max_examples, value)
+
+        def at(mu: float) -> RawDraw:
+            samples = self.sample(residuals, curvature, counts, iteration, seed, mu)
+            return RawDraw(samples, mu, self.floor)
+
+        raw, mu = self._draw_at_most(at, mu, max_examples)
+        return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, value)
 
     def sample(
         self,

@@ -68,6 +68,26 @@ class ScoreParts:
         """Number of contexts of a position after ``order`` labels."""
         return self.transitions.shape[2]
 
+    def start_from(self, state: np.ndarray, transitions: np.ndarray) -> None:
+        """Set the scores to those of labels at positions, and of labels after labels.
+
+        Parameters
+        ----------
+        state : float64 array (n_labels, n_positions)
+        transitions : float64 array (n_labels + 1, n_labels)
+            For label v after label u at ``[u, v]``; the last row is for first positions. Both
+            arrays are multiples of the unit.
+        """
+        n_labels = self.n_labels
+        self.state[:] = np.rint(state / SCORE_UNIT)
+        units = np.rint(transitions / SCORE_UNIT).astype(np.int32)
+        self.transitions[0, :, 0] = units[-1]
+        for depth in range(1, self.order + 1):
+            # The nearest previous label is the lowest digit of a context.
+            self.transitions[depth, :, : n_labels**depth] = np.tile(
+                units[:-1].T, n_labels ** (depth - 1)
+            )
+
     def ensure_rest(self) -> np.ndarray:
         """Return ``rest``, after allocating it with zeros if there is none."""
         if self.rest is None:

@@ -25,6 +25,7 @@ from treecrf.learners.boosted.loop import (
     Validation,
     boost,
 )
+from treecrf.learners.boosted.sampled import Sampling, TableBooster
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
@@ -56,7 +57,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         "min_gain": [Interval(numbers.Real, 0, None, closed="left")],
         "min_samples_leaf": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_features": [Interval(numbers.Real, 0, 1, closed="right")],
+        "max_features_per_tree": [Interval(numbers.Real, 0, 1, closed="right")],
         "subsample": [Interval(numbers.Real, 0, 1, closed="right")],
+        "sampling": [StrOptions({"auto"}), Interval(numbers.Real, 0, None, closed="neither"), None],
+        "max_examples": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
@@ -128,7 +132,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     ) -> Booster:
         """Make the `Booster` that adds trees to the forest."""
         training, classes = data.training, data.classes
-        return self._booster_class()(
+        arguments = (
             forest,
             encoder,
             encoder.encode(training.sequences),
@@ -138,6 +142,19 @@ class BoostedSequenceClassifier(SequenceLearner):
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
         )
+        sampling = self._sampling(data)
+        if sampling is None:
+            return self._booster_class()(*arguments)
+        return TableBooster(sampling, *arguments)
+
+    def _sampling(self, data: TrainingInput) -> Sampling | None:
+        """Return the sampling of the examples that trees are fitted to; None for all of them."""
+        n_examples = data.training.sequences.n_positions * self._n_scores(len(data.classes))
+        return Sampling.of_parameters(self.sampling, self.max_examples, n_examples)
+
+    def _n_scores(self, n_labels: int) -> int:
+        """Return the number of scores of a position in training."""
+        return n_labels ** (self.order + 1)
 
     def _validation(
         self, data: TrainingInput, encoder: Encoder, threads: Threads
@@ -170,6 +187,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             min_gain=self.min_gain,
             min_samples_leaf=self.min_samples_leaf,
             max_features=self.max_features,
+            max_features_per_tree=self.max_features_per_tree,
             subsample=self.subsample,
             max_leaf_value=MAX_NEWTON_STEP if self.second_order else np.inf,
             seed=seed,

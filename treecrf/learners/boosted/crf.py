@@ -13,7 +13,10 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
+from treecrf.chains.sampling import LikelihoodSampler
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -25,9 +28,16 @@ from treecrf.learners.boosted.beam import (
     BeamValidation,
 )
 from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.learners.boosted.sampled import (
+    IterationWeights,
+    ListGrowth,
+    PartsBooster,
+    PartsValidation,
+    Sampling,
+)
 from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -79,8 +89,19 @@ class TreeCRF(BoostedSequenceClassifier):
     max_features : float, default=1.0
         Fraction of the windowed features considered at each node, chosen at random. Previous labels
         are always considered.
+    max_features_per_tree : float, default=1.0
+        Fraction of the windowed features that each tree may test, chosen at random. With many
+        features, a small fraction saves time.
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
+    sampling : "auto", float or None, default="auto"
+        Which examples each tree is fitted to. A float is the absolute residual from which on every
+        example is used. An example with a smaller residual is used with a probability proportional
+        to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
+        examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
+    max_examples : int or None, default=500_000
+        Maximum number of examples per iteration, on average, if they are sampled. The threshold of
+        ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
         Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
@@ -221,7 +242,10 @@ class TreeCRF(BoostedSequenceClassifier):
         min_gain=0.0,
         min_samples_leaf=1,
         max_features=1.0,
+        max_features_per_tree=1.0,
         subsample=1.0,
+        sampling="auto",
+        max_examples=500_000,
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",
@@ -252,7 +276,10 @@ class TreeCRF(BoostedSequenceClassifier):
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
         self.subsample = subsample
+        self.sampling = sampling
+        self.max_examples = max_examples
         self.max_bins = max_bins
         self.missing = missing
         self.categorical_features = categorical_features
@@ -356,6 +383,70 @@ class TreeCRF(BoostedSequenceClassifier):
             # Files have no estimators among the parameters.
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
+
+    def _sampling(self, data: TrainingInput) -> Sampling | None:
+        if self.beam_width is None:
+            return super()._sampling(data)
+        if self.sampling in (None, "auto"):
+            return None
+        raise ValueError(f"sampling={self.sampling!r} needs all contexts; a beam requires None")
+
+    def _booster(
+        self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
+    ) -> Booster | PartsBooster:
+        sampling = self._sampling(data)
+        if sampling is None or not self._has_parts():
+            return super()._booster(data, encoder, forest, threads)
+        training, growth = data.training, self._growth(data.seed)
+        encoded = encoder.encode(training.sequences)
+        keys = sequence_keys(encoded, training.codes, training.allowed)
+        weights = label_weights(self.class_weight, data.classes, training.codes)[training.codes]
+        return PartsBooster(
+            encoder,
+            encoded,
+            self._parts_of(training, data, threads),
+            LikelihoodSampler(
+                encoded.offsets,
+                training.codes,
+                self.order,
+                threads,
+                keys,
+                "bound" if self.second_order else None,
+            ),
+            IterationWeights(weights, encoded.offsets, keys, growth),
+            ListGrowth(
+                forest, encoder, encoded, growth, sampling, self.second_order, None, threads
+            ),
+        )
+
+    def _validation(
+        self, data: TrainingInput, encoder: Encoder, threads: Threads
+    ) -> Validation | PartsValidation | None:
+        if data.held_out is None or self._sampling(data) is None or not self._has_parts():
+            return super()._validation(data, encoder, threads)
+        held_out = data.held_out
+        encoded = encoder.encode(held_out.sequences)
+        keys = np.zeros(len(encoded.offsets) - 1, dtype=np.uint64)
+        sampler = LikelihoodSampler(encoded.offsets, held_out.codes, self.order, threads, keys)
+        parts = self._parts_of(held_out, data, threads)
+        return PartsValidation(encoder, encoded, sampler, parts)
+
+    def _has_parts(self) -> bool:
+        """Return whether samples are drawn from scores in parts, without tables of residuals."""
+        return self.objective == "log" and self.init != "pseudo_likelihood"
+
+    def _parts_of(
+        self, data: LabeledSequences, training: TrainingInput, threads: Threads
+    ) -> ScoreParts:
+        """Return the scores to start from, under the constraints."""
+        offsets, classes = data.sequences.offsets, training.classes
+        constraints = Constraints.of_parameters(
+            self.transitions, self.order, classes, offsets, data.allowed, self._is_backward()
+        )
+        parts = ScoreParts(len(classes), self.order, offsets, constraints)
+        if training.start is not None:
+            parts.start_from(*training.start.score_parts(data.sequences, threads))
+        return parts
 
     def _booster_class(self) -> type[Booster]:
         return Booster if self.beam_width is None else BeamBooster

@@ -42,6 +42,9 @@ class LocalClassifier(BoostedSequenceClassifier):
         check_label_codes(n_labels, type(self).__name__)
         check_lags(order)
 
+    def _n_scores(self, n_labels: int) -> int:
+        return n_labels
+
     def _objective(
         self,
         offsets: np.ndarray,

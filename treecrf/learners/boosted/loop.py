@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from queue import SimpleQueue
 
 import numpy as np
@@ -90,6 +91,7 @@ class Booster:
         start: np.ndarray | None = None,
     ):
         self.forest = forest
+        self.encoder = encoder
         self.whole = encoded
         plan, self.encoded = bundle(encoder, encoded)
         self.objective = objective
@@ -242,9 +244,10 @@ class Booster:
     def _grow(self, grower: TreeGrower, examples: Examples, k: int) -> dict:
         """Grow the tree of one label and add its values to the scores."""
         targets, curvature, weights = examples.of_label(k)
-        seed, scores = _seed(self.growth.seed, examples.iteration, k), self.scores[k]
+        seed, scores = tree_seed(self.growth.seed, examples.iteration, k), self.scores[k]
+        chosen = features_of_tree(self.growth, seed, self.table.n_features)
         if self.objective.given is None:
-            return grower.grow(targets, curvature, weights, seed, scores)
+            return grower.grow(targets, curvature, weights, seed, scores, chosen)
         # This grower has one example per position, in the position's row (see `_set_examples`).
         rows = self.encoded.rows_from_first
 
@@ -256,7 +259,7 @@ class Booster:
             return out
 
         added = np.zeros((grower.n_rows, 1))
-        tree = grower.grow(spread(targets), spread(curvature), spread(weights), seed, added)
+        tree = grower.grow(spread(targets), spread(curvature), spread(weights), seed, added, chosen)
         scores += added[rows]
         return tree
 
@@ -264,12 +267,25 @@ class Booster:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
         if self.growth.subsample >= 1:
             return self.position_weights if self.weighted else None
-        n_chosen = max(1, round(self.growth.subsample * len(self.keys)))
-        chosen = smallest(mix(self.growth.seed, iteration, self.keys), n_chosen)
+        chosen = subsample(self.keys, self.growth, iteration)
         return self.position_weights * np.repeat(chosen, np.diff(self.encoded.offsets))
 
 
-def _seed(seed: int, iteration: int, k: int) -> int:
+def subsample(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:
+    """Choose the sequences of an iteration; bool array (n_sequences,)."""
+    n_chosen = max(1, round(growth.subsample * len(keys)))
+    return smallest(mix(growth.seed, iteration, keys), n_chosen)
+
+
+def features_of_tree(growth: Growth, seed: int, n_features: int) -> np.ndarray | None:
+    """Choose the features that a tree may test; uint8 array (n_features,), or None for all."""
+    if growth.max_features_per_tree >= 1:
+        return None
+    n_chosen = max(1, ceil(growth.max_features_per_tree * n_features))
+    return smallest(mix(seed, np.arange(n_features)), n_chosen).astype(np.uint8)
+
+
+def tree_seed(seed: int, iteration: int, k: int) -> int:
     """Return a seed for each tree."""
     return int(mix(seed, iteration, k))
 

@@ -9,28 +9,36 @@ are then added to the scores of all positions.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.chains.objectives import Objective
-from treecrf.chains.sampling import Draw, LikelihoodSampler, sample_tables
+from treecrf.chains.sampling import (
+    EXAMPLE_UNIT,
+    Draw,
+    ExampleList,
+    LikelihoodSampler,
+    TableSampler,
+)
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.crew import Crew
+from treecrf.learners.boosted.loop import Booster, features_of_tree, subsample, tree_seed
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2
-from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.threads import Threads
+
+# Number of examples, triples of a position, its previous labels and a label, from which on
+# ``sampling="auto"`` draws samples.
+MANY_EXAMPLES = 1 << 20
+# Threshold of ``sampling="auto"``.
+THRESHOLD = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,27 +52,45 @@ class Sampling:
         probability proportional to it.
     max_examples : int or None
         Maximum expected number of examples per iteration; the threshold rises if necessary.
-    features : float
-        Fraction of the windowed features that a tree may test.
     """
 
     threshold: float
     max_examples: int | None = None
-    features: float = 1.0
+
+    @classmethod
+    def of_parameters(
+        cls,
+        sampling: float | str | None,
+        max_examples: int | None,
+        n_examples: int,
+    ) -> Sampling | None:
+        """Choose between all examples (None) and samples of them.
+
+        There are two ways to grow trees. `treecrf._tree.TreeGrower` uses all examples, as products
+        of sets of positions and sets of contexts. It is the faster one if labels are few and
+        residuals large. `ListGrower` uses a list of examples. It is the faster one if most examples
+        have small residuals and are not in the sample, as with many labels, and its cost does not
+        grow with the number of positions. ``"auto"`` selects it for many examples.
+        """
+        if sampling is None or (sampling == "auto" and n_examples < MANY_EXAMPLES):
+            return None
+        return cls(THRESHOLD if sampling == "auto" else sampling, max_examples)
 
 
-class SampledBooster(ABC):
-    """Trees of one training run on samples of the examples, and the scores that they add up to.
+class ListGrowth:
+    """Growth of the trees of an iteration on lists of examples.
 
     Parameters
     ----------
     forest : Forest
-        Trees to start from. New trees are appended to it.
+        Receives the trees.
     encoder, encoded : Encoder, EncodedSequences
     growth : Growth
     sampling : Sampling
     has_curvature : bool
         Whether the weights of examples are curvature.
+    given : uint8 array (order, n_positions) or None
+        The label at each lag before each position, if a position has one context only.
     threads : Threads
     """
 
@@ -76,44 +102,42 @@ class SampledBooster(ABC):
         growth: Growth,
         sampling: Sampling,
         has_curvature: bool,
+        given: np.ndarray | None,
         threads: Threads,
     ):
         self.forest = forest
-        self.encoder = encoder
-        self.encoded = encoded
         self.growth = growth
         self.sampling = sampling
         self.has_curvature = has_curvature
+        self.given = given
         self.threads = threads
         plan, bundled = bundle(encoder, encoded)
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
-        self.meanings = forest.meanings(self.table)
-        self.crew = self._make_crew(bundled)
+        self.rows = encoded.rows_from_first
+        self._meanings = forest.meanings(self.table)
+        self._crew = self._make_crew(bundled)
 
     def _make_crew(self, encoded: EncodedSequences) -> Crew:
-        table, forest, growth = self.table, self.forest, self.growth
-        n_threads = self.threads.n_threads
-        shared = Features(encoded, table)
+        table, n_threads = self.table, self.threads.n_threads
+        features = Features(encoded, table)
         growers = [
             ListGrower(
-                shared if i == 0 else Features(encoded, table, shared),
+                features if i == 0 else Features(encoded, table, features),
                 table,
-                growth,
-                forest.n_labels,
-                forest.order,
+                self.growth,
+                self.forest.n_labels,
+                self.forest.order,
                 with_counts=self.with_counts,
                 has_curvature=self.has_curvature,
                 surrogates=self.surrogates,
                 max_parts=n_threads,
             )
-            for i in range(min(n_threads, forest.n_labels))
+            for i in range(min(n_threads, self.forest.n_labels))
         ]
         n_helpers = n_threads if n_threads > 1 else 0
-        helpers = [
-            growers[0].new_part(Features(encoded, table, shared)) for _ in range(n_helpers)
-        ]
-        return Crew(growers, helpers, self.threads)
+        parts = [growers[0].new_part(Features(encoded, table, features)) for _ in range(n_helpers)]
+        return Crew(growers, parts, self.threads)
 
     @property
     def with_counts(self) -> bool:
@@ -124,37 +148,29 @@ class SampledBooster(ABC):
             or (self.has_curvature and self.table.has_missing)
         )
 
-    @abstractmethod
-    def step(self) -> float:
-        """Add one iteration of trees; return the value of the objective before it."""
-
-    @abstractmethod
-    def value(self) -> float:
-        """Compute the value of the objective at the current scores."""
-
-    def _grow(self, draw: Draw) -> None:
-        """Add one tree for each label, grown on its examples."""
+    def grow(self, draw: Draw) -> None:
+        """Add a tree for each label to the forest, grown on its examples."""
         iteration = self.forest.n_iter
-        sizes = np.array([len(examples.positions) for examples in draw.labels])
+        sizes = np.array([len(examples.positions) for examples in draw.lists])
 
         def begin(grower: ListGrower, k: int) -> None:
-            examples = draw.labels[k]
             seed = tree_seed(self.growth.seed, iteration, k)
-            grower.begin(*self._listed(examples), seed, self._features_of(seed))
+            chosen = features_of_tree(self.growth, seed, self.table.n_features)
+            grower.begin(*self._listed(draw.lists[k]), seed, chosen)
 
-        # Python sorts are stable, so that the order is the same in every run.
-        trees = self.crew.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
+        trees = self._crew.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         for k in range(self.forest.n_labels):
-            self.forest.append(trees[k], self.meanings)
+            self.forest.append(trees[k], self._meanings)
 
-    def _listed(self, examples: Examples) -> tuple[np.ndarray, ...]:
+    def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
-        labels = self._previous_labels(examples)
-        values = np.stack([examples.residuals, examples.weights], axis=1)
+        values, labels = examples.values, examples.labels
         counts = examples.counts if self.with_counts else None
         for column in (values[:, 0], values[:, 1], *([] if counts is None else [counts])):
             self._round(column)
-        return self._rows_of(examples), labels, values, counts
+        if self.given is not None:
+            labels = np.ascontiguousarray(self.given[:, examples.positions].T)
+        return self.rows[examples.positions], labels, values, counts
 
     def _round(self, values: np.ndarray) -> None:
         """Round values in place, so that their sums are exact, and those of fractions of them."""
@@ -163,44 +179,138 @@ class SampledBooster(ABC):
         in_parts = self.table.has_missing and not self.surrogates
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
         unit = EXAMPLE_UNIT * 2.0 ** max(0, total.bit_length() - bits)
-        np.rint(values / unit, out=values)
+        values /= unit
+        np.rint(values, out=values)
         values *= unit
 
-    def _features_of(self, seed: int) -> np.ndarray | None:
-        """Choose the features that a tree may test."""
-        n, fraction = self.table.n_features, self.sampling.features
-        if fraction >= 1:
-            return None
-        return smallest(mix(seed, np.arange(n)), max(1, ceil(fraction * n))).astype(np.uint8)
 
-
-class PartsBooster(SampledBooster):
-    """Booster of the log-likelihood of chains, with scores in integer parts.
+class TableBooster(Booster):
+    """Booster on samples of examples whose residuals are computed in a table.
 
     Parameters
     ----------
-    sampler : LikelihoodSampler
-    parts : ScoreParts
-        Scores to start from, without those of the forest.
+    sampling : Sampling
     others
-        As for `SampledBooster`.
+        As for `Booster`.
     """
 
-    def __init__(self, sampler: LikelihoodSampler, parts: ScoreParts, *others: object):
+    def __init__(self, sampling: Sampling, *others: object):
+        self.sampling = sampling
         super().__init__(*others)
-        self.sampler = sampler
+
+    def _make_growers(self) -> None:
+        """Make the growers of lists."""
+        objective, has_curvature = self.objective, np.isfinite(self.growth.max_leaf_value)
+        self._lists = ListGrowth(
+            self.forest,
+            self.encoder,
+            self.whole,
+            self.growth,
+            self.sampling,
+            has_curvature,
+            objective.given,
+            self.threads,
+        )
+        self._sampler = TableSampler(
+            self.whole.offsets, self.forest.order, self.threads, self.keys, has_curvature
+        )
+
+    def step(self) -> float:
+        """Add one iteration of trees; return the value of the objective before it."""
+        iteration = self.forest.n_iter
+        examples, value = self._weighted_examples(iteration)
+        draw = self._sampler.draw(
+            examples.residuals,
+            examples.curvature,
+            examples.weights,
+            iteration,
+            self.growth.seed,
+            self.sampling.threshold,
+            self.sampling.max_examples,
+            counted=self._lists.with_counts,
+        )
+        self._lists.grow(draw)
+        self.forest.scores(
+            self.encoder, self.whole, self.threads, (iteration, iteration + 1), self.scores,
+            self.objective.given,
+        )  # fmt: skip
+        return value
+
+
+class IterationWeights:
+    """Weights of the positions in each iteration; 0 in sequences outside its subsample.
+
+    Parameters
+    ----------
+    positions : float64 array (n_positions,)
+    offsets : int64 array (n_sequences + 1,)
+    keys : uint64 array (n_sequences,)
+    growth : Growth
+    """
+
+    def __init__(
+        self, positions: np.ndarray, offsets: np.ndarray, keys: np.ndarray, growth: Growth
+    ):
+        self.positions = positions if (positions != 1).any() else None
+        self.offsets = offsets
+        self.keys = keys
+        self.growth = growth
+
+    def at(self, iteration: int) -> np.ndarray | None:
+        """Return the weights of an iteration; None if all are 1."""
+        if self.growth.subsample >= 1:
+            return self.positions
+        chosen = subsample(self.keys, self.growth, iteration)
+        weights = np.repeat(chosen, np.diff(self.offsets)).astype(np.float64)
+        return weights if self.positions is None else weights * self.positions
+
+
+class PartsBooster:
+    """Booster of the log-likelihood of chains on samples of examples, with scores in parts.
+
+    Parameters
+    ----------
+    forest : Forest
+        Trees to start from. New trees are appended to it.
+    encoder, encoded : Encoder, EncodedSequences
+    parts : ScoreParts
+        Scores without those of the forest.
+    sampler : LikelihoodSampler
+    weights : IterationWeights
+    lists : ListGrowth
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        parts: ScoreParts,
+        sampler: LikelihoodSampler,
+        weights: IterationWeights,
+        lists: ListGrowth,
+    ):
+        self.forest, self.threads = lists.forest, lists.threads
+        self.encoder = encoder
+        self.encoded = encoded
         self.parts = parts
-        self.depth = self.encoded.depth_of(self.forest.order)
-        self.rows = self.encoded.rows_from_first
+        self.sampler = sampler
+        self.weights = weights
+        self.lists = lists
         self._add_trees(0)
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
-        iteration, sampling = self.forest.n_iter, self.sampling
+        iteration, sampling = self.forest.n_iter, self.lists.sampling
         draw = self.sampler.draw(
-            self.parts, self.growth.seed, iteration, sampling.threshold, sampling.max_examples
+            self.parts,
+            iteration,
+            self.lists.growth.seed,
+            sampling.threshold,
+            self.weights.at(iteration),
+            sampling.max_examples,
+            counted=self.lists.with_counts,
         )
-        self._grow(draw)
+        self.lists.grow(draw)
         self._add_trees(iteration)
         return draw.value
 
@@ -210,15 +320,6 @@ class PartsBooster(SampledBooster):
 
     def _add_trees(self, first: int) -> None:
         add_trees(self.forest, first, self.encoder, self.parts, self.encoded, self.threads)
-
-    def _rows_of(self, examples: Examples) -> np.ndarray:
-        return self.rows[examples.positions]
-
-    def _previous_labels(self, examples: Examples) -> np.ndarray:
-        return labels_of_contexts(
-            examples.contexts, self.depth[examples.positions], self.forest.n_labels,
-            self.forest.order,
-        )  # fmt: skip
 
 
 def add_trees(
@@ -233,27 +334,6 @@ def add_trees(
     if first < forest.n_iter:
         scorer = forest.scorer(encoder, first, forest.n_iter, False)
         scorer.add_to_parts(parts, encoded, encoded.depth_of(forest.order), threads)
-
-
-def labels_of_contexts(
-    contexts: np.ndarray, depths: np.ndarray, n_labels: int, order: int
-) -> np.ndarray:
-    """Return the label at each lag of some contexts, ``n_labels`` for none.
-
-    Returns
-    -------
-    uint8 array (n, order)
-    """
-    labels = np.full((len(contexts), order), n_labels, dtype=np.uint8)
-    for lag in range(order):
-        contexts, label = np.divmod(contexts, n_labels)
-        np.copyto(labels[:, lag], label, where=depths > lag, casting="unsafe")
-    return labels
-
-
-def tree_seed(seed: int, iteration: int, k: int) -> int:
-    """Return the seed of a tree."""
-    return int(mix(seed, iteration, k))
 
 
 class PartsValidation:

@@ -37,8 +37,19 @@ class SlidingWindowClassifier(WindowClassifier):
         Minimum number of positions in each child.
     max_features : float, default=1.0
         Fraction of the windowed features considered at each node, chosen at random.
+    max_features_per_tree : float, default=1.0
+        Fraction of the windowed features that each tree may test, chosen at random. With many
+        features, a small fraction saves time.
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
+    sampling : "auto", float or None, default="auto"
+        Which examples each tree is fitted to. A float is the absolute residual from which on every
+        example is used. An example with a smaller residual is used with a probability proportional
+        to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
+        examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
+    max_examples : int or None, default=500_000
+        Maximum number of examples per iteration, on average, if they are sampled. The threshold of
+        ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
         Maximum number of quantile bins per numeric feature.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
@@ -136,7 +147,10 @@ class SlidingWindowClassifier(WindowClassifier):
         min_gain=0.0,
         min_samples_leaf=1,
         max_features=1.0,
+        max_features_per_tree=1.0,
         subsample=1.0,
+        sampling="auto",
+        max_examples=500_000,
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",
@@ -162,7 +176,10 @@ class SlidingWindowClassifier(WindowClassifier):
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
         self.subsample = subsample
+        self.sampling = sampling
+        self.max_examples = max_examples
         self.max_bins = max_bins
         self.missing = missing
         self.categorical_features = categorical_features

@@ -226,6 +226,12 @@ class FutureFeatureMEMM(LocalClassifier):
         "multiclass": [StrOptions({"all", "best", "shared"})],
     }  # fmt: skip
 
+    # Every tree may test all features.
+    max_features_per_tree = 1.0
+
+    def _sampling(self, data: TrainingInput) -> None:
+        """Use all examples, since features are searched for among them."""
+
     def __init__(
         self,
         *,

@@ -7,7 +7,7 @@ examples, so that histograms read them in sequence.
 from libc.math cimport rint
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from treecrf.trees.growing._row_sets cimport WHOLE, fraction_of
 

@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from treecrf.trees.growing._splits cimport sample
-from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
+from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,

@@ -19,7 +19,8 @@ cdef class SplitSearch:
     cdef double[::1] scores                 # one split score per bin
     cdef double[::1] running                # cumulative bins
     cdef double[::1] lag_sums
-    cdef uint8_t[::1] chosen
+    cdef uint8_t[::1] chosen                # features of the node
+    cdef const uint8_t[::1] of_tree         # features of the tree, or None for all
 
     cdef bint find(self, Node *node, const Histogram *histogram) noexcept nogil
     cdef int64_t missing_bin(self, const Node *node) noexcept nogil

@@ -57,6 +57,10 @@ cdef class SplitSearch:
         self.lag_sums = np.empty(3 * (contexts.n_labels + 1))
         self.chosen = np.empty(tests.n_features + 1, dtype=np.uint8)
 
+    def choose(self, of_tree):
+        """Set the features that a tree may test; uint8 array (n_features,), or None for all."""
+        self.of_tree = of_tree
+
     cdef bint find(self, Node *node, const Histogram *histogram) noexcept nogil:
         """Find the best test of a node; return whether its gain is large enough."""
         cdef double best = -1.0
@@ -83,7 +87,7 @@ cdef class SplitSearch:
         cdef double best = -1.0
         for r in range(self.run_starts.shape[0]):
             self._score_run(node, histogram, r)
-        if self.n_chosen < self.feature_starts.shape[0] - 1:
+        if self.n_chosen < self.feature_starts.shape[0] - 1 or self.of_tree is not None:
             self._exclude_features(node.seed)
         for r in range(self.run_starts.shape[0]):
             for b in range(self.run_starts[r], self.run_ends[r]):
@@ -137,7 +141,7 @@ cdef class SplitSearch:
         cdef Py_ssize_t f, b, n_features = self.feature_starts.shape[0] - 1
         sample(seed, n_features, self.n_chosen, &self.chosen[0])
         for f in range(n_features):
-            if not self.chosen[f]:
+            if not self.chosen[f] or (self.of_tree is not None and not self.of_tree[f]):
                 for b in range(self.feature_starts[f], self.feature_starts[f + 1]):
                     self.scores[b] = -1.0
 

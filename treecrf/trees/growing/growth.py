@@ -11,7 +11,8 @@ import numpy as np
 class Growth:
     """Settings of tree growth, named like the parameters of the estimators.
 
-    ``subsample`` and ``seed`` concern the training loop, all others the grower of single trees.
+    ``max_features_per_tree``, ``subsample`` and ``seed`` concern the training loop, all others the
+    grower of single trees.
     """
 
     max_leaf_nodes: int
@@ -20,6 +21,7 @@ class Growth:
     min_gain: float = 0.0
     min_samples_leaf: int = 1
     max_features: float = 1.0
+    max_features_per_tree: float = 1.0
     subsample: float = 1.0
     max_leaf_value: float = np.inf
     seed: int = 0
