@@ -179,7 +179,7 @@ def means_of(sequences: Sequences) -> np.ndarray:
         high += more_high
         low += more_low
         n_present += piece.shape[0] - _count_missing(piece)
-    return from_integers(high, low, exponents) / np.maximum(n_present, 1)
+    return np.ldexp(from_integers(high, low), exponents) / np.maximum(n_present, 1)
 
 
 def _exponents(sequences: Sequences) -> np.ndarray:
@@ -195,10 +195,10 @@ def _exponents(sequences: Sequences) -> np.ndarray:
 def _sum_columns(table: Any, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sum the integer parts of each column."""
     if not sparse.issparse(table):
-        high, low = integer_parts(table.astype(np.float64), exponents)
+        high, low = integer_parts(np.ldexp(table.astype(np.float64), -exponents))
         return high.sum(axis=0), low.sum(axis=0)
     sums = np.zeros((2, table.shape[1]), dtype=np.int64)
-    parts = integer_parts(table.data.astype(np.float64), exponents[table.indices])
+    parts = integer_parts(np.ldexp(table.data.astype(np.float64), -exponents[table.indices]))
     for of_columns, of_values in zip(sums, parts, strict=True):
         np.add.at(of_columns, table.indices, of_values)
     return sums[0], sums[1]

@@ -96,36 +96,33 @@ def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
         yield values[start : start + BLOCK]
 
 
-# Values are the sums of two integers, in units of which the second is 2**-32 of the first, so that
-# 64 bits hold sums of 2**31 values that are below 2**30 units.
-HIGH_BITS = 30
-LOW_BITS = 32
+# A value is the sum of two integers, in units of 2**-30 and of 2**-62.
+HIGH_BITS, LOW_BITS = 30, 32
 
 
-def integer_parts(values: np.ndarray, exponents: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round values to two integers, sums of which are exact in any order.
+def integer_parts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Round values to multiples of 2**-62, as two integers with exact sums.
 
     Parameters
     ----------
     values : float64 array
-    exponents : int or int array
-        The values are below ``2**exponents``.
+        At most 1, for sums of up to 2**31 values.
 
     Returns
     -------
     high, low : int64 arrays
-        For `from_integers`, which returns a value or a sum of values.
+        `from_integers` takes them or their sums.
     """
-    scaled = np.ldexp(values, HIGH_BITS - np.asarray(exponents))
+    scaled = values * 2.0**HIGH_BITS
     high = np.rint(scaled)
-    low = np.rint(np.ldexp(scaled - high, LOW_BITS))
+    low = np.rint((scaled - high) * 2.0**LOW_BITS)
     return high.astype(np.int64), low.astype(np.int64)
 
 
-def from_integers(high: np.ndarray, low: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+def from_integers(high: np.ndarray, low: np.ndarray) -> np.ndarray:
     """Return the values or sums of values that `integer_parts` describes, each rounded once."""
     units = high.astype(object) * 2**LOW_BITS + low
-    return np.ldexp((units / 2 ** (HIGH_BITS + LOW_BITS)).astype(np.float64), exponents)
+    return (units / 2 ** (HIGH_BITS + LOW_BITS)).astype(np.float64)
 
 
 def exact_sum(values: np.ndarray) -> float:
@@ -138,9 +135,9 @@ def exact_sum(values: np.ndarray) -> float:
     """
     total = 0
     for block in _blocks(values):
-        if not np.isfinite(block).all():
+        if not math.isfinite(block.sum()):
             return float(values.sum())
-        # 64 bits hold the sums of a block if no value is above 2**29.
-        high, low = integer_parts(block, HIGH_BITS - 18)
+        # 64 bits hold the sums of a block of values up to 2**29.
+        high, low = integer_parts(block * 2.0**-12)
         total += (int(high.sum()) << LOW_BITS) + int(low.sum())
-    return total / 2 ** (LOW_BITS + 18)
+    return total / 2 ** (HIGH_BITS + LOW_BITS - 12)

@@ -9,6 +9,7 @@ from support.sweeps import sweep
 
 import treecrf.encoding.thresholds
 from treecrf import (
+    FutureFeatureMEMM,
     RecurrentSlidingWindowClassifier,
     SlidingWindowClassifier,
     TreeCRF,
@@ -147,6 +148,13 @@ def test_options(options):
 @pytest.mark.parametrize("learner", OTHERS)
 def test_local_models(learner, make, options):
     assert_order_does_not_matter(learner(**SETTINGS | {"window": 1} | options), make, 2)
+
+
+@pytest.mark.parametrize("make", sweep(KINDS, 1))
+def test_discovered_features(make):
+    settings = {"order": 0, "window": 1, "bag_size": 2, "max_future_features": 1}
+    model = FutureFeatureMEMM(**SETTINGS | settings)
+    assert_order_does_not_matter(model, make, 5)
 
 
 @pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, STOPPING])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.learners.future.encoder import BagFeature, bins_of
-from treecrf.utils.exact import rounded_leaves
+from treecrf.utils.exact import UNIT, rounded_leaves
 
 
 def trees_of_effects(
@@ -27,8 +27,10 @@ def trees_of_effects(
     for column, (feature, values) in enumerate(found, n_columns):
         bins = bins_of(values, n_bins)
         sizes = np.bincount(bins, minlength=n_bins).astype(float)
-        sums = np.bincount(bins, weights=values, minlength=n_bins)
-        means = sums / np.maximum(sizes, 1)
+        # In integers, so that the order of the positions does not matter.
+        sums = np.zeros(n_bins, dtype=np.int64)
+        np.add.at(sums, bins, np.rint(values / UNIT).astype(np.int64))
+        means = sums * UNIT / np.maximum(sizes, 1)
         for label in np.flatnonzero(feature.effects.any(axis=0)):
             intercept, slope = feature.effects[:, label]
             by_label[label] = tree_of_bins(column, intercept + slope * means, sizes)

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from treecrf.utils.exact import exact_sum
+
 # A feature that separates the labels perfectly would have an infinite effect.
 MAX_EFFECT = 40.0
 RIDGE = 1e-4
@@ -61,7 +63,7 @@ class OneLabel:
         self.label = label
         # Log-likelihood of the other labels, given that the label is one of them.
         among = (scores[codes, np.arange(len(codes))] - of_others)[~self.is_label]
-        self.rest = float((weights[~self.is_label] * among).sum())
+        self.rest = exact_sum(weights[~self.is_label] * among)
 
     def start(self, slope: float) -> np.ndarray:
         """Return an intercept of 0 and the initial slope."""
@@ -71,7 +73,7 @@ class OneLabel:
         """Compute the mean log-likelihood per position."""
         logits = self._logits(effect, feature)
         log_p = -np.log1p(np.exp(self.negated_sign * logits))
-        return float((self.weights * log_p).sum() + self.rest) / len(log_p)
+        return (exact_sum(self.weights * log_p) + self.rest) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Compute the derivative of the log-likelihood by the feature, at each position."""
@@ -79,12 +81,15 @@ class OneLabel:
 
     def fit(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Find the best effect by Newton's method, with a ridge and a bound on the slope."""
-        design = np.stack([np.ones_like(feature), feature])
         for _ in range(MAX_NEWTON_STEPS):
             residuals = self._residuals(effect, feature)
             p = expit(self._logits(effect, feature))
-            hessian = (design * (self.weights * p * (1 - p))) @ design.T / len(p)
-            gradient = design @ residuals / len(p) - RIDGE * effect
+            curvature = self.weights * p * (1 - p)
+            mixed = exact_sum(curvature * feature)
+            squares = exact_sum(curvature), exact_sum(curvature * feature**2)
+            hessian = np.array([[squares[0], mixed], [mixed, squares[1]]]) / len(p)
+            slopes = exact_sum(residuals), exact_sum(residuals * feature)
+            gradient = np.array(slopes) / len(p) - RIDGE * effect
             step = np.linalg.solve(hessian + RIDGE * np.eye(2), gradient)
             after = self._better(effect, step, feature)
             change, effect = np.abs(after - effect).max(), after
@@ -149,7 +154,7 @@ class Sloped:
         changed = effect[0] * feature
         log_p = self.true_scores + changed * self.of_true
         log_p -= log_sum_exp(self.scores + changed * self.slopes)
-        return float((self.weights * log_p).sum()) / len(log_p)
+        return exact_sum(self.weights * log_p) / len(log_p)
 
     def gradient(self, effect: np.ndarray, feature: np.ndarray) -> np.ndarray:
         """Compute the derivative of the log-likelihood by the feature, at each position."""

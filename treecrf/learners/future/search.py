@@ -13,6 +13,7 @@ from treecrf.learners.future.encoder import BagFeature, FutureEncoder
 from treecrf.learners.future.instances import InstanceGrower
 from treecrf.learners.future.responses import OneLabel, Sloped, log_sum_exp
 from treecrf.trees.forest import Forest
+from treecrf.utils.exact import exact_sum
 
 # Minimum increase of the mean log-likelihood per training position by a feature alone.
 MIN_GAIN = 1e-5
@@ -122,7 +123,7 @@ class FeatureSearch:
     def _mean_log_likelihood(self) -> float:
         log_p = self.scores - log_sum_exp(self.scores)
         of_true = log_p[self.codes, np.arange(len(self.codes))]
-        return float((self.weights * of_true).sum()) / len(of_true)
+        return exact_sum(self.weights * of_true) / len(of_true)
 
     def _best(
         self, label: int, bags: Bags, discovery: DiscoverySettings
