@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from collections import OrderedDict
 from types import MappingProxyType
@@ -147,6 +149,16 @@ def test_a_saved_model_reads_dicts(sentences, labels, tmp_path):
         np.concatenate(crf.predict_proba(sentences)),
     )
     assert again.feature_names_in_.tolist() == crf.feature_names_in_.tolist()
+
+
+def test_a_model_that_has_read_dicts_can_be_copied(sentences, labels):
+    crf = small().fit(sentences, labels)
+    size, expected = len(pickle.dumps(crf)), crf.predict_proba(sentences)
+    assert len(pickle.dumps(crf)) - size < 100  # codes of strings are not part of a copy
+    for again in (pickle.loads(pickle.dumps(crf)), copy.deepcopy(crf)):
+        np.testing.assert_array_equal(
+            np.concatenate(again.predict_proba(sentences)), np.concatenate(expected)
+        )
 
 
 def test_categorical_features_are_keys(sentences, labels):

@@ -57,6 +57,7 @@ class Encoder:
     form: str
     names: tuple[str, ...] | None
     imputation: Imputation | None
+    _schema: InputSchema | None
 
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
@@ -73,7 +74,7 @@ class Encoder:
         """
         self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
         self.names = sequences.names
-        self.imputation = None
+        self.imputation = self._schema = None
         if self.missing in FILLED:
             schema = sequences.schema
             self.imputation = learn_imputation(sequences, schema, self.missing)
@@ -95,7 +96,7 @@ class Encoder:
     ) -> Encoder:
         """Copy the learned attributes of another encoder."""
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
-        self.imputation = imputation
+        self.imputation, self._schema = imputation, None
         return self
 
     @property
@@ -106,9 +107,11 @@ class Encoder:
     @property
     def schema(self) -> InputSchema:
         """Description of the training data, which all other data must match."""
-        columns, n = self.columns, self.n_features
-        of_input = {j: values for j, values in columns.categories.items() if j < n}
-        return InputSchema(self.form, n, self.names, columns.kinds[:n], of_input)
+        if self._schema is None:
+            columns, n = self.columns, self.n_features
+            of_input = {j: values for j, values in columns.categories.items() if j < n}
+            self._schema = InputSchema(self.form, n, self.names, columns.kinds[:n], of_input)
+        return self._schema
 
     # Columns and features of the input
 

@@ -16,7 +16,6 @@ from treecrf.inputs._dicts import (
     OTHER,
     STRINGS,
     Entries,
-    StringCodes,
     count_entries,
 )
 from treecrf.inputs.column_reader import ColumnReader
@@ -96,7 +95,7 @@ def _read_entries(rows: list[dict], n_entries: int, schema: InputSchema | None) 
         return entries
     if schema.names is None:
         raise ValueError("X holds dicts, but the columns of the training data have no names")
-    return Entries(rows, n_entries, schema.names, _known_strings(schema))
+    return Entries(rows, n_entries, schema.names, schema.known_strings)
 
 
 def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
@@ -126,15 +125,6 @@ def _sorted_keys(keys: list) -> np.ndarray:
     if not keys:
         raise ValueError("the sequences have 0 features: all dicts are empty")
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
-
-
-def _known_strings(schema: InputSchema) -> list[StringCodes | None]:
-    """Return the codes of the categories of each column of strings."""
-    known: list[StringCodes | None] = [None] * schema.n_features
-    for j, values in schema.categories.items():
-        if values.dtype.kind == "U":
-            known[j] = StringCodes(values.tolist())
-    return known
 
 
 def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndarray]:
@@ -179,6 +169,8 @@ def _sort_categories(entries: Entries, columns: np.ndarray) -> dict[int, np.ndar
 
 def _entries_of(entries: Entries, chosen: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the chosen columns, and the indices of their entries."""
+    if not chosen.any():
+        return
     found = np.flatnonzero(chosen[entries.columns])
     columns = entries.columns[found]
     found = found[np.argsort(columns, kind="stable")]

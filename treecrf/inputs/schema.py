@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from treecrf.inputs._dicts import StringCodes
 from treecrf.utils.checks import check_categories, check_counts, check_names, require
 
 # Kinds of columns.
@@ -37,6 +40,19 @@ class InputSchema:
     names: tuple[str, ...] | None
     kinds: np.ndarray
     categories: dict[int, np.ndarray]
+
+    @cached_property
+    def known_strings(self) -> list[StringCodes | None]:
+        """Codes of the categories of each column of strings; kept, because it takes long."""
+        known: list[StringCodes | None] = [None] * self.n_features
+        for j, values in self.categories.items():
+            if values.dtype.kind == "U":
+                known[j] = StringCodes(values.tolist())
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without the codes."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def check_form(self, form: str) -> None:
         """Raise TypeError for symbols if the model was trained on tables, or the reverse."""

@@ -142,7 +142,7 @@ class Sequences:
         """Recode sequences by the given categories; all others become missing."""
         tables = {}
         for j, values in self.categories.items():
-            if not np.array_equal(values, categories[j]):
+            if values is not categories[j] and not np.array_equal(values, categories[j]):
                 tables[j] = codes_among(categories[j], values)
         if not tables:
             return self
