@@ -21,8 +21,8 @@ from treecrf import TreeCRF
 
 CHANGED = {
     "order": 2, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "l2_regularization": 0.5,
-    "learning_rate": 0.5, "objective": "log", "second_order": True, "min_gain": 0.01,
-    "min_samples_leaf": 2, "max_features": 0.9, "max_features_per_tree": 0.7,
+    "learning_rate": 0.5, "objective": "log", "second_order": True, "curvature": "diagonal",
+    "min_gain": 0.01, "min_samples_leaf": 2, "max_features": 0.9, "max_features_per_tree": 0.7,
     "subsample": 0.8, "sampling": 0.5, "max_examples": 1000, "max_bins": 9,
     "missing": "impute", "categorical_features": None, "init": "pseudo_likelihood",
     "beam_width": None, "beam": "forward-only", "decoding": "minimum_risk",

@@ -29,7 +29,7 @@ from treecrf.chains import _local, _objectives
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
-from treecrf.utils.exact import UNIT, exact_sum, unit_for
+from treecrf.utils.exact import UNIT, exact_sum, rounded, unit_for
 from treecrf.utils.threads import Threads
 
 
@@ -79,8 +79,9 @@ class ChainObjective(ABC):
     n_labels, order : int
     constraints : Constraints
     threads : Threads
-    second_order : bool, default=False
-        Whether to compute the curvature as well; only if the objective ``has_curvature``.
+    curvature : {"bound", "diagonal"}, optional
+        Which curvature to compute as well; only if the objective ``has_curvature``. "bound" is a
+        bound on the Hessian, see `_curvature`; "diagonal" is 2 p (1 - p).
     n_pseudo : int, default=0
         Number of initial iterations that maximize the pseudo-likelihood instead.
     """
@@ -97,7 +98,7 @@ class ChainObjective(ABC):
         order: int,
         constraints: Constraints,
         threads: Threads,
-        second_order: bool = False,
+        curvature: str | None = None,
         n_pseudo: int = 0,
     ):
         self.offsets = offsets
@@ -108,7 +109,7 @@ class ChainObjective(ABC):
         self.n_pseudo = n_pseudo
         self.threads = threads
         self.parts = threads.parts(self.chains)
-        self.second_order = second_order
+        self.curvature = curvature
         self._shape = (n_labels, len(codes), n_labels**order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
@@ -123,7 +124,7 @@ class ChainObjective(ABC):
         """Compute the residuals, curvature and value at the scores."""
         if self._residuals is None:
             self._residuals = np.empty(self._shape)
-            self._curvature = np.empty(self._shape) if self.second_order else None
+            self._curvature = np.empty(self._shape) if self.curvature else None
         if iteration < self.n_pseudo:
             self.threads.map(lambda part: self._pseudo_likelihood(scores, *part), self.parts)
             value = self.value(scores)
@@ -137,7 +138,7 @@ class ChainObjective(ABC):
 
     @abstractmethod
     def _compute(self, scores: np.ndarray) -> float:
-        """Compute the residuals and, if ``second_order``, the curvature; return the value."""
+        """Compute the residuals, and the curvature if there is one; return the value."""
 
     def _pseudo_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
         _local.pseudo_residuals(
@@ -183,6 +184,10 @@ class LogLikelihood(ChainObjective):
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
+        if self.curvature == "diagonal":
+            # The residual of a label of probability p is -p, and 1 - p for the true label.
+            sizes = np.abs(self._residuals)
+            self._curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
         return self._value()
 
     def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
@@ -193,7 +198,7 @@ class LogLikelihood(ChainObjective):
             first,
             last,
             self._residuals,
-            self._curvature,
+            self._curvature if self.curvature == "bound" else None,
             self.likelihoods,
         )
 

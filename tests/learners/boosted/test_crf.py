@@ -614,6 +614,7 @@ BAD_PARAMETERS = {
     "learning_rate": [0, -1, np.nan, np.inf, "1"],
     "objective": ["hinge", None],
     "second_order": [1, "yes", None],
+    "curvature": ["full", None],
     "min_gain": [-1, np.nan],
     "min_samples_leaf": [0, 1.5],
     "max_features": [0, 1.1, "sqrt", None],

@@ -80,8 +80,12 @@ class TreeCRF(BoostedSequenceClassifier):
         use first-order steps and no beam.
     second_order : bool, default=False
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
-        instead of the number of examples. The curvature is an upper bound for which steps of length
-        1 are safe. Only for ``objective="log"``.
+        instead of the number of examples. Only for ``objective="log"``.
+    curvature : {"bound", "diagonal"}, default="bound"
+        Curvature of Newton steps. ``"bound"`` is an upper bound for which steps of length 1 are
+        safe. ``"diagonal"`` is 2 p (1 - p) with the probability p of the label and its context. It
+        takes less time, and its steps are longer: combine it with a ``learning_rate`` of at most
+        0.5. Only for ``second_order``.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
@@ -223,6 +227,7 @@ class TreeCRF(BoostedSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
+        "curvature": [StrOptions({"bound", "diagonal"})],
         "init": [StrOptions({"zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
@@ -239,6 +244,7 @@ class TreeCRF(BoostedSequenceClassifier):
         learning_rate=1.0,
         objective="log",
         second_order=False,
+        curvature="bound",
         min_gain=0.0,
         min_samples_leaf=1,
         max_features=1.0,
@@ -273,6 +279,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.learning_rate = learning_rate
         self.objective = objective
         self.second_order = second_order
+        self.curvature = curvature
         self.min_gain = min_gain
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
@@ -351,6 +358,10 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
                 "for Newton steps"
             )
+        if self.beam_width is not None and self.curvature != "bound":
+            raise ValueError(
+                f"curvature={self.curvature!r} needs all contexts; a beam requires 'bound'"
+            )
         if self.beam_width is not None and self.objective != "log":
             raise ValueError(
                 f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
@@ -411,7 +422,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 self.order,
                 threads,
                 keys,
-                "bound" if self.second_order else None,
+                self.curvature if self.second_order else None,
             ),
             IterationWeights(weights, encoded.offsets, keys, growth),
             ListGrowth(
@@ -498,7 +509,7 @@ class TreeCRF(BoostedSequenceClassifier):
             self.order,
             constraints,
             threads,
-            second_order=self.second_order,
+            curvature=self.curvature if self.second_order else None,
             n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
         )
 
