@@ -182,7 +182,8 @@ def _join_lists(
     lists: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Convert pairs of rows and ids in any order to row starts and ascending ids."""
-    if not lists:
+    if not any(len(ids) for _, ids in lists):
+        # Nothing writes to these zeros, so the system need not find memory for them.
         return np.zeros(shape[0] + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     rows, ids = (np.concatenate(parts) for parts in zip(*lists, strict=True))
     by_row = sparse.csr_array((np.ones(len(ids), dtype=np.uint8), (rows, ids)), shape=shape)

@@ -138,10 +138,12 @@ def read_validation(
         raise kind(f"validation data: {error}") from error
 
 
-def label_weights(
+def position_weights(
     class_weight: dict | str | None, classes: np.ndarray, codes: np.ndarray
 ) -> np.ndarray:
-    """Compute the weight of each label; float array (n_labels,).
+    """Return the weight of each position, that of its label; float64 array (n_positions,).
+
+    If all weights are 1, the array takes no memory and cannot be written to.
 
     Parameters
     ----------
@@ -157,9 +159,15 @@ def label_weights(
     ValueError
         If a weight is not a number in the valid range, or a label is treated as a mistake.
     """
-    labels = classes.tolist()
-    if class_weight is None:
-        return np.ones(len(labels))
+    of_labels = np.ones(1)
+    if class_weight is not None:
+        of_labels = _label_weights(class_weight, classes.tolist(), codes)
+    if (of_labels == 1).all():
+        return np.broadcast_to(np.ones(1), codes.shape)
+    return of_labels[codes]
+
+
+def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) -> np.ndarray:
     if isinstance(class_weight, dict):
         weights = class_weight
         unknown = weights.keys() - set(labels)

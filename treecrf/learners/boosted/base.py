@@ -29,7 +29,7 @@ from treecrf.learners.boosted.sampled import Sampling, TableBooster
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils import checks, model_file
@@ -138,7 +138,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder.encode(training.sequences),
             self._objective_of(training, classes, threads),
             self._growth(data.seed),
-            label_weights(self.class_weight, classes, training.codes)[training.codes],
+            position_weights(self.class_weight, classes, training.codes),
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
         )

@@ -37,7 +37,7 @@ from treecrf.learners.boosted.sampled import (
 )
 from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, label_weights
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -411,7 +411,7 @@ class TreeCRF(BoostedSequenceClassifier):
         training, growth = data.training, self._growth(data.seed)
         encoded = encoder.encode(training.sequences)
         keys = sequence_keys(encoded, training.codes, training.allowed)
-        weights = label_weights(self.class_weight, data.classes, training.codes)[training.codes]
+        weights = position_weights(self.class_weight, data.classes, training.codes)
         return PartsBooster(
             encoder,
             encoded,

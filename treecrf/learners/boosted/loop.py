@@ -96,7 +96,9 @@ class Booster:
         plan, self.encoded = bundle(encoder, encoded)
         self.objective = objective
         self.growth = growth
-        self.position_weights = rounded(position_weights)
+        self.weighted = bool((position_weights != 1).any())
+        # An array of ones may take no memory.
+        self.position_weights = rounded(position_weights) if self.weighted else position_weights
         self.threads = threads
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
@@ -104,7 +106,6 @@ class Booster:
         self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
         self.scores = self._start(encoder, encoded, plan, start)
-        self.weighted = bool((position_weights != 1).any())
         if self.weighted:
             self._round_weights(self.position_weights)
         self._meanings = forest.meanings(self.table)

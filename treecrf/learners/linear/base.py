@@ -29,7 +29,7 @@ from treecrf.learners.linear.weights import Layout, Weights
 from treecrf.learners.training_data import (
     LabeledSequences,
     TrainingInput,
-    label_weights,
+    position_weights,
 )
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -196,7 +196,7 @@ class LinearSequenceClassifier(SequenceLearner):
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
         table = Table.of(attributes, data.sequences)
-        of_positions = label_weights(self.class_weight, classes, data.codes)[data.codes]
+        of_positions = position_weights(self.class_weight, classes, data.codes)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         scores = LinearScores(table, len(classes), self.transition_features, threads)
         constraints = Constraints.of_parameters(
