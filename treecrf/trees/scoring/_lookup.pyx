@@ -38,6 +38,9 @@ cdef extern from "utils/leaf_sums.h" nogil:
 
 cdef enum:
     BLOCK = 64 * ROW_WORDS
+    # From the totals of a context to those of the next. A power of 2 would put the totals of
+    # a position into the same few lines of the cache.
+    STRIDE = BLOCK + 16
     # Rows of zeros and of ones follow those of the tests.
     N_CONSTANTS = 2
 
@@ -149,7 +152,7 @@ cdef class LookupEvaluator:
                 if self.members[g, c]:
                     base += <uint32_t> self.program.base[g]
             for i in range(64 * block.n_words):
-                block.totals[c * BLOCK + i] = base
+                block.totals[c * STRIDE + i] = base
 
     cdef void _run_steps(self, Block *block, Py_ssize_t i) noexcept nogil:
         """Compute the leaf numbers of an output."""
@@ -176,7 +179,7 @@ cdef class LookupEvaluator:
         block.n_added[g] = 0
         for c in range(self.members.shape[1]):
             if members[c]:
-                add_integers(block.totals + c * BLOCK, block.taken, 64 * block.n_words)
+                add_integers(block.totals + c * STRIDE, block.taken, 64 * block.n_words)
 
     cdef bint _open(self, Block *block) noexcept nogil:
         cdef Py_ssize_t n_rows = self.n_columns + N_CONSTANTS + self.program.n_slots
@@ -184,7 +187,7 @@ cdef class LookupEvaluator:
         block.sums = <uint8_t *> calloc(self.max_groups + 1, self.size_of_sums)
         block.n_added = <Py_ssize_t *> calloc(self.max_groups + 1, sizeof(Py_ssize_t))
         block.taken = <uint32_t *> malloc(BLOCK * sizeof(uint32_t))
-        block.totals = <uint32_t *> malloc(self.members.shape[1] * BLOCK * sizeof(uint32_t))
+        block.totals = <uint32_t *> malloc(self.members.shape[1] * STRIDE * sizeof(uint32_t))
         if not (open_bits(&block.bits, n_rows, ROW_WORDS) and block.sums and block.n_added
                 and block.taken and block.totals):
             return False
@@ -211,4 +214,4 @@ cdef void add_to_scores(Block *block, Py_ssize_t class_, Py_ssize_t n_contexts,
     for i in range(block.bits.size):
         row = &scores[class_, positions[block.bits.first + i], 0]
         for c in range(n_contexts):
-            row[c] += UNIT * <int32_t> block.totals[c * BLOCK + i]
+            row[c] += UNIT * <int32_t> block.totals[c * STRIDE + i]
