@@ -1,9 +1,9 @@
 """Speed of prediction: methods to score positions with the same trees, and python-crfsuite.
 
-TreeCRF has 150 iterations of K trees with 100 leaves. Every method scores the test set and short
-sequences, and all give the same scores. python-crfsuite is a linear model on the indicators of the
-same windows, which tags with Viterbi; its items are built once, so that only tagging is timed.
-Times are CPU seconds of one thread: median (min-max).
+The models of TreeCRF have few or many iterations of K trees (``MODELS``). Every method scores the
+test set and short sequences, and all give the same scores. python-crfsuite is a linear model on the
+indicators of the same windows, which tags with Viterbi; its items are built once, so that only
+tagging is timed. Times are CPU seconds of one thread: median (min-max).
 """
 
 from __future__ import annotations
@@ -23,11 +23,23 @@ from treecrf import FlatModel, TreeCRF, flatten
 from treecrf.trees.scoring import scorer
 from treecrf.utils.threads import Threads
 
-# Thresholds of `scorer` that make it use one method for all positions.
+# Few large steps, and many small ones.
+SECOND_ORDER = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3}
+MODELS = {
+    "50 iterations of 64 leaves": {"max_iter": 50, "max_leaf_nodes": 64, **SECOND_ORDER},
+    "80 iterations of 128 leaves": {"max_iter": 80, "max_leaf_nodes": 128, **SECOND_ORDER},
+    "150 iterations of 100 leaves": {
+        "max_iter": 150,
+        "max_leaf_nodes": 100,
+        "l2_regularization": 40.0,
+    },
+}
+# Settings of `scorer` that make it use one method for all positions.
 WAYS = {
     "walking the trees": {"MIN_POSITIONS": 10**9},
     "sets of positions": {"MIN_TREES": 10**9},
-    "lookup by leaf": {"MIN_POSITIONS": 0},
+    "lookup in memory": {"MIN_POSITIONS": 0, "has_permutes": lambda: False},
+    "lookup": {"MIN_POSITIONS": 0},
 }
 HEADER = ("method", "µs per position", "relative to walking", "relative to python-crfsuite")
 SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predict, µs")
@@ -36,22 +48,25 @@ SHORT_HEADER = ("positions in a sequence", "walking, µs", "lookup, µs", "predi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
     with threadpool_limits(1):
         for name in arguments.data:
-            report(load(name), arguments.repeats)
+            task = load(name)
+            linear = CRFsuite(task)
+            linear.fit()
+            for model in arguments.model:
+                report(task, model, linear, arguments.repeats)
 
 
-def report(task: Task, repeats: int) -> None:
-    """Print the tables of a dataset."""
+def report(task: Task, model: str, linear: CRFsuite, repeats: int) -> None:
+    """Print the tables of a dataset and a model."""
     X, y, X_test, _ = task.arrays()
-    crf = TreeCRF(window=task.window, max_iter=150, max_leaf_nodes=100, l2_regularization=40.0)
+    crf = TreeCRF(window=task.window, **MODELS[model])
     flat = flatten(crf.fit(X, y))
-    linear = CRFsuite(task)
-    linear.fit()
     n_leaves = len(flat._flat.entry_of_leaf)
-    print(f"\n## {task.name}\n\n{n_leaves} leaves, {flat.n_conjunctions_} conjunctions, "
+    print(f"\n## {task.name}, {model}\n\n{n_leaves} leaves, {flat.n_conjunctions_} conjunctions, "
           f"{flat.n_weights_} weights\n")  # fmt: skip
     print(markdown(HEADER, rows_of(crf, flat, tagger(linear), X_test, repeats)), "\n")
     print(markdown(SHORT_HEADER, short_rows(crf, X_test, repeats)), flush=True)
@@ -124,7 +139,7 @@ def short_rows(crf: TreeCRF, X: list, repeats: int) -> list[list[str]]:
         encoded = crf._encoder.encode(crf._read(x)[0])
         times: list[list[float]] = [[], [], []]
         for _ in range(repeats):
-            for k, way in enumerate(("walking the trees", "lookup by leaf")):
+            for k, way in enumerate(("walking the trees", "lookup")):
                 with only(way):
                     times[k].append(seconds_repeated(lambda e=encoded: scored(crf, e)))
             times[2].append(seconds_repeated(lambda x=x: crf.predict(x)))

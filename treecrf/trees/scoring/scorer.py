@@ -178,7 +178,7 @@ class Scorer:
         self.encoder = encoder
         self.n_given = order if is_given else 0
         self.order = 0 if is_given else order
-        self._evaluators: dict[tuple[int, type], LookupEvaluator | Walker] = {}
+        self._evaluators: dict[tuple, LookupEvaluator | Walker] = {}
 
     def add_scores(self, scoring: Scoring) -> None:
         """Add the trees' values to the scores."""
@@ -262,11 +262,12 @@ class Scorer:
 
     def _evaluator_at(self, depth: int, kind: type) -> LookupEvaluator | Walker:
         """Return the evaluator for positions with this many labels before them."""
-        if (depth, kind) not in self._evaluators:
+        options = (has_permutes(),) if kind is LookupEvaluator else ()
+        key = depth, kind, *options
+        if key not in self._evaluators:
             groups = self._groups_at(depth)
-            options = (has_permutes(),) if kind is LookupEvaluator else ()
-            self._evaluators[depth, kind] = kind(self.packed, self.n_given, groups, *options)
-        return self._evaluators[depth, kind]
+            self._evaluators[key] = kind(self.packed, self.n_given, groups, *options)
+        return self._evaluators[key]
 
     def _groups_at(self, depth: int) -> Groups:
         """Return the groups of the contexts of positions with this many labels before them."""
