@@ -1,8 +1,8 @@
-"""The values of dicts, one row for each dict and one column for each key.
+"""Reading of dicts: one row for each dict, and one column for each key.
 
-Python objects are spread over the memory, so the time goes by waiting for them. Therefore values
-are prefetched, and strings of up to 15 Latin-1 characters, almost all words, are compared without
-reading another object.
+Dicts and their values are separate objects, and most of the time is spent loading them into the
+caches. Values are therefore prefetched, and strings of up to 15 Latin-1 characters, which includes
+most words, are compared without loading another object.
 """
 
 import cython
@@ -42,12 +42,15 @@ cdef dict SCALARS = {np.str_: C_STRINGS, np.bool_: C_BOOLEANS} | {
 }
 
 cdef enum:
-    N_SLOTS = 64        # keys of a dict that are first compared with those of the dict before
-    ROWS_AHEAD = 4      # values of this dict are prefetched
-    DICTS_AHEAD = 12    # this dict is prefetched itself
+    # The first keys of a dict are compared with those of the previous one, which are often the same
+    # objects.
+    N_SLOTS = 64
+    # How many rows before they are read values and dicts are prefetched.
+    ROWS_AHEAD = 4
+    DICTS_AHEAD = 12
 
 ctypedef struct Short:
-    # A short string: its characters, and in the last byte its length.
+    # The characters of a string, and its length in the last byte.
     uint64_t low, high
 
 
@@ -67,7 +70,7 @@ cdef class StringCodes:
     cdef readonly list strings
     cdef dict long_strings
     cdef Short *shorts        # of each code
-    cdef int32_t *slots       # codes at the places where their hashes put them; 0 if free
+    cdef int32_t *slots       # hash table of codes with linear probing; 0 if free
     cdef Py_ssize_t n_slots   # a power of 2, more than twice the number of strings
 
     def __cinit__(self):
