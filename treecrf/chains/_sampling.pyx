@@ -12,18 +12,22 @@ the iteration, and of t, v and c. It is therefore the same in whatever order seq
 Examples that are kept for one mu include those that are kept for a larger one.
 
 Random numbers are integers below 2**31, and q is rounded up to a multiple of 2**-31.
+
+Chains of order 1 with many labels, unless they are long, are computed in single precision. Their
+residuals are those at scores that differ from the given ones by less than about two of their units,
+2**-20, see `narrow.h`; this is much less than what sampling changes.
 """
 
 import numpy as np
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memset
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
     Chain, KEEP_FEW, backward, chain_shape, close_chain, contexts_at, forward, move_to, open_chain,
-    path_score, shape_of, tile_length, tile_pairs, tile_start,
+    path_score, score_source, shape_of, tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, close_influence, curvature_bound, open_influence, visit_backward, visit_forward,
@@ -42,6 +46,30 @@ cdef extern from "chains/sampling.h" nogil:
                          const double *backgrounds, Py_ssize_t n, uint32_t v, double scale,
                          int32_t *found)
     int64_t units_of_row(const double *row, Py_ssize_t n)
+
+cdef extern from "chains/narrow.h" nogil:
+    Py_ssize_t NARROW_LANES, NARROW_BLOCK
+    ctypedef struct narrow_chain:
+        Py_ssize_t n_labels, width, size, start, length
+        const int32_t *transitions
+        double log_z
+        float *pairs
+        float *weights
+        float *contexts
+        float *future
+        float *past
+        float *inverse
+        float *rows
+    bint narrow_load(narrow_chain *chain, const score_source *source, int32_t *highest)
+    bint narrow_forward(narrow_chain *chain)
+    void narrow_finish(narrow_chain *chain)
+    void narrow_backward(narrow_chain *chain, Py_ssize_t t)
+    void narrow_future(narrow_chain *chain, Py_ssize_t t)
+    void narrow_past(narrow_chain *chain, Py_ssize_t t)
+    double narrow_bound(const narrow_chain *chain, Py_ssize_t t, Py_ssize_t v, Py_ssize_t c,
+                        double p)
+    Py_ssize_t narrow_find(const float *row, Py_ssize_t width, const uint32_t *streams, uint32_t v,
+                           float scale, float background, int32_t *found)
 
 cdef enum:
     # Curvature of examples: the weight of the position, 2 p (1 - p), or the bound of `_curvature`.
@@ -201,6 +229,96 @@ cdef Py_ssize_t find(const Test *test, const double *row, Py_ssize_t n,
                      test.scale, test.found)
 
 
+# Chains in single precision.
+
+cdef enum:
+    # Chains of so many labels are computed in single precision, if they have no more factors.
+    MANY_LABELS = 9
+    TOO_MANY_LABELS = 257
+    NARROW_SIZE = 1 << 20
+
+# By more than what rounding changes.
+cdef double MARGIN = 1.0 + 2.0 ** -18
+
+
+cdef struct Narrow:
+    narrow_chain chain
+    Py_ssize_t longest      # 0 if there are no such chains
+    int32_t *transitions
+    int32_t *highest
+    uint32_t *streams
+    int32_t *found
+
+
+cdef Narrow open_narrow(const Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
+                        Py_ssize_t last) except *:
+    """Allocate memory for the longest of the chains that are computed in single precision."""
+    cdef Narrow narrow
+    cdef Py_ssize_t i, n, limit, k = chain.shape.n_labels
+    cdef Py_ssize_t width = (k + NARROW_LANES - 1) // NARROW_LANES * NARROW_LANES
+    memset(&narrow, 0, sizeof(Narrow))
+    if (chain.source.table != NULL or chain.shape.order != 1 or chain.shape.width != k
+            or not MANY_LABELS <= k < TOO_MANY_LABELS):
+        return narrow
+    narrow.chain.n_labels, narrow.chain.width = k, width
+    narrow.chain.size = (k * width + NARROW_BLOCK - 1) // NARROW_BLOCK * NARROW_BLOCK
+    limit = NARROW_SIZE // (k * width)
+    for i in range(first, last):
+        n = offsets[i + 1] - offsets[i]
+        if narrow.longest < n <= limit:
+            narrow.longest = n
+    n = narrow.longest + 1
+    narrow.chain.pairs = allocate_floats(n * narrow.chain.size)
+    narrow.chain.weights = allocate_floats(n * width)
+    narrow.chain.contexts = allocate_floats(n * width)
+    narrow.chain.future = allocate_floats(n * width)
+    narrow.chain.past = allocate_floats(n * width)
+    narrow.chain.inverse = allocate_floats(n)
+    narrow.chain.rows = allocate_floats(3 * width)
+    narrow.highest = <int32_t *> malloc(n * NARROW_LANES * sizeof(int32_t))
+    narrow.streams = <uint32_t *> malloc(width * sizeof(uint32_t))
+    narrow.found = <int32_t *> malloc((width + 1) * sizeof(int32_t))
+    narrow.transitions = <int32_t *> calloc(2 * k * width, sizeof(int32_t))
+    narrow.chain.transitions = narrow.transitions
+    if not (narrow.chain.pairs and narrow.chain.weights and narrow.chain.contexts
+            and narrow.chain.future and narrow.chain.past and narrow.chain.inverse
+            and narrow.chain.rows and narrow.highest and narrow.streams and narrow.found
+            and narrow.transitions):
+        close_narrow(&narrow)
+        raise MemoryError(f"no memory for the inference of a sequence of {n - 1} positions")
+    for i in range(2 * k):
+        memcpy(narrow.transitions + i * width, chain.source.transitions + i * k,
+               k * sizeof(int32_t))
+    return narrow
+
+
+cdef float *allocate_floats(Py_ssize_t n) noexcept nogil:
+    return <float *> malloc(n * sizeof(float))
+
+
+cdef void close_narrow(Narrow *narrow) noexcept nogil:
+    free(narrow.chain.pairs)
+    free(narrow.chain.weights)
+    free(narrow.chain.contexts)
+    free(narrow.chain.future)
+    free(narrow.chain.past)
+    free(narrow.chain.inverse)
+    free(narrow.chain.rows)
+    free(narrow.highest)
+    free(narrow.streams)
+    free(narrow.found)
+    free(narrow.transitions)
+
+
+cdef bint load_narrow(const Chain *chain, Narrow *narrow) noexcept nogil:
+    """Run the forward pass over a chain in single precision, if it is in range."""
+    if chain.length > narrow.longest:
+        return False
+    narrow.chain.start, narrow.chain.length = chain.start, chain.length
+    return narrow_load(&narrow.chain, &chain.source, narrow.highest) and narrow_forward(
+        &narrow.chain)
+
+
 # Examples of a likelihood, during forward-backward.
 
 
@@ -256,6 +374,7 @@ cdef class LikelihoodKernel:
         """
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
         cdef Influence influence
+        cdef Narrow narrow
         cdef Test test
         cdef Sample sample
         cdef bint bounded = self.curvature == BOUND
@@ -264,6 +383,7 @@ cdef class LikelihoodKernel:
         try:
             sample = Sample(chain.shape.n_labels, self.order)
             test = open_test(mu, floor, weights is not None, chain.tile * chain.shape.width)
+            narrow = open_narrow(&chain, self.offsets, first, last)
         except MemoryError:
             close_chain(&chain)
             raise
@@ -272,10 +392,14 @@ cdef class LikelihoodKernel:
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
-                forward(&chain)
-                log_likelihoods[i] = path_score(&chain, self.labels) - chain.log_z
                 key = mixed_with(self.keys[i], iteration_key)
                 sample.begin_sequence()
+                if load_narrow(&chain, &narrow):
+                    log_likelihoods[i] = path_score(&chain, self.labels) - narrow.chain.log_z
+                    self._sample_narrow(&narrow, &test, key, weights, sample)
+                    continue
+                forward(&chain)
+                log_likelihoods[i] = path_score(&chain, self.labels) - chain.log_z
                 for tile in range(chain.n_tiles - 1, -1, -1):
                     backward(&chain, tile, True)
                     if bounded:
@@ -290,10 +414,90 @@ cdef class LikelihoodKernel:
                     sample.reverse_sequence()
             if bounded:
                 close_influence(&influence)
+            close_narrow(&narrow)
             close_test(&test)
             close_chain(&chain)
         sample.check()
         return sample
+
+    cdef void _sample_narrow(self, Narrow *narrow, const Test *test, uint64_t key,
+                             const double[::1] weights, Sample sample) noexcept nogil:
+        """Draw the examples of a chain in single precision, after its forward pass."""
+        cdef narrow_chain *chain = &narrow.chain
+        cdef Py_ssize_t t
+        narrow_finish(chain)
+        for t in range(chain.length - 1, -1, -1):
+            narrow_backward(chain, t)
+            self._test_narrow(narrow, t, test, key, weights, sample)
+            if self.curvature == BOUND:
+                narrow_future(chain, t)
+        if self.curvature == BOUND:
+            for t in range(chain.length):
+                narrow_past(chain, t)
+        if self.curvature != FIRST_ORDER:
+            self._set_curvature(chain, weights, sample)
+        sample.reverse_sequence()
+
+    cdef void _test_narrow(self, Narrow *narrow, Py_ssize_t t, const Test *test, uint64_t key,
+                           const double[::1] weights, Sample sample) noexcept nogil:
+        """Test the examples of a position, and keep some, the last one first."""
+        cdef narrow_chain *chain = &narrow.chain
+        cdef Py_ssize_t v, k, n_found, position = chain.start + t, label = self.labels[position]
+        cdef double weight = 1.0 if weights is None else weights[position]
+        cdef double background = background_of(test.floor, weight)
+        # The test in single precision may find too many examples, but not too few.
+        cdef float scale = <float> (test.scale * weight * MARGIN)
+        cdef float squared = <float> (background * test.scale * test.scale * MARGIN)
+        cdef float *row = chain.pairs + t * chain.size
+        cdef float *pair = row + label * chain.width + (self.labels[position - 1] if t else 0)
+        cdef float probability = pair[0]
+        fill_streams(mixed_with(key, t), chain.width, narrow.streams)
+        pair[0] = probability - 1.0
+        sample.size += units_of(2.0 * fabs(pair[0]) * weight)
+        for v in range(chain.n_labels):
+            n_found = narrow_find(row, chain.width, narrow.streams, <uint32_t> v, scale, squared,
+                                  narrow.found)
+            for k in range(n_found - 1, -1, -1):
+                self._keep_narrow(narrow, t, v, narrow.found[k], row[narrow.found[k]], weight,
+                                  background, test.scale, sample)
+            row += chain.width
+        pair[0] = probability
+
+    cdef inline void _keep_narrow(self, const Narrow *narrow, Py_ssize_t t, Py_ssize_t v,
+                                  Py_ssize_t c, double x, double weight, double background,
+                                  double scale, Sample sample) noexcept nogil:
+        """Test an example exactly; the curvature of a kept one is its probability at first."""
+        cdef Example example
+        example.residual = -(x * weight)
+        example.random = random_of(narrow.streams[c], <uint32_t> v)
+        if (example.random >= chances_of(example.residual, background, scale)
+                or c >= (narrow.chain.n_labels if t else 1)):
+            return
+        example.curvature = weight
+        if self.curvature != FIRST_ORDER:
+            example.curvature = x if x > 0.0 else 1.0 + x
+        example.position = <int32_t> (narrow.chain.start + t)
+        example.context = <int32_t> c
+        example.depth = <int32_t> min(t, sample.order)
+        sample.add(v, example)
+
+    cdef void _set_curvature(self, const narrow_chain *chain, const double[::1] weights,
+                             Sample sample) noexcept nogil:
+        """Compute the curvature of the examples of a chain from their probabilities."""
+        cdef Py_ssize_t v, i
+        cdef double p
+        cdef Example *example
+        for v in range(chain.n_labels):
+            for i in range(sample.vectors[v].begin, sample.vectors[v].n):
+                example = &sample.vectors[v].items[i]
+                p = example.curvature
+                if self.curvature == BOUND:
+                    example.curvature = narrow_bound(chain, example.position - chain.start, v,
+                                                     example.context, p)
+                else:
+                    example.curvature = 2.0 * p * (1.0 - p)
+                if weights is not None:
+                    example.curvature *= weights[example.position]
 
     cdef void _test_tile(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
                          Test *test, uint64_t key, const double[::1] weights,

@@ -120,9 +120,11 @@ TREECRF_TEMPLATE double dot_lanes(const double *restrict a, const double *restri
 {
     double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, rest = 0.0;
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8)
+    for (; i + 8 <= n; i += 8) {
+#pragma omp simd
         for (int k = 0; k < 8; k++)
             x[k] += a[i + k] * b[i + k];
+    }
     for (; i < n; i++)
         rest += a[i] * b[i];
     return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))) + rest;

@@ -76,6 +76,7 @@ TREECRF_TEMPLATE double multiply_row_n(double *restrict row, ptrdiff_t n,
     ptrdiff_t c = 0;
     if (n > FEW_LABELS)
         for (; c + 8 <= n; c += 8)
+#pragma omp simd
             for (int k = 0; k < 8; k++) {
                 double p = row[c + k];
                 x[k] += p * before[c + k];
@@ -159,6 +160,7 @@ TREECRF_TEMPLATE double size_of(const double *values, ptrdiff_t n)
     double x[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, rest = 0.0;
     ptrdiff_t i = 0;
     for (; i + 8 <= n; i += 8)
+#pragma omp simd
         for (int k = 0; k < 8; k++)
             x[k] += fabs(values[i + k]);
     for (; i < n; i++)
