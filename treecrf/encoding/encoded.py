@@ -9,6 +9,9 @@ from scipy import sparse
 
 from treecrf.inputs.offsets import positions_in_sequences
 
+# Kernels that read a column in whole words of 64 rows may read so far beyond its last row.
+SLACK = 64
+
 
 @dataclass(frozen=True)
 class EncodedSequences:
@@ -68,3 +71,34 @@ class EncodedSequences:
     def depth_of(self, order: int) -> np.ndarray:
         """Count the labels before each position, at most ``order``; uint8."""
         return np.minimum(positions_in_sequences(self.offsets), order).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class EncodedColumns:
+    """The rows of encoded sequences, column by column.
+
+    Attributes
+    ----------
+    codes : uint8 array (n_code_columns, n_rows + SLACK)
+    bits : uint8 array (n_bytes, n_rows + SLACK)
+    posting_starts : int64 array (n_ids + 1,)
+    postings : int32 array
+        The rows that list id i, ascending, are ``postings[posting_starts[i] :
+        posting_starts[i + 1]]``.
+    """
+
+    codes: np.ndarray
+    bits: np.ndarray
+    posting_starts: np.ndarray
+    postings: np.ndarray
+
+    @classmethod
+    def of(cls, encoded: EncodedSequences) -> EncodedColumns:
+        """Transpose rows."""
+        return cls(_transposed(encoded.codes), _transposed(encoded.bits), *encoded.postings())
+
+
+def _transposed(table: np.ndarray) -> np.ndarray:
+    columns = np.zeros((table.shape[1], len(table) + SLACK), dtype=np.uint8)
+    columns[:, : len(table)] = table.T
+    return columns

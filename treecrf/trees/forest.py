@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BOUNDARY, NOWHERE
+from treecrf.encoding.plan import BOUNDARY, NOWHERE, Plan
 from treecrf.trees.growing.window_tests import TestTable
+from treecrf.trees.scoring.router import Router
 from treecrf.trees.scoring.scorer import PackedTrees, Scorer, Scoring
 from treecrf.utils.checks import require
 from treecrf.utils.threads import Threads
@@ -156,6 +158,23 @@ class Forest:
         scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
         return scores
 
+    def add_to_parts(
+        self, parts: ScoreParts, router: Router, threads: Threads, first: int = 0
+    ) -> None:
+        """Add the trees' values to the parts of scores.
+
+        Parameters
+        ----------
+        parts : ScoreParts
+        router : Router
+            The positions of these parts.
+        threads : Threads
+        first : int, default=0
+            The first iteration to add.
+        """
+        for i in range(first, self.n_iter):
+            router.add(self.packed(router.encoder, i, i + 1, router.plan), parts, threads)
+
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
         """Return scores of 0 for all contexts, or for one context per position."""
         n_contexts = 1 if given is not None else self.n_labels**self.order
@@ -172,14 +191,19 @@ class Forest:
         key = (first, last, is_given)
         if key in self._scorers:
             return self._scorers[key]
-        packed = self.some(first * self.n_labels, last * self.n_labels).pack()
-        on_label = packed["column"] == LABEL
-        trees = PackedTrees.of(packed, encoder, self.n_labels, on_label)
+        trees = self.packed(encoder, first, last)
         scorer = Scorer(trees, encoder, self.order, is_given)
         if key[:2] == (0, self.n_iter):
             same = {kept: s for kept, s in self._scorers.items() if kept[:2] == key[:2]}
             self._scorers = same | {key: scorer}
         return scorer
+
+    def packed(
+        self, encoder: Encoder, first: int, last: int, plan: Plan | None = None
+    ) -> PackedTrees:
+        """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""
+        nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
+        return PackedTrees.of(nodes, encoder, self.n_labels, nodes["column"] == LABEL, plan)
 
 
 def check_forest(

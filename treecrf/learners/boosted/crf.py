@@ -39,6 +39,7 @@ from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
 from treecrf.trees.forest import Forest
+from treecrf.trees.scoring.router import Router
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
@@ -413,8 +414,6 @@ class TreeCRF(BoostedSequenceClassifier):
         keys = sequence_keys(encoded, training.codes, training.allowed)
         weights = position_weights(self.class_weight, data.classes, training.codes)
         return PartsBooster(
-            encoder,
-            encoded,
             self._parts_of(training, data, threads),
             LikelihoodSampler(
                 encoded.offsets,
@@ -440,7 +439,7 @@ class TreeCRF(BoostedSequenceClassifier):
         keys = np.zeros(len(encoded.offsets) - 1, dtype=np.uint64)
         sampler = LikelihoodSampler(encoded.offsets, held_out.codes, self.order, threads, keys)
         parts = self._parts_of(held_out, data, threads)
-        return PartsValidation(encoder, encoded, sampler, parts)
+        return PartsValidation(Router(encoder, encoded, self.order), sampler, parts)
 
     def _has_parts(self) -> bool:
         """Return whether samples are drawn from scores in parts, without tables of residuals."""

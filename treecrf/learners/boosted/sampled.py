@@ -31,6 +31,7 @@ from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
+from treecrf.trees.scoring.router import Router
 from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2
 from treecrf.utils.threads import Threads
 
@@ -92,6 +93,11 @@ class ListGrowth:
     given : uint8 array (order, n_positions) or None
         The label at each lag before each position, if a position has one context only.
     threads : Threads
+
+    Attributes
+    ----------
+    router : Router
+        The sequences, to add trees to their scores.
     """
 
     def __init__(
@@ -116,11 +122,12 @@ class ListGrowth:
         self.surrogates = encoder.missing == "surrogate"
         self.rows = encoded.rows_from_first
         self._meanings = forest.meanings(self.table)
-        self._crew = self._make_crew(bundled)
+        features = Features(bundled, self.table)
+        self.router = Router(encoder, bundled, forest.order, plan, features.columns)
+        self._crew = self._make_crew(bundled, features)
 
-    def _make_crew(self, encoded: EncodedSequences) -> Crew:
+    def _make_crew(self, encoded: EncodedSequences, features: Features) -> Crew:
         table, n_threads = self.table, self.threads.n_threads
-        features = Features(encoded, table)
         growers = [
             ListGrower(
                 features if i == 0 else Features(encoded, table, features),
@@ -270,28 +277,22 @@ class PartsBooster:
 
     Parameters
     ----------
-    forest : Forest
-        Trees to start from. New trees are appended to it.
-    encoder, encoded : Encoder, EncodedSequences
     parts : ScoreParts
         Scores without those of the forest.
     sampler : LikelihoodSampler
     weights : IterationWeights
     lists : ListGrowth
+        Its forest has the trees to start from.
     """
 
     def __init__(
         self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
         parts: ScoreParts,
         sampler: LikelihoodSampler,
         weights: IterationWeights,
         lists: ListGrowth,
     ):
         self.forest, self.threads = lists.forest, lists.threads
-        self.encoder = encoder
-        self.encoded = encoded
         self.parts = parts
         self.sampler = sampler
         self.weights = weights
@@ -319,21 +320,7 @@ class PartsBooster:
         return self.sampler.value(self.parts)
 
     def _add_trees(self, first: int) -> None:
-        add_trees(self.forest, first, self.encoder, self.parts, self.encoded, self.threads)
-
-
-def add_trees(
-    forest: Forest,
-    first: int,
-    encoder: Encoder,
-    parts: ScoreParts,
-    encoded: EncodedSequences,
-    threads: Threads,
-) -> None:
-    """Add the trees from iteration ``first`` on to the parts of scores."""
-    if first < forest.n_iter:
-        scorer = forest.scorer(encoder, first, forest.n_iter, False)
-        scorer.add_to_parts(parts, encoded, encoded.depth_of(forest.order), threads)
+        self.forest.add_to_parts(self.parts, self.lists.router, self.threads, first)
 
 
 class PartsValidation:
@@ -341,7 +328,8 @@ class PartsValidation:
 
     Parameters
     ----------
-    encoder, encoded : Encoder, EncodedSequences
+    router : Router
+        The validation sequences.
     sampler : LikelihoodSampler
     parts : ScoreParts
         Scores to start from, without those of the forest.
@@ -349,19 +337,17 @@ class PartsValidation:
 
     def __init__(
         self,
-        encoder: Encoder,
-        encoded: EncodedSequences,
+        router: Router,
         sampler: LikelihoodSampler,
         parts: ScoreParts,
     ):
-        self.encoder = encoder
-        self.encoded = encoded
+        self.router = router
         self.sampler = sampler
         self.parts = parts
         self.n_iter = 0
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Compute the value of the objective under the forest; only new trees are evaluated."""
-        add_trees(forest, self.n_iter, self.encoder, self.parts, self.encoded, threads)
+        forest.add_to_parts(self.parts, self.router, threads, self.n_iter)
         self.n_iter = forest.n_iter
         return self.sampler.value(self.parts)

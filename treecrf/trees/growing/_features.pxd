@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 cdef class Features:
     cdef readonly Py_ssize_t n_words
+    cdef readonly object columns            # the same arrays in an `EncodedColumns`
     cdef const uint8_t[:, ::1] codes
     cdef const uint8_t[:, ::1] code_columns, bit_columns
     cdef const int64_t[::1] list_starts

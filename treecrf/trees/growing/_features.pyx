@@ -7,6 +7,7 @@ check.
 
 import numpy as np
 
+from treecrf.encoding.encoded import EncodedColumns
 from treecrf.trees.growing.window_tests import code_stretches, pair_codes
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -47,13 +48,9 @@ cdef class Features:
 
     def __init__(self, encoded, tests, Features shared=None):
         self.n_words = encoded.n_padded_rows // 64
-        if shared is None:
-            self.code_columns = self._columns_of(encoded.codes, tests)
-            self.bit_columns = self._columns_of(encoded.bits, tests)
-            self.posting_starts, self.postings = encoded.postings()
-        else:
-            self.code_columns, self.bit_columns = shared.code_columns, shared.bit_columns
-            self.posting_starts, self.postings = shared.posting_starts, shared.postings
+        self.columns = EncodedColumns.of(encoded) if shared is None else shared.columns
+        self.code_columns, self.bit_columns = self.columns.codes, self.columns.bits
+        self.posting_starts, self.postings = self.columns.posting_starts, self.columns.postings
         self.codes = encoded.codes
         self.list_starts = encoded.list_starts
         self.list_ids = encoded.list_ids
@@ -62,7 +59,7 @@ cdef class Features:
         self.code_bins = tests.code_bins
         self.bit_bins = tests.bit_bins
         self.list_bins = tests.list_bins
-        self.marks = np.zeros(self._column_size(tests), dtype=np.uint8)
+        self.marks = np.zeros(64 * self.n_words + tests.width, dtype=np.uint8)
         self.stretches = code_stretches(tests)
         self.pair_starts, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
         self.joint = np.zeros(2 * self.pair_bins[self.pair_starts.shape[0]])
@@ -72,16 +69,6 @@ cdef class Features:
         self.test_lows = tests.lows
         self.test_highs = tests.highs
         self.test_missing = tests.missing
-
-    def _column_size(self, tests):
-        """Return the bytes of a column: whole words of rows at every offset of the window."""
-        return 64 * self.n_words + tests.width
-
-    def _columns_of(self, table, tests):
-        """Return the columns of a table, each of them contiguous."""
-        columns = np.zeros((table.shape[1], self._column_size(tests)), dtype=np.uint8)
-        columns[:, :table.shape[0]] = table.T
-        return columns
 
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil:

@@ -4,6 +4,8 @@ A position that lacks a value passes none of the tests of this value. The column
 test marks such positions.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -45,14 +47,16 @@ cdef class Answers:
     Parameters
     ----------
     tests : treecrf.trees.scoring.distinct_tests.DistinctTests
+    reads_lists : bool, default=True
+        Whether `fill` is called for encoded positions with lists.
     """
 
-    def __init__(self, tests):
+    def __init__(self, tests, bint reads_lists=True):
         self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
         self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
         self.n_plain = tests.n_plain
-        self.by_id = tests.by_id
-        self.left = tests.left
+        self.by_id = tests.by_id if reads_lists else np.empty((0, 0), dtype=np.int32)
+        self.left = tests.window[0]
         self.n_tests = self.kinds.shape[0]
 
     cdef bint fill(self, Bits *block, Positions positions) noexcept nogil:

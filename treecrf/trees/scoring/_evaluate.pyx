@@ -17,14 +17,13 @@ sets.
 import numpy as np
 
 from libc.math cimport rint
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from treecrf.chains._contexts cimport add_shared, add_to_contexts, n_contexts_at
+from treecrf.chains._contexts cimport add_shared, add_to_contexts
 from treecrf.trees.scoring._answers cimport (
     Answers,
-    Bits,
     Positions,
     begin_bits,
     close_bits,
@@ -36,45 +35,6 @@ cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
     int divide_bits(const uint64_t *parent, const uint64_t *test, Py_ssize_t n, uint64_t *passed,
                     uint64_t *failed)
-
-cdef enum:
-    BLOCK_WORDS = 64
-    BLOCK = 64 * BLOCK_WORDS
-    # With missing values, the lists of positions must stay in cache too.
-    MISSING_BLOCK = BLOCK // 4
-
-
-cdef struct Block:
-    # The current positions, and working memory.
-    Bits bits
-    uint64_t *sets             # two sets of positions a node, at most
-    uint64_t **set_of          # set of each node, NULL if it is empty
-    int32_t *contexts_of       # row of `members` for each node; 0: all contexts
-    uint8_t *members           # sets of extended contexts
-    double *addend             # 1 for the contexts that reach a leaf, else 0
-    double *shared             # [class, position]: values that all contexts receive
-    bint has_missing           # whether any value is missing
-    Fraction *fractions        # positions of which nodes have a fraction
-    Py_ssize_t n_fractions, room
-    Py_ssize_t *fractions_of    # first fraction of each node
-    Py_ssize_t *n_fractions_of  # number of fractions of each node
-    Fraction *failing          # working memory: fractions that fail the current test
-    Py_ssize_t n_passing, n_failing
-    bint failed
-
-
-cdef struct IntegerParts:
-    # Scores in units of 2**-20, see `treecrf.chains.score_parts`.
-    int32_t *state
-    int32_t *rest
-    Py_ssize_t n_positions, n_contexts
-    const uint8_t *depth
-
-
-cdef inline int32_t units_of(double value) noexcept nogil:
-    """Return a leaf's value in units of 2**-20."""
-    return <int32_t> (value * 1048576.0)
-
 
 cdef void free_block(Block *block) noexcept nogil:
     close_bits(&block.bits)
@@ -105,22 +65,14 @@ cdef class Evaluator:
     follows_surrogates : bool
         Whether positions whose value is missing follow surrogates, or else the majority, instead of
         going to both children with fractions.
+    reads_lists : bool, default=True
+        Whether the evaluator reads the lists of encoded positions.
     """
 
-    cdef Answers answers
-    cdef const int32_t[::1] starts, classes, test, true_child, false_child, leaf_numbers
-    cdef const double[::1] values, shares
-    cdef const int32_t[::1] surrogate_starts, surrogates
-    cdef const uint8_t[::1] is_reversed
-    cdef bint follows_surrogates
-    cdef const int32_t[:, ::1] symbols
-    cdef const int64_t[::1] depth_starts
-    cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
-
     def __init__(self, packed, symbols, depth_starts, Py_ssize_t n_given,
-                 bint follows_surrogates):
+                 bint follows_surrogates, bint reads_lists=True):
         nodes = packed.nodes
-        self.answers = Answers(packed.tests)
+        self.answers = Answers(packed.tests, reads_lists)
         self.starts, self.classes, self.test = packed.starts, packed.classes, packed.test_of_node
         self.true_child, self.false_child = packed.children
         self.leaf_numbers = np.cumsum(np.asarray(self.true_child) < 0, dtype=np.int32) - 1
@@ -165,83 +117,6 @@ cdef class Evaluator:
             free_block(&block)
         if block.failed:
             raise MemoryError("no memory to evaluate the trees")
-
-    def add_to_parts(self, parts, encoded, const uint8_t[::1] depth, Py_ssize_t first,
-                     Py_ssize_t last):
-        """Add the trees' values to the parts of scores from position ``first`` to ``last - 1``.
-
-        Parameters
-        ----------
-        parts : treecrf.chains.score_parts.ScoreParts
-            With a ``rest`` if any tree tests previous labels.
-        encoded : treecrf.encoding.encoded.EncodedSequences
-        depth : uint8 array (n_positions,)
-            Number of labels before each position, at most ``order``.
-        first, last : int
-        """
-        cdef IntegerParts target
-        cdef int32_t[:, ::1] state = parts.state
-        cdef int32_t[:, :, ::1] rest = parts.rest
-        cdef Block block
-        cdef Positions positions = Positions(encoded)
-        cdef Py_ssize_t tree, max_size = MISSING_BLOCK if positions.has_missing else BLOCK
-        target.state = &state[0, 0]
-        target.rest = NULL if rest is None else &rest[0, 0, 0]
-        target.n_positions, target.n_contexts = state.shape[1], parts.n_contexts
-        target.depth = &depth[0]
-        with nogil:
-            self._open(&block, 1)
-            while first < last and not block.failed:
-                begin_bits(&block.bits, first, min(max_size, last - first))
-                block.has_missing = self.answers.fill(&block.bits, positions)
-                for tree in range(self.classes.shape[0]):
-                    self._add_tree_to_parts(&block, tree, &target)
-                first += block.bits.size
-            free_block(&block)
-        if block.failed:
-            raise MemoryError("no memory to evaluate the trees")
-
-    cdef void _add_tree_to_parts(self, Block *block, Py_ssize_t tree,
-                                 const IntegerParts *target) noexcept nogil:
-        cdef Py_ssize_t i, k, w, start = self.starts[tree]
-        cdef int32_t units
-        cdef uint64_t word
-        cdef const Fraction *fractions
-        self._split_all(block, tree)
-        for i in range(self.starts[tree + 1] - start):
-            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
-                continue
-            units = units_of(self.values[start + i])
-            if units == 0:
-                continue
-            for w in range(block.bits.n_words):
-                word = block.set_of[i][w]
-                while word:
-                    self._add_units(block, i, 64 * w + lowest_bit(word), units,
-                                    self.classes[tree], target)
-                    word &= word - 1
-            fractions = block.fractions + block.fractions_of[i]
-            for k in range(block.n_fractions_of[i] if block.has_missing else 0):
-                units = units_of(value_of_fraction(self.values[start + i], fractions[k].weight))
-                self._add_units(block, i, fractions[k].row, units, self.classes[tree], target)
-
-    cdef inline void _add_units(self, const Block *block, Py_ssize_t node, Py_ssize_t i,
-                                int32_t units, int32_t class_,
-                                const IntegerParts *target) noexcept nogil:
-        """Add a leaf's value to a position of the block, in the contexts that reach the leaf."""
-        cdef Py_ssize_t c, position = block.bits.first + i
-        cdef Py_ssize_t at = class_ * target.n_positions + position
-        cdef uint8_t depth = target.depth[position]
-        cdef const uint8_t *members
-        cdef int32_t *row
-        if block.contexts_of[node] == 0:
-            target.state[at] += units
-            return
-        members = (block.members + block.contexts_of[node] * self.n_extended
-                   + self.depth_starts[depth])
-        row = target.rest + at * target.n_contexts
-        for c in range(n_contexts_at(&self.depth_starts[0], depth)):
-            row[c] += units * members[c]
 
     def list_parts(self, encoded, int32_t[::1] leaves, int32_t[::1] positions,
                    double[::1] parts):
@@ -331,6 +206,7 @@ cdef class Evaluator:
         cdef Py_ssize_t n_sets = 1, n_members = 1
         cdef int32_t passed, failed
         cdef uint64_t *empty = NULL
+        block.tree = tree
         self._start_with_all(block)
         for i in range(self.starts[tree + 1] - start):
             passed = self.true_child[start + i]
@@ -347,17 +223,20 @@ cdef class Evaluator:
                     n_members)
 
     cdef void _start_with_all(self, Block *block) noexcept nogil:
-        memset(block.sets, 255, BLOCK_WORDS * sizeof(uint64_t))
-        if block.bits.size & 63:
-            block.sets[block.bits.n_words - 1] = (<uint64_t> 1 << (block.bits.size & 63)) - 1
+        if block.inside != NULL:
+            memcpy(block.sets, block.inside, block.bits.n_words * sizeof(uint64_t))
+        else:
+            memset(block.sets, 255, BLOCK_WORDS * sizeof(uint64_t))
+            if block.bits.size & 63:
+                block.sets[block.bits.n_words - 1] = (<uint64_t> 1 << (block.bits.size & 63)) - 1
         block.set_of[0] = block.sets
         block.n_fractions = block.fractions_of[0] = block.n_fractions_of[0] = 0
         block.contexts_of[0] = 0
         memset(block.members, 1, self.n_extended)
 
-    cdef inline Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
-                                            int32_t passed, int32_t failed,
-                                            Py_ssize_t n_sets) noexcept nogil:
+    cdef Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
+                                     int32_t passed, int32_t failed,
+                                     Py_ssize_t n_sets) noexcept nogil:
         """Split a node's set into two new ones: after a label test, two nodes share the set."""
         cdef uint64_t *here = block.set_of[node]
         cdef uint64_t *passing = block.sets + n_sets * BLOCK_WORDS
@@ -432,6 +311,7 @@ cdef class Evaluator:
         cdef Py_ssize_t i, w, n = block.n_fractions_of[node]
         cdef Fraction part
         cdef uint64_t word
+        cdef int32_t row
         if not make_room(block):
             return
         block.n_passing = block.n_failing = 0
@@ -444,7 +324,9 @@ cdef class Evaluator:
         for w in range(block.bits.n_words):
             word = missing[w]
             while word:
-                divide_one(block, <int32_t> (64 * w + lowest_bit(word)), WHOLE, share)
+                row = <int32_t> (64 * w + lowest_bit(word))
+                divide_one(block, row, WHOLE, share)
+                self._begin_fraction(block, node, row)
                 word &= word - 1
         n = block.n_fractions + block.n_passing
         memcpy(block.fractions + n, block.failing, block.n_failing * sizeof(Fraction))
@@ -453,6 +335,9 @@ cdef class Evaluator:
         block.fractions_of[failed] = n
         block.n_fractions_of[failed] = block.n_failing
         block.n_fractions = n + block.n_failing
+
+    cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil:
+        """Note that a position is divided at a node; subclasses may need to."""
 
     cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
                                     int32_t passed, int32_t failed,
@@ -514,9 +399,9 @@ cdef class Evaluator:
         for e in range(self.n_extended):
             block.addend[e] = block.members[block.contexts_of[node] * self.n_extended + e]
 
-    cdef inline void _add_addend(self, Block *block, Py_ssize_t position, double value,
-                                 int32_t class_, const uint8_t[::1] depth,
-                                 double[:, :, ::1] scores) noexcept nogil:
+    cdef void _add_addend(self, Block *block, Py_ssize_t position, double value,
+                          int32_t class_, const uint8_t[::1] depth,
+                          double[:, :, ::1] scores) noexcept nogil:
         """Add a leaf's value to those contexts of a position that reach the leaf."""
         add_to_contexts(&scores[class_, position, 0], block.addend, value, &self.depth_starts[0],
                         depth[position])

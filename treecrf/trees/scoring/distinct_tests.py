@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED
+from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED, Plan
 from treecrf.trees.growing.window_tests import missing_values
 
 
@@ -26,10 +27,10 @@ class DistinctTests:
     missing : int32 array (n,)
         The missing-value test of each test, -1 where no value can be missing.
     n_plain : int
-    by_id : int32 array (window width, n_ids)
-        The test for one listed id at one offset, -1 where there is none.
-    left : int
-        Offset of the first row of ``by_id``, negated.
+    window : (int, int)
+        Number of positions to the left and to the right in a window.
+    n_ids : int
+        Number of ids in lists.
     """
 
     kinds: np.ndarray
@@ -39,16 +40,30 @@ class DistinctTests:
     highs: np.ndarray
     missing: np.ndarray
     n_plain: int
-    by_id: np.ndarray
-    left: int
+    window: tuple[int, int]
+    n_ids: int
 
     def __len__(self) -> int:
         """Return the number of distinct tests."""
         return len(self.kinds)
 
+    @cached_property
+    def by_id(self) -> np.ndarray:
+        """The test for one listed id at one offset, -1 where there is none.
+
+        Returns
+        -------
+        int32 array (window width, n_ids)
+        """
+        n_ids = self.n_ids if (self.kinds == LISTED).any() else 0
+        table = np.full((sum(self.window) + 1, n_ids), -1, dtype=np.int32)
+        of_one_id = np.flatnonzero((self.kinds == LISTED) & (self.highs == self.lows + 1))
+        table[self.offsets[of_one_id] + self.window[0], self.lows[of_one_id]] = of_one_id
+        return table
+
 
 def find_distinct_tests(
-    nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder
+    nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder, plan: Plan | None = None
 ) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
     """Find the distinct tests of some nodes and surrogates.
 
@@ -57,6 +72,8 @@ def find_distinct_tests(
     nodes, surrogates : int64 arrays (3, n)
         Columns, offsets and values of window tests.
     encoder : Encoder
+    plan : Plan, optional
+        Storage of the columns, by default that of the encoder.
 
     Returns
     -------
@@ -64,24 +81,25 @@ def find_distinct_tests(
     of_nodes, of_surrogates : int32 arrays (n,)
         Index of each test among the distinct tests.
     """
+    plan = plan or encoder.plan
     tests = np.hstack([nodes, surrogates])
     keys = _keys(tests[0], tests[1], encoder) * (1 << 32) + tests[2]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     columns, offsets, values = tests[:, first]
     is_plain = first < nodes.shape[1]
-    kinds, slots, lows, highs = encoder.storage_of(columns, values)
+    kinds, slots, lows, highs = encoder.storage_of(columns, values, plan)
     order = np.lexsort((lows, slots, kinds, offsets, ~is_plain))
     indices = np.empty(len(order), dtype=np.int32)
     indices[order] = np.arange(len(order))
     lookups = np.stack([kinds, offsets, slots, lows, highs])[:, order]
-    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder)
+    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder, plan)
     lookups = np.ascontiguousarray(np.hstack([lookups, of_missing]), dtype=np.int32)
     distinct = DistinctTests(
         *lookups,
         missing=np.append(missing, np.full(of_missing.shape[1], -1)).astype(np.int32),
         n_plain=int(is_plain.sum()),
-        by_id=_tests_by_id(lookups, encoder),
-        left=encoder.window[0],
+        window=encoder.window,
+        n_ids=plan.n_all_ids,
     )
     return distinct, indices[which[: nodes.shape[1]]], indices[which[nodes.shape[1] :]]
 
@@ -93,29 +111,20 @@ def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndar
 
 
 def _missing_value_tests(
-    columns: np.ndarray, offsets: np.ndarray, encoder: Encoder
+    columns: np.ndarray, offsets: np.ndarray, encoder: Encoder, plan: Plan
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the missing-value tests of some tests, and the index of the one that belongs to each.
 
     Missing-value tests follow the tests themselves.
     """
     index = np.full(len(columns), -1)
-    can_miss = missing_values(encoder.plan, columns) >= 0
+    can_miss = missing_values(plan, columns) >= 0
     keys = _keys(columns, offsets, encoder)[can_miss]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     columns, offsets = columns[can_miss][first], offsets[can_miss][first]
     index[can_miss] = len(index) + which
-    values = missing_values(encoder.plan, columns)
-    in_codes = encoder.plan.storage[columns] == CODES
+    values = missing_values(plan, columns)
+    in_codes = plan.storage[columns] == CODES
     kinds = np.where(in_codes, CODE_EQUAL, LISTED)
-    slots = np.where(in_codes, encoder.plan.slots[columns], 0)
+    slots = np.where(in_codes, plan.slots[columns], 0)
     return np.stack([kinds, offsets, slots, values, values + 1]), index
-
-
-def _tests_by_id(lookups: np.ndarray, encoder: Encoder) -> np.ndarray:
-    kinds, offsets, _, lows, highs = lookups
-    n_ids = encoder.plan.n_all_ids if (kinds == LISTED).any() else 0
-    table = np.full((sum(encoder.window) + 1, n_ids), -1, dtype=np.int32)
-    of_one_id = np.flatnonzero((kinds == LISTED) & (highs == lows + 1))
-    table[offsets[of_one_id] + encoder.window[0], lows[of_one_id]] = of_one_id
-    return table

@@ -36,9 +36,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import extended_contexts
-from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import Plan
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
@@ -87,9 +87,17 @@ class PackedTrees:
 
     @classmethod
     def of(
-        cls, nodes: dict[str, np.ndarray], encoder: Encoder, n_labels: int, on_label: np.ndarray
+        cls,
+        nodes: dict[str, np.ndarray],
+        encoder: Encoder,
+        n_labels: int,
+        on_label: np.ndarray,
+        plan: Plan | None = None,
     ) -> PackedTrees:
-        """Pack trees; ``on_label`` marks the nodes that test a previous label."""
+        """Pack trees; ``on_label`` marks the nodes that test a previous label.
+
+        The columns are stored by the plan, if one is given instead of that of the encoder.
+        """
         on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
         of_windows, of_surrogates = (
@@ -97,7 +105,7 @@ class PackedTrees:
             for prefix in ("", "surrogate_")
         )
         tests, window_tests, surrogates = find_distinct_tests(
-            of_windows[:, on_window], of_surrogates, encoder
+            of_windows[:, on_window], of_surrogates, encoder, plan
         )
         test_of_node = np.full(len(on_label), -1, dtype=np.int32)
         test_of_node[on_window] = window_tests
@@ -201,27 +209,6 @@ class Scorer:
                 is_lookup = len(positions) >= MIN_POSITIONS
                 evaluator = self._evaluator_at(depth, LookupEvaluator if is_lookup else Walker)
                 scoring.take(positions, scoring.scores).run(evaluator, positions)
-
-    def add_to_parts(
-        self, parts: ScoreParts, encoded: EncodedSequences, depth: np.ndarray, threads: Threads
-    ) -> None:
-        """Add the trees' values to the parts of scores.
-
-        Parameters
-        ----------
-        parts : ScoreParts
-        encoded : EncodedSequences
-        depth : uint8 array (n_positions,)
-            Number of labels before each position, at most ``order``.
-        threads : Threads
-        """
-        packed = self.packed
-        if (packed.test_of_node >= len(packed.tests)).any():
-            parts.ensure_rest()
-        threads.map(
-            lambda part: self.sets.add_to_parts(parts, encoded, depth, *part),
-            threads.even_parts(encoded.n_positions, PART),
-        )
 
     def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
         """Score positions with missing values, which may go to both sides of a test."""

@@ -1,0 +1,85 @@
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from treecrf.trees.growing._row_sets cimport Fraction
+from treecrf.trees.scoring._answers cimport Answers, Bits
+
+
+cdef enum:
+    BLOCK_WORDS = 64
+    BLOCK = 64 * BLOCK_WORDS
+    # With missing values, the lists of positions must stay in cache too.
+    MISSING_BLOCK = BLOCK // 4
+
+
+cdef struct Block:
+    # The current positions, and working memory.
+    Bits bits
+    Py_ssize_t tree            # the tree that is being split
+    const uint64_t *inside     # the positions of the block; NULL if these are all bits
+    uint64_t *sets             # two sets of positions a node, at most
+    uint64_t **set_of          # set of each node, NULL if it is empty
+    int32_t *contexts_of       # row of `members` for each node; 0: all contexts
+    uint8_t *members           # sets of extended contexts
+    double *addend             # 1 for the contexts that reach a leaf, else 0
+    double *shared             # [class, position]: values that all contexts receive
+    bint has_missing           # whether any value is missing
+    Fraction *fractions        # positions of which nodes have a fraction
+    Py_ssize_t n_fractions, room
+    Py_ssize_t *fractions_of    # first fraction of each node
+    Py_ssize_t *n_fractions_of  # number of fractions of each node
+    Fraction *failing          # working memory: fractions that fail the current test
+    Py_ssize_t n_passing, n_failing
+    bint failed
+
+
+cdef class Evaluator:
+    cdef Answers answers
+    cdef const int32_t[::1] starts, classes, test, true_child, false_child, leaf_numbers
+    cdef const double[::1] values, shares
+    cdef const int32_t[::1] surrogate_starts, surrogates
+    cdef const uint8_t[::1] is_reversed
+    cdef bint follows_surrogates
+    cdef const int32_t[:, ::1] symbols
+    cdef const int64_t[::1] depth_starts
+    cdef Py_ssize_t n_columns, n_labels, n_extended, max_nodes
+
+    cdef Py_ssize_t _list_leaves(self, Block *block, Py_ssize_t tree, int32_t[::1] leaves,
+                                 int32_t[::1] positions, double[::1] parts,
+                                 Py_ssize_t n) noexcept nogil
+    cdef void _open(self, Block *block, Py_ssize_t n_classes) noexcept nogil
+    cdef void _add_tree(self, Block *block, Py_ssize_t tree, const uint8_t[::1] depth,
+                        double[:, :, ::1] scores) noexcept nogil
+    cdef void _split_all(self, Block *block, Py_ssize_t tree) noexcept nogil
+    cdef void _start_with_all(self, Block *block) noexcept nogil
+
+    @cython.final
+    cdef Py_ssize_t _split_positions(self, Block *block, Py_ssize_t node, Py_ssize_t index,
+                                     int32_t passed, int32_t failed,
+                                     Py_ssize_t n_sets) noexcept nogil
+    cdef int _split_missing(self, Block *block, Py_ssize_t node, Py_ssize_t index, int32_t passed,
+                            int32_t failed, uint64_t *passing, uint64_t *failing) noexcept nogil
+    cdef void _take_missing(self, const Block *block, int32_t test, uint64_t *failing,
+                            uint64_t *missing) noexcept nogil
+    cdef void _follow_surrogates(self, const Block *block, Py_ssize_t index, uint64_t *missing,
+                                 uint64_t *passing, uint64_t *failing) noexcept nogil
+    cdef void _divide(self, Block *block, Py_ssize_t node, Py_ssize_t index,
+                      const uint64_t *missing, int32_t passed, int32_t failed) noexcept nogil
+    cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil
+    cdef Py_ssize_t _split_contexts(self, Block *block, Py_ssize_t node, int32_t label_test,
+                                    int32_t passed, int32_t failed,
+                                    Py_ssize_t n_members) noexcept nogil
+    cdef void _add_leaf(self, Block *block, Py_ssize_t node, double value, int32_t class_,
+                        const uint8_t[::1] depth, double[:, :, ::1] scores) noexcept nogil
+    cdef void _add_leaf_fractions(self, Block *block, Py_ssize_t node, double value,
+                                  int32_t class_, const uint8_t[::1] depth,
+                                  double[:, :, ::1] scores) noexcept nogil
+    cdef void _fill_addend(self, Block *block, Py_ssize_t node) noexcept nogil
+
+    @cython.final
+    cdef void _add_addend(self, Block *block, Py_ssize_t position, double value,
+                          int32_t class_, const uint8_t[::1] depth,
+                          double[:, :, ::1] scores) noexcept nogil
+
+
+cdef void free_block(Block *block) noexcept nogil

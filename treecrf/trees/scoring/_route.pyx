@@ -1,0 +1,350 @@
+"""Addition of trees to scores in parts.
+
+A tree is a function of a position and its context. In most contexts and at most positions, few
+window tests pass. The default value of a context is that of the leaf it reaches if all window tests
+fail. It is added to the transitions once, for all positions, and a leaf adds the difference between
+its value and the default value to its members. Of these differences, each leaf adds that of the
+tree's main context, which passes the fewest label tests, to all contexts of its positions (the
+state), and the rest of them to single contexts. The leaf of a tree that tests no labels changes the
+state only.
+
+Parts are integers, so the way a value is divided among them does not matter for their sum.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from treecrf.chains._contexts cimport n_contexts_at
+from treecrf.trees.growing._row_sets cimport Fraction, value_of_fraction
+from treecrf.trees.growing._tests cimport LISTING_SLACK
+from treecrf.trees.scoring._answers cimport begin_bits
+from treecrf.trees.scoring._columns cimport ColumnAnswers
+from treecrf.trees.scoring._evaluate cimport (
+    BLOCK,
+    BLOCK_WORDS,
+    Block,
+    Evaluator,
+    MISSING_BLOCK,
+    free_block,
+)
+
+cdef extern from "utils/bitsets.h" nogil:
+    int lowest_bit(uint64_t word)
+    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n)
+
+cdef extern from "utils/compiler.h" nogil:
+    void prefetch "TREECRF_PREFETCH" (const void *address)
+
+cdef extern from "trees/scoring/leaf_updates.h" nogil:
+    void add_to_members(int32_t *sums, const uint64_t *set, Py_ssize_t n_words, int32_t value)
+    void add_to_rows(int32_t *table, Py_ssize_t width, const int32_t *positions, Py_ssize_t n,
+                     const int32_t *added)
+    void add_to_entries(int32_t *table, Py_ssize_t width, const int32_t *positions, Py_ssize_t n,
+                        const int32_t *added, const int32_t *where, Py_ssize_t n_where)
+
+
+cdef struct Run:
+    # A block of rows, and working memory. `block` comes first: a pointer to it is one to the run.
+    Block block
+    int32_t *state             # of the current label, at the first position of the data
+    int32_t *rest
+    int32_t *position          # of each row
+    uint8_t *depth
+    uint64_t inside[BLOCK_WORDS]
+    uint64_t deep[BLOCK_WORDS]     # rows of positions with the most labels before them
+    bint all_deep
+    uint64_t members[BLOCK_WORDS]
+    int32_t *sums              # of each row: values that all contexts receive
+    int32_t *listed
+    int32_t *added             # to each extended context
+    int32_t *where             # the contexts to which anything is added
+    int64_t *next_postings
+
+
+cdef inline int32_t units_of(double value) noexcept nogil:
+    """Return a leaf's value in units of 2**-20."""
+    return <int32_t> (value * 1048576.0)
+
+
+@cython.final
+cdef class PartsEvaluator(Evaluator):
+    """Evaluator that adds trees to scores in parts.
+
+    Parameters
+    ----------
+    packed : treecrf.trees.scoring.scorer.PackedTrees
+    symbols : int32 array (n_extended, order)
+        Previous label at each lag of each extended context.
+    depth_starts : int64 array (order + 1,)
+        First extended context of each depth.
+    follows_surrogates : bool
+        See `Evaluator`.
+    columns : treecrf.encoding.encoded.EncodedColumns
+    has_missing : bool
+        Whether any value is missing.
+    """
+
+    cdef ColumnAnswers column_answers
+    cdef Py_ssize_t order
+    cdef int32_t[:, ::1] defaults        # of each tree and extended context
+    cdef int32_t[::1] main_contexts      # of each tree; -1 if it tests no labels
+
+    def __init__(self, packed, symbols, depth_starts, bint follows_surrogates, columns,
+                 bint has_missing):
+        super().__init__(packed, symbols, depth_starts, 0, follows_surrogates, False)
+        cdef Py_ssize_t n_trees = self.classes.shape[0], tree
+        self.column_answers = ColumnAnswers(packed.tests, self.answers, columns, has_missing)
+        self.order = self.depth_starts.shape[0] - 1
+        self.defaults = np.zeros((n_trees, self.n_extended), dtype=np.int32)
+        self.main_contexts = np.full(n_trees, -1, dtype=np.int32)
+        for tree in range(n_trees):
+            self._find_defaults(tree)
+            self._find_main_context(tree)
+
+    @property
+    def tests_labels(self):
+        """Whether any tree tests previous labels."""
+        return bool((np.asarray(self.main_contexts) >= 0).any())
+
+    def _find_defaults(self, Py_ssize_t tree):
+        """Send each context down a tree in which all window tests fail."""
+        cdef Py_ssize_t e, node, start = self.starts[tree]
+        for e in range(self.n_extended):
+            node = 0
+            while self.true_child[start + node] >= 0:
+                if self._passes(self.test[start + node], e):
+                    node = self.true_child[start + node]
+                else:
+                    node = self.false_child[start + node]
+            self.defaults[tree, e] = units_of(self.values[start + node])
+
+    def _find_main_context(self, Py_ssize_t tree):
+        """Find a context that passes the fewest label tests of a tree, if it has any."""
+        cdef Py_ssize_t e, node
+        cdef Py_ssize_t n_contexts = n_contexts_at(&self.depth_starts[0], <uint8_t> self.order)
+        passed = np.zeros(n_contexts, dtype=np.int32)
+        cdef int32_t[::1] n_passed = passed
+        cdef bint has_tests = False
+        for node in range(self.starts[tree], self.starts[tree + 1]):
+            if self.true_child[node] < 0 or self.test[node] < self.n_columns:
+                continue
+            has_tests = True
+            for e in range(n_contexts):
+                n_passed[e] += self._passes(self.test[node], e)
+        if has_tests:
+            self.main_contexts[tree] = passed.argmin()
+
+    cdef bint _passes(self, int32_t test, Py_ssize_t e) noexcept nogil:
+        """Return whether an extended context passes a test of a label; False for window tests."""
+        cdef int32_t label_test = test - <int32_t> self.n_columns
+        cdef int32_t lag = label_test // <int32_t> (self.n_labels + 1)
+        return (label_test >= 0
+                and self.symbols[e, lag] == label_test % <int32_t> (self.n_labels + 1))
+
+    def add_defaults(self, int32_t[:, :, ::1] transitions):
+        """Add the default values of all trees to the transitions."""
+        cdef Py_ssize_t tree, depth, c
+        for tree in range(self.classes.shape[0]):
+            for depth in range(self.order + 1):
+                for c in range(n_contexts_at(&self.depth_starts[0], <uint8_t> depth)):
+                    transitions[depth, self.classes[tree], c] += (
+                        self.defaults[tree, self.depth_starts[depth] + c])
+
+    def add(self, parts, const int32_t[::1] rows, const uint8_t[::1] depth, Py_ssize_t first,
+            Py_ssize_t last):
+        """Add the rest of the trees' values at the positions from ``first`` to ``last - 1``.
+
+        Parameters
+        ----------
+        parts : treecrf.chains.score_parts.ScoreParts
+            With a ``rest`` if any tree tests previous labels.
+        rows : int32 array (n_positions,)
+            Row of each position, ascending.
+        depth : uint8 array (n_positions,)
+            Number of labels before each position, at most ``order``.
+        first, last : int
+        """
+        cdef int32_t[:, ::1] state = parts.state
+        cdef int32_t[:, :, ::1] rest = parts.rest
+        cdef Py_ssize_t tree, next_, max_size = BLOCK
+        cdef int32_t class_
+        cdef Run run
+        if self.column_answers.has_missing:
+            max_size = MISSING_BLOCK
+        with nogil:
+            self._open_run(&run, rows[first])
+            while first < last and not run.block.failed:
+                next_ = self._begin(&run, rows, depth, first, last, max_size)
+                run.block.has_missing = self.column_answers.fill(&run.block.bits,
+                                                                 run.next_postings)
+                for tree in range(self.classes.shape[0]):
+                    class_ = self.classes[tree]
+                    run.state = &state[class_, 0]
+                    run.rest = NULL if rest is None else &rest[class_, 0, 0]
+                    self._route_tree(&run, tree)
+                    self._add_sums(&run, rows, first, next_)
+                first = next_
+            self._close_run(&run)
+        if run.block.failed:
+            raise MemoryError("no memory to evaluate the trees")
+
+    cdef void _open_run(self, Run *run, Py_ssize_t row) noexcept nogil:
+        cdef Py_ssize_t size = BLOCK + LISTING_SLACK
+        memset(run, 0, sizeof(Run))
+        self._open(&run.block, 1)
+        run.block.inside = run.inside
+        run.position = <int32_t *> malloc(BLOCK * sizeof(int32_t))
+        run.depth = <uint8_t *> malloc(BLOCK)
+        run.sums = <int32_t *> malloc(BLOCK * sizeof(int32_t))
+        run.listed = <int32_t *> malloc(size * sizeof(int32_t))
+        run.added = <int32_t *> malloc(self.n_extended * sizeof(int32_t))
+        run.where = <int32_t *> malloc(self.n_extended * sizeof(int32_t))
+        run.next_postings = self.column_answers.open(row)
+        run.block.failed = run.block.failed or not (
+            run.position and run.depth and run.sums and run.listed and run.added and run.where
+            and run.next_postings)
+
+    cdef void _close_run(self, Run *run) noexcept nogil:
+        free(run.position)
+        free(run.depth)
+        free(run.sums)
+        free(run.listed)
+        free(run.added)
+        free(run.where)
+        free(run.next_postings)
+        free_block(&run.block)
+
+    cdef Py_ssize_t _begin(self, Run *run, const int32_t[::1] rows, const uint8_t[::1] depth,
+                           Py_ssize_t first, Py_ssize_t last, Py_ssize_t max_size) noexcept nogil:
+        """Begin a block of rows; returns the first position after it."""
+        cdef Py_ssize_t p = first, i = 0
+        memset(run.inside, 0, BLOCK_WORDS * sizeof(uint64_t))
+        memset(run.deep, 0, BLOCK_WORDS * sizeof(uint64_t))
+        run.all_deep = True
+        while p < last and rows[p] - rows[first] < max_size:
+            i = rows[p] - rows[first]
+            run.position[i] = <int32_t> p
+            run.depth[i] = depth[p]
+            run.inside[i >> 6] |= <uint64_t> 1 << (i & 63)
+            run.deep[i >> 6] |= <uint64_t> (depth[p] == self.order) << (i & 63)
+            run.all_deep &= depth[p] == self.order
+            p += 1
+        begin_bits(&run.block.bits, rows[first], i + 1)
+        return p
+
+    cdef void _route_tree(self, Run *run, Py_ssize_t tree) noexcept nogil:
+        cdef Block *block = &run.block
+        cdef Py_ssize_t i, start = self.starts[tree]
+        cdef int32_t units, shared
+        memset(run.sums, 0, block.bits.n_words * 64 * sizeof(int32_t))
+        self._split_all(block, tree)
+        for i in range(self.starts[tree + 1] - start):
+            if block.set_of[i] == NULL or self.true_child[start + i] >= 0:
+                continue
+            units = units_of(self.values[start + i])
+            if self.main_contexts[tree] < 0:
+                shared = units - self.defaults[tree, 0]
+            else:
+                shared = self._find_added(run, i, units)
+            if shared:
+                add_to_members(run.sums, block.set_of[i], block.bits.n_words, shared)
+            if self.main_contexts[tree] >= 0:
+                self._add_to_rest(run, block.set_of[i])
+            if block.has_missing:
+                self._add_fractions(run, i, self.values[start + i])
+
+    cdef void _add_sums(self, Run *run, const int32_t[::1] rows, Py_ssize_t first,
+                        Py_ssize_t last) noexcept nogil:
+        """Add the values that all contexts receive to the state."""
+        cdef Py_ssize_t p
+        cdef const int32_t *sums = run.sums - run.block.bits.first
+        for p in range(first, last):
+            run.state[p] += sums[rows[p]]
+
+    cdef const uint8_t *_contexts_of(self, const Block *block, Py_ssize_t node) noexcept nogil:
+        return block.members + block.contexts_of[node] * self.n_extended
+
+    cdef int32_t _find_added(self, Run *run, Py_ssize_t node, int32_t units) noexcept nogil:
+        """Find the additions of a leaf to single contexts; returns that to all contexts."""
+        cdef const uint8_t *members = self._contexts_of(&run.block, node)
+        cdef const int32_t *defaults = &self.defaults[run.block.tree, 0]
+        cdef Py_ssize_t e, context = self.main_contexts[run.block.tree]
+        cdef int32_t shared = (units - defaults[context]) * members[context]
+        for e in range(self.n_extended):
+            run.added[e] = (units - defaults[e]) * members[e] - shared
+        return shared
+
+    cdef void _add_to_rest(self, Run *run, const uint64_t *set_) noexcept nogil:
+        """Add the additions of a leaf to the single contexts of its members."""
+        cdef Py_ssize_t n_words = run.block.bits.n_words, i, n, w, c, n_where = 0
+        cdef Py_ssize_t width = n_contexts_at(&self.depth_starts[0], <uint8_t> self.order)
+        cdef uint64_t word
+        cdef int32_t any_shallow = 0
+        for c in range(width):
+            run.where[n_where] = <int32_t> c
+            n_where += run.added[c] != 0
+        if n_where:
+            n = 0
+            for w in range(n_words):
+                run.members[w] = set_[w] & run.deep[w]
+            n = count_common(run.members, run.members, n_words)
+            list_bits(run.members, n_words, run.listed)
+            for i in range(n):
+                run.listed[i] = run.position[run.listed[i]]
+                prefetch(run.rest + run.listed[i] * width + run.where[0])
+            if 4 * n_where < width:
+                add_to_entries(run.rest, width, run.listed, n, run.added, run.where, n_where)
+            else:
+                add_to_rows(run.rest, width, run.listed, n, run.added)
+        for c in range(width, self.n_extended):
+            any_shallow |= run.added[c]
+        for w in range(n_words if any_shallow and not run.all_deep else 0):
+            word = set_[w] & ~run.deep[w]
+            while word:
+                i = 64 * w + lowest_bit(word)
+                self._add_row(run, i)
+                word &= word - 1
+
+    cdef void _add_row(self, Run *run, Py_ssize_t i) noexcept nogil:
+        """Add the additions to the single contexts of a row."""
+        cdef Py_ssize_t c, width = n_contexts_at(&self.depth_starts[0], <uint8_t> self.order)
+        cdef int32_t *row = run.rest + run.position[i] * width
+        cdef const int32_t *added = run.added + self.depth_starts[run.depth[i]]
+        for c in range(n_contexts_at(&self.depth_starts[0], run.depth[i])):
+            row[c] += added[c]
+
+    # Positions with missing values
+
+    cdef void _begin_fraction(self, Block *block, Py_ssize_t node, int32_t row) noexcept nogil:
+        """Subtract the default values of a divided position: its fractions add whole values."""
+        cdef Run *run = <Run *> block
+        cdef const int32_t *defaults = &self.defaults[block.tree, 0]
+        cdef const uint8_t *members = self._contexts_of(block, node)
+        cdef Py_ssize_t e
+        if self.main_contexts[block.tree] < 0:
+            run.sums[row] -= defaults[0]
+            return
+        for e in range(self.n_extended):
+            run.added[e] = -defaults[e] * members[e]
+        self._add_row(run, row)
+
+    cdef void _add_fractions(self, Run *run, Py_ssize_t node, double value) noexcept nogil:
+        """Add to the fractions of positions that reach a leaf."""
+        cdef Block *block = &run.block
+        cdef const Fraction *fractions = block.fractions + block.fractions_of[node]
+        cdef const uint8_t *members = self._contexts_of(block, node)
+        cdef Py_ssize_t i, e
+        cdef int32_t units
+        for i in range(block.n_fractions_of[node]):
+            units = units_of(value_of_fraction(value, fractions[i].weight))
+            if block.contexts_of[node] == 0:
+                run.sums[fractions[i].row] += units
+                continue
+            for e in range(self.n_extended):
+                run.added[e] = units * members[e]
+            self._add_row(run, fractions[i].row)

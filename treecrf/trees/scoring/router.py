@@ -1,0 +1,70 @@
+"""Addition of trees to the scores of the same sequences, iteration after iteration."""
+
+from __future__ import annotations
+
+from treecrf.chains.contexts import extended_contexts
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.plan import Plan
+from treecrf.trees.scoring._route import PartsEvaluator
+from treecrf.trees.scoring.scorer import PART, PackedTrees
+from treecrf.utils.threads import Threads
+
+
+class Router:
+    """Positions to whose scores trees are added.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    encoded : EncodedSequences
+    order : int
+        Number of previous labels in a context.
+    plan : Plan, optional
+        Storage of the columns, if it is not that of the encoder.
+    columns : EncodedColumns, optional
+        The encoded sequences column by column, if there are any already.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        order: int,
+        plan: Plan | None = None,
+        columns: EncodedColumns | None = None,
+    ):
+        self.encoder = encoder
+        self.plan = plan or encoder.plan
+        self._columns = EncodedColumns.of(encoded) if columns is None else columns
+        self._rows = encoded.row_of_position
+        self._depth = encoded.depth_of(order)
+        self._has_missing = bool(encoded.has_missing.any())
+        self._order = order
+
+    def add(self, packed: PackedTrees, parts: ScoreParts, threads: Threads) -> None:
+        """Add the values of trees to the parts of scores.
+
+        Parameters
+        ----------
+        packed : PackedTrees
+            Packed for the plan of this router.
+        parts : ScoreParts
+        threads : Threads
+        """
+        evaluator = PartsEvaluator(
+            packed,
+            *extended_contexts(packed.n_labels, self._order),
+            self.encoder.missing == "surrogate",
+            self._columns,
+            self._has_missing,
+        )
+        if evaluator.tests_labels:
+            parts.ensure_rest()
+        evaluator.add_defaults(parts.transitions)
+        n = len(self._rows)
+        threads.map(
+            lambda part: evaluator.add(parts, self._rows, self._depth, *part),
+            threads.even_parts(n, PART) if n else [],
+        )
