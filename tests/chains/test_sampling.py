@@ -230,6 +230,30 @@ def test_budget_limits_the_number_of_examples(curvature):
     assert sampler.draw(parts, 0, 0, 0.5, max_examples=10**9).mu == 0.5
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_labels", "max_examples"), [(5, 2000), (15, 2000), (15, None)])
+def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
+    """In first order, examples are also kept for their weight."""
+    rng = np.random.default_rng(0)
+    parts, labels = draw_case(rng, n_labels, 1, [9] * 500)
+    weights = rng.choice([0.5, 1.0, 4.0], len(labels)) if weighted else None
+    draw = sampler_of(parts, labels, None).draw(parts, 0, 0, 0.1, weights, max_examples)
+    for_residuals = draw.size * SUM_UNIT / draw.mu
+    limit = max_examples or 2 * (len(labels) if weights is None else weights.sum()) / 0.1
+    n_kept = sum(len(examples.positions) for examples in draw.lists)
+    assert n_kept < 1.05 * (for_residuals + limit / 4)
+    assert for_residuals <= limit
+    # The weights of those that are kept still stand for all.
+    expected = (exists(parts) * (1.0 if weights is None else weights[:, None])).sum() * n_labels
+    found = sum(examples.curvatures.sum() for examples in draw.lists)
+    assert found == pytest.approx(expected, rel=0.15)
+    table = TableSampler(parts.offsets, 1, ONE, keys_of(parts.offsets), False)
+    residuals = tables_of(parts, labels, None)[0]
+    residuals *= 1.0 if weights is None else weights[:, None]
+    lists = table.draw(residuals, None, weights, 0, 0, 0.1, max_examples).lists
+    assert sum(len(examples.positions) for examples in lists) == pytest.approx(n_kept, abs=3)
+
+
 @every_curvature
 @pytest.mark.parametrize(("n_labels", "order"), [(4, 0), (4, 1), (4, 2), (11, 1)])
 def test_threads_and_parts_change_nothing(n_labels, order, curvature):

@@ -29,8 +29,13 @@ SUM_UNIT = 2.0**-30
 KEEP_NONE = 1e300
 # Factor by which the size of all examples hardly ever decreases in an iteration.
 PROBABLE_DECREASE = 0.7
-# In first order, the size of an example without a residual, relative to mu.
+# In first order, the size of an example without a residual, relative to mu, is at most this one.
 FLOOR = 1 / 16
+# In first order, number of examples that are kept for their weight alone, at most, relative to the
+# number that may be kept for their residuals.
+WEIGHT_FRACTION = 1 / 4
+# Maximum sum of the absolute residuals of a position of weight 1.
+MAX_RESIDUALS = 2.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     """Return the smallest threshold from mu on that keeps no more examples in the mean.
 
     ``size`` is that of a `Draw`. The examples of first order that are kept for their weight alone
-    do not count.
+    do not count, see `Sampler.floor_for`.
     """
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 
@@ -154,7 +159,8 @@ class Sampler:
     curved : bool
         Whether examples have a curvature. Otherwise it is the weight of their position.
     floor : float, default=1/16
-        Without a curvature, the probability that an example without a residual is kept.
+        Without a curvature, the probability that an example without a residual is kept, unless
+        these were too many, see `floor_for`.
     """
 
     def __init__(
@@ -167,12 +173,38 @@ class Sampler:
         floor: float = FLOOR,
     ):
         self.order = order
+        self.n_positions = int(offsets[-1])
         self.chains = chains_of(offsets, order)
         self.threads = threads
         self.parts = threads.parts(self.chains)
         self.keys = keys if order else _keys_of_positions(keys, offsets)
         self.floor = 0.0 if curved else floor
         self._size: int | None = None
+
+    def floor_for(
+        self, mu: float, max_examples: int | None, weights: np.ndarray | None, n_examples: int
+    ) -> float:
+        """Return the probability that an example of weight 1 without a residual is kept.
+
+        In the mean, at most a quarter as many examples are kept for their weight alone as can be
+        for their residuals: ``max_examples``, or all that a threshold of ``mu`` admits. Otherwise
+        they would be nearly all examples if labels are many, since most residuals are tiny.
+
+        Parameters
+        ----------
+        mu : float
+        max_examples : int or None
+        weights : float64 array (n_positions,) or None
+        n_examples : int
+            Number of labels and contexts of a position.
+        """
+        total = self.n_positions if weights is None else exact_sum(weights)
+        if self.floor == 0 or total == 0:
+            return self.floor
+        most = MAX_RESIDUALS * total / mu
+        if max_examples is not None:
+            most = min(most, max_examples)
+        return min(self.floor, WEIGHT_FRACTION * most / (total * n_examples))
 
     def _draw_at_most(
         self,
@@ -214,7 +246,8 @@ class LikelihoodSampler(Sampler):
         "bound" is a bound of the Hessian, which makes Newton steps of full length safe; "diagonal"
         is 2 p (1 - p). None is for first order.
     floor : float, default=1/16
-        In first order, the probability that an example without a residual is kept.
+        In first order, the probability that an example without a residual is kept, unless these
+        were too many, see `Sampler.floor_for`.
     """
 
     def __init__(
@@ -260,10 +293,12 @@ class LikelihoodSampler(Sampler):
         counted : bool, default=False
             Whether the lists have ``counts``.
         """
+        n_labels = scores.n_labels if isinstance(scores, ScoreParts) else len(scores)
+        floor = self.floor_for(mu, max_examples, weights, n_labels ** (self.order + 1))
 
         def at(mu: float) -> RawDraw:
-            samples = self.sample(scores, iteration, seed, mu, weights)
-            return RawDraw(samples, mu, self.floor)
+            samples = self.sample(scores, iteration, seed, mu, weights, floor)
+            return RawDraw(samples, mu, floor)
 
         raw, mu = self._draw_at_most(at, mu, max_examples)
         return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, self._value())
@@ -275,10 +310,11 @@ class LikelihoodSampler(Sampler):
         seed: int,
         mu: float,
         weights: np.ndarray | None = None,
+        floor: float | None = None,
     ) -> list[_sampling.Sample]:
         """Draw the examples of each part of the sequences; sets ``likelihoods``."""
         key = int(mix(seed, iteration))
-        floor = self.floor * mu
+        floor = (self.floor if floor is None else floor) * mu
         return self.threads.map(
             lambda part: self._kernel.sample(
                 scores, *part, key, mu, floor, weights, self.likelihoods
@@ -333,10 +369,12 @@ class TableSampler(Sampler):
         value : float, optional
             Value of the objective, for the result.
         """
+        n_examples = residuals.shape[0] * residuals.shape[2]
+        floor = self.floor_for(mu, max_examples, counts, n_examples)
 
         def at(mu: float) -> RawDraw:
-            samples = self.sample(residuals, curvature, counts, iteration, seed, mu)
-            return RawDraw(samples, mu, self.floor)
+            samples = self.sample(residuals, curvature, counts, iteration, seed, mu, floor)
+            return RawDraw(samples, mu, floor)
 
         raw, mu = self._draw_at_most(at, mu, max_examples)
         return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, value)
@@ -349,12 +387,13 @@ class TableSampler(Sampler):
         iteration: int,
         seed: int,
         mu: float,
+        floor: float | None = None,
     ) -> list[_sampling.Sample]:
         """Draw the examples of each part of the sequences; parameters are those of `draw`."""
         key = int(mix(seed, iteration))
         has_contexts = residuals.shape[2] == residuals.shape[0] ** self.order
         sequences = self.order if has_contexts else 0, self.chains, self.keys
-        floor = self.floor * mu
+        floor = (self.floor if floor is None else floor) * mu
         return self.threads.map(
             lambda part: _sampling.sample_table(
                 residuals, curvature, counts, *sequences, *part, key, mu, floor
