@@ -217,6 +217,8 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, curvature, mu):
         check_same(raw.lists(larger, ONE, counted=True), fresh.lists(larger, ONE, counted=True))
     with pytest.raises(ValueError, match="expected at least"):
         raw.lists(0.9 * mu, ONE)
+    check_same(raw.lists(mu, ONE, counted=True), raw.lists(mu, ONE, counted=True, release=True))
+    assert not any(len(examples.positions) for examples in raw.lists(mu, ONE))
 
 
 @pytest.mark.parametrize("curvature", CURVATURES[:2])

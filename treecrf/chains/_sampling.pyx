@@ -144,6 +144,11 @@ cdef class Sample:
         vector.items[vector.n] = example
         vector.n += 1
 
+    cdef void release(self, Py_ssize_t v) noexcept nogil:
+        """Free the memory of the examples of a label."""
+        free(self.vectors[v].items)
+        memset(&self.vectors[v], 0, sizeof(ExampleVector))
+
     cdef void begin_sequence(self) noexcept nogil:
         cdef Py_ssize_t v
         for v in range(self.n_labels):
@@ -670,7 +675,8 @@ cdef inline void keep_of_table(const Chunk *chunk, const double[:, :, ::1] resid
 # Weights of the examples that are kept.
 
 
-def collect(list samples, Py_ssize_t label, double mu, double floor, double unit, bint counted):
+def collect(list samples, Py_ssize_t label, double mu, double floor, double unit, bint counted,
+            bint release):
     """Join the examples of a label, and weight those that are kept for ``mu``.
 
     Parameters
@@ -683,6 +689,8 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
         Residuals and curvatures are rounded to multiples of this power of 2.
     counted : bool
         Whether to return 1 / q.
+    release : bool
+        Whether to remove the examples of the label from the samples.
 
     Returns
     -------
@@ -714,6 +722,8 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
         with nogil:
             n = weight_examples(sample, label, &weighting, n, position_view, context_view,
                                 label_view, value_view, count_view)
+            if release:
+                sample.release(label)
     arrays = [positions, contexts, labels, values, counts]
     return tuple(None if array is None else trimmed(array, n) for array in arrays)
 

@@ -112,7 +112,12 @@ class RawDraw:
         self.size = sum(sample.size for sample in samples)
 
     def lists(
-        self, mu: float, threads: Threads, unit: float = EXAMPLE_UNIT, counted: bool = False
+        self,
+        mu: float,
+        threads: Threads,
+        unit: float = EXAMPLE_UNIT,
+        counted: bool = False,
+        release: bool = False,
     ) -> list[ExampleList]:
         """Return the weighted examples of each label, as if they were drawn with ``mu``.
 
@@ -125,12 +130,16 @@ class RawDraw:
             Residuals and curvatures are rounded to multiples of this power of 2.
         counted : bool, default=False
             Whether to return ``counts``.
+        release : bool, default=False
+            Whether to remove the examples from the samples, label by label, to save memory.
         """
         if mu < self.mu:
             raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")
         return threads.map(
             lambda label: ExampleList(
-                *_sampling.collect(self.samples, label, mu, self.floor * mu, unit, counted)
+                *_sampling.collect(
+                    self.samples, label, mu, self.floor * mu, unit, counted, release
+                )
             ),
             range(self.samples[0].n_labels),
         )
@@ -301,7 +310,8 @@ class LikelihoodSampler(Sampler):
             return RawDraw(samples, mu, floor)
 
         raw, mu = self._draw_at_most(at, mu, max_examples)
-        return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, self._value())
+        lists = raw.lists(mu, self.threads, counted=counted, release=True)
+        return Draw(lists, mu, raw.size, self._value())
 
     def sample(
         self,
@@ -377,7 +387,8 @@ class TableSampler(Sampler):
             return RawDraw(samples, mu, floor)
 
         raw, mu = self._draw_at_most(at, mu, max_examples)
-        return Draw(raw.lists(mu, self.threads, counted=counted), mu, raw.size, value)
+        lists = raw.lists(mu, self.threads, counted=counted, release=True)
+        return Draw(lists, mu, raw.size, value)
 
     def sample(
         self,
