@@ -87,10 +87,43 @@ cdef struct Example:
     int32_t position, context, depth, random
 
 
+cdef enum:
+    # Examples are allocated in blocks, since arrays that grow leave holes in the memory.
+    BLOCK = 1 << 9
+
+
 cdef struct ExampleVector:
-    Example *items
-    Py_ssize_t n, capacity
+    Example **blocks
+    Py_ssize_t n, n_blocks
     Py_ssize_t begin           # of the examples of the current sequence
+
+
+cdef inline Example *item(const ExampleVector *vector, Py_ssize_t i) noexcept nogil:
+    return vector.blocks[i // BLOCK] + i % BLOCK
+
+
+cdef bint grow(ExampleVector *vector) noexcept nogil:
+    """Append a block; returns whether there was memory for it."""
+    cdef Example **blocks = vector.blocks
+    cdef Py_ssize_t n = vector.n_blocks
+    if n & (n - 1) == 0:   # the array is full when its length is a power of 2
+        blocks = <Example **> realloc(blocks, max(1, 2 * n) * sizeof(Example *))
+        if blocks == NULL:
+            return False
+        vector.blocks = blocks
+    blocks[n] = <Example *> malloc(BLOCK * sizeof(Example))
+    if blocks[n] == NULL:
+        return False
+    vector.n_blocks += 1
+    return True
+
+
+cdef void clear(ExampleVector *vector) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(vector.n_blocks):
+        free(vector.blocks[i])
+    free(vector.blocks)
+    memset(vector, 0, sizeof(ExampleVector))
 
 
 cdef class Sample:
@@ -122,7 +155,7 @@ cdef class Sample:
         cdef Py_ssize_t v
         if self.vectors != NULL:
             for v in range(self.n_labels):
-                free(self.vectors[v].items)
+                clear(&self.vectors[v])
             free(self.vectors)
 
     def n_examples(self, Py_ssize_t label):
@@ -131,23 +164,11 @@ cdef class Sample:
 
     cdef inline void add(self, Py_ssize_t v, Example example) noexcept nogil:
         cdef ExampleVector *vector = &self.vectors[v]
-        cdef Py_ssize_t capacity
-        cdef Example *items
-        if vector.n == vector.capacity:
-            capacity = max(64, 2 * vector.capacity)
-            items = <Example *> realloc(vector.items, capacity * sizeof(Example))
-            if items == NULL:
-                self.failed = True
-                return
-            vector.items = items
-            vector.capacity = capacity
-        vector.items[vector.n] = example
+        if vector.n == vector.n_blocks * BLOCK and not grow(vector):
+            self.failed = True
+            return
+        item(vector, vector.n)[0] = example
         vector.n += 1
-
-    cdef void release(self, Py_ssize_t v) noexcept nogil:
-        """Free the memory of the examples of a label."""
-        free(self.vectors[v].items)
-        memset(&self.vectors[v], 0, sizeof(ExampleVector))
 
     cdef void begin_sequence(self) noexcept nogil:
         cdef Py_ssize_t v
@@ -157,12 +178,15 @@ cdef class Sample:
     cdef void reverse_sequence(self) noexcept nogil:
         """Reverse the order of the examples of the current sequence."""
         cdef Py_ssize_t v, low, high
-        cdef Example *items
+        cdef Example example
+        cdef ExampleVector *vector
         for v in range(self.n_labels):
-            items = self.vectors[v].items
-            low, high = self.vectors[v].begin, self.vectors[v].n - 1
+            vector = &self.vectors[v]
+            low, high = vector.begin, vector.n - 1
             while low < high:
-                items[low], items[high] = items[high], items[low]
+                example = item(vector, low)[0]
+                item(vector, low)[0] = item(vector, high)[0]
+                item(vector, high)[0] = example
                 low += 1
                 high -= 1
 
@@ -494,7 +518,7 @@ cdef class LikelihoodKernel:
         cdef Example *example
         for v in range(chain.n_labels):
             for i in range(sample.vectors[v].begin, sample.vectors[v].n):
-                example = &sample.vectors[v].items[i]
+                example = item(&sample.vectors[v], i)
                 p = example.curvature
                 if self.curvature == BOUND:
                     example.curvature = narrow_bound(chain, example.position - chain.start, v,
@@ -723,7 +747,7 @@ def collect(list samples, Py_ssize_t label, double mu, double floor, double unit
             n = weight_examples(sample, label, &weighting, n, position_view, context_view,
                                 label_view, value_view, count_view)
             if release:
-                sample.release(label)
+                clear(&sample.vectors[label])
     arrays = [positions, contexts, labels, values, counts]
     return tuple(None if array is None else trimmed(array, n) for array in arrays)
 
@@ -746,7 +770,7 @@ cdef Py_ssize_t weight_examples(Sample sample, Py_ssize_t v, const Weighting *we
     cdef double chances, factor, rounding = weighting.rounding
     cdef const Example *example
     for i in range(sample.vectors[v].n):
-        example = &sample.vectors[v].items[i]
+        example = item(&sample.vectors[v], i)
         chances = chances_of(example.residual,
                              background_of(weighting.floor, example.curvature), weighting.scale)
         if example.random >= chances:
