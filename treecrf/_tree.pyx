@@ -30,7 +30,8 @@ The parts, in ``treecrf.trees.growing``:
 ``_features``, ``_histograms``
     Add listed members to histograms.
 ``_splits``
-    Finds the best test of a node, given its histogram.
+    Finds the best window test of a node, given its histogram; ``_context_splits`` the best test of
+    a previous label.
 ``_surrogates``
     Finds and applies surrogate splits.
 
@@ -39,17 +40,27 @@ This module holds the queue of best-first growth, and the splitting of nodes.
 
 import numpy as np
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from treecrf.trees.growing._bins cimport Bins
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
+from treecrf.trees.growing._context_splits cimport ContextSplitSearch
 from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._histograms cimport Histogram, Histograms
 from treecrf.trees.growing._members cimport Members
-from treecrf.trees.growing._nodes cimport Node, child_seed, subtract_sums
-from treecrf.trees.growing._row_sets cimport RowSet, RowSets, round_value
+from treecrf.trees.growing._nodes cimport (
+    LeafRule,
+    Node,
+    child_seed,
+    describe,
+    leaf_rule,
+    leaf_value,
+    subtract_sums,
+    take_best_leaf,
+)
+from treecrf.trees.growing._row_sets cimport RowSet, RowSets
 from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, SurrogateSearch
 
@@ -100,7 +111,7 @@ cdef class TreeGrower:
     cdef const uint64_t[:, ::1] rows_of_depth
     # Parameters.
     cdef Py_ssize_t max_leaves
-    cdef double penalty, max_value, learning_rate
+    cdef LeafRule leaves
     cdef bint separate_counts
     # Parts.
     cdef Features features
@@ -109,6 +120,7 @@ cdef class TreeGrower:
     cdef Members members
     cdef Histograms histograms
     cdef SplitSearch splits
+    cdef ContextSplitSearch context_splits
     cdef SurrogateSearch search             # None where missing values divide a row instead
     # The current tree.
     cdef bint has_curvature
@@ -127,9 +139,7 @@ cdef class TreeGrower:
         self.n_words = max(n_planes, 1) * self.n_rows // 64
         self.n_window_bins = tests.n_bins
         self.max_leaves = growth.max_leaf_nodes
-        self.penalty = growth.l2_regularization
-        self.max_value = growth.max_leaf_value
-        self.learning_rate = growth.learning_rate
+        self.leaves = leaf_rule(growth)
         self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests, features)
         self.search = SurrogateSearch(self.features, tests, n_planes) if surrogates else None
@@ -145,8 +155,9 @@ cdef class TreeGrower:
         # One histogram for each leaf, and two for the rows that surrogates send on.
         self.histograms = Histograms(self.features, self.contexts, self.n_window_bins, n_lags,
                                      self.separate_counts, self.max_leaves + 3)
-        self.splits = SplitSearch(tests, growth, self.contexts, self.histograms.n_label_bins,
+        self.splits = SplitSearch(tests, growth, self.histograms.n_label_bins,
                                   self.separate_counts)
+        self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
         if n_planes:
             self.set_examples(np.zeros((n_lags, len(depth)), dtype=np.uint8),
                               np.zeros(len(depth), dtype=bool))
@@ -239,39 +250,10 @@ cdef class TreeGrower:
                 node = &self.nodes[i]
                 if node.true_child < 0:
                     self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
-                                          self._leaf_value(node), scores)
+                                          leaf_value(node, &self.leaves), scores)
         if self._is_failed():
             raise MemoryError("no memory for a tree")
-        return self._describe()
-
-    def _describe(self):
-        cdef Py_ssize_t i, s, n = self.n_nodes
-        cdef Node *node
-        surrogates, is_reversed = [], []
-        test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
-        leaf, gain, weight, share = (np.empty(n) for _ in range(4))
-        cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
-        cdef int32_t[::1] sizes = n_surrogates
-        cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
-        for i in range(n):
-            node = &self.nodes[i]
-            inner = node.true_child >= 0
-            tests[i] = <int32_t> node.test if inner else -1
-            trues[i] = node.true_child
-            falses[i] = node.false_child
-            values[i] = 0.0 if inner else self._leaf_value(node)
-            gains[i] = node.gain if inner else 0.0
-            weights[i] = node.weight
-            shares[i] = node.share
-            sizes[i] = <int32_t> node.surrogates.n
-            for s in range(node.surrogates.n):
-                surrogates.append(node.surrogates.ranked[s].test)
-                is_reversed.append(node.surrogates.ranked[s].is_reversed)
-        return {"test": test, "true_child": true_child, "false_child": false_child,
-                "leaf": leaf, "gain": gain, "weight": weight, "share": share,
-                "n_surrogates": n_surrogates,
-                "surrogate_test": np.array(surrogates, dtype=np.int32),
-                "reversed": np.array(is_reversed, dtype=bool)}
+        return describe(self.nodes, self.n_nodes, &self.leaves)
 
     # Growth
 
@@ -286,7 +268,7 @@ cdef class TreeGrower:
             if not self._is_failed():
                 self._find_split(0)
         while n_leaves < self.max_leaves and not self._is_failed():
-            leaf = self._take_best_leaf()
+            leaf = take_best_leaf(self.nodes, self.open_leaves, &self.n_open)
             if leaf < 0:
                 break
             n_leaves += 1
@@ -338,28 +320,14 @@ cdef class TreeGrower:
         """Find a node's best test, and keep the node open if its gain is large enough."""
         cdef Node *node = &self.nodes[node_id]
         cdef Histogram histogram = self.histograms.of_node(node)
-        if self.splits.find(node, &histogram):
+        cdef Bins bins = Bins(self.n_window_bins + self.histograms.n_label_bins, 0, histogram.bins,
+                              histogram.counts, NULL)
+        cdef double best = self.splits.find(node, &bins)
+        if self.splits.decide(node, self.context_splits.find(node, histogram.contexts, best)):
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
         else:
             self.histograms.release(node)
-
-    cdef int32_t _take_best_leaf(self) noexcept nogil:
-        """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
-        cdef Py_ssize_t i, best = -1
-        cdef int32_t leaf = -1
-        cdef double gain = -INFINITY
-        for i in range(self.n_open):
-            if (self.nodes[self.open_leaves[i]].gain > gain
-                    or (self.nodes[self.open_leaves[i]].gain == gain
-                        and self.open_leaves[i] < leaf)):
-                leaf = self.open_leaves[i]
-                gain = self.nodes[leaf].gain
-                best = i
-        if best >= 0:
-            self.n_open -= 1
-            self.open_leaves[best] = self.open_leaves[self.n_open]
-        return leaf
 
     cdef void _split(self, int32_t parent_id, bint is_last) noexcept nogil:
         cdef Node *parent = &self.nodes[parent_id]
@@ -585,16 +553,6 @@ cdef class TreeGrower:
         self.histograms.build(small, self.members)
         if not self.histograms.failed:
             self.histograms.subtract(rest, small)
-
-    # Leaves
-
-    cdef inline double _leaf_value(self, const Node *node) noexcept nogil:
-        cdef double value
-        if not self.penalty + node.weight > 0:
-            return 0.0
-        value = node.total / (self.penalty + node.weight)
-        value = min(max(value, -self.max_value), self.max_value)
-        return round_value(value * self.learning_rate)
 
 
 cdef void start_node(Node *node, uint64_t seed, int32_t rows, int32_t contexts) noexcept nogil:

@@ -15,7 +15,6 @@ threads can add them to histograms.
 
 import numpy as np
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -29,15 +28,23 @@ from treecrf.trees.growing._example_lists cimport (
     free_list,
 )
 from treecrf.trees.growing._features cimport Features
-from treecrf.trees.growing._nodes cimport Node, child_seed, subtract_sums
-from treecrf.trees.growing._row_sets cimport WHOLE, round_value
+from treecrf.trees.growing._nodes cimport (
+    LeafRule,
+    Node,
+    child_seed,
+    describe,
+    leaf_rule,
+    subtract_sums,
+    take_best_leaf,
+)
+from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._row_sets cimport WHOLE
 from treecrf.trees.growing._sparse_histograms cimport (
     DenseHistogram,
-    SparseHistogram,
     SparseHistograms,
     free_histogram,
 )
-from treecrf.trees.growing._sparse_splits cimport SparseSplitSearch
+from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 
 
@@ -72,17 +79,17 @@ cdef class ListGrower:
     cdef public Py_ssize_t many_examples
     cdef object tests
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_parts
-    cdef double penalty, max_value, learning_rate
+    cdef LeafRule leaves
     cdef Features features
     cdef ExampleLists lists
     cdef SparseHistograms histograms
-    cdef SparseSplitSearch splits
+    cdef SplitSearch splits
     cdef SurrogateSearch search             # None where missing values divide an example instead
     cdef double[:, ::1] side_counts         # numbers of examples of both children, for surrogates
     # The current tree.
     cdef Node *nodes
     cdef ExampleList *examples              # of each node
-    cdef SparseHistogram *sums
+    cdef Bins *sums
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_nodes, n_open, n_leaves
     cdef int32_t pending                    # node whose examples are to be added; -1 for none
@@ -100,19 +107,17 @@ cdef class ListGrower:
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
         self.max_leaves = growth.max_leaf_nodes
-        self.penalty = growth.l2_regularization
-        self.max_value = growth.max_leaf_value
-        self.learning_rate = growth.learning_rate
+        self.leaves = leaf_rule(growth)
         self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
         self.side_counts = np.zeros((2, tests.n_bins + 1 if surrogates else 1))
         self.lists = ExampleLists(order, with_counts, tests.has_missing and not surrogates)
         self.histograms = SparseHistograms(self.new_part(features), max_parts)
-        self.splits = SparseSplitSearch(tests, growth, order * (n_labels + 1), with_counts)
+        self.splits = SplitSearch(tests, growth, order * (n_labels + 1), with_counts)
         n = 2 * self.max_leaves + 1
         self.nodes = <Node *> malloc(n * sizeof(Node))
         self.examples = <ExampleList *> calloc(n, sizeof(ExampleList))
-        self.sums = <SparseHistogram *> calloc(n, sizeof(SparseHistogram))
+        self.sums = <Bins *> calloc(n, sizeof(Bins))
         self.open_leaves = <int32_t *> malloc(n * sizeof(int32_t))
         if (self.nodes == NULL or self.examples == NULL or self.sums == NULL
                 or self.open_leaves == NULL):
@@ -260,34 +265,9 @@ cdef class ListGrower:
 
     def describe(self):
         """Return the tree, as `treecrf._tree.TreeGrower.grow` does."""
-        cdef Py_ssize_t i, s, n = self.n_nodes
-        cdef Node *node
-        surrogates, is_reversed = [], []
-        test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
-        leaf, gain, weight, share = (np.empty(n) for _ in range(4))
-        cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
-        cdef int32_t[::1] sizes = n_surrogates
-        cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
-        for i in range(n):
-            node = &self.nodes[i]
-            inner = node.true_child >= 0
-            tests[i] = <int32_t> node.test if inner else -1
-            trues[i] = node.true_child
-            falses[i] = node.false_child
-            values[i] = 0.0 if inner else self._leaf_value(node)
-            gains[i] = node.gain if inner else 0.0
-            weights[i] = node.weight
-            shares[i] = node.share
-            sizes[i] = <int32_t> node.surrogates.n
-            for s in range(node.surrogates.n):
-                surrogates.append(node.surrogates.ranked[s].test)
-                is_reversed.append(node.surrogates.ranked[s].is_reversed)
+        tree = describe(self.nodes, self.n_nodes, &self.leaves)
         self._free_nodes()
-        return {"test": test, "true_child": true_child, "false_child": false_child,
-                "leaf": leaf, "gain": gain, "weight": weight, "share": share,
-                "n_surrogates": n_surrogates,
-                "surrogate_test": np.array(surrogates, dtype=np.int32),
-                "reversed": np.array(is_reversed, dtype=bool)}
+        return tree
 
     def _check_memory(self):
         if self._is_failed():
@@ -318,7 +298,9 @@ cdef class ListGrower:
                 self._find_splits()
                 self.pending = -1
                 self.is_added = False
-            leaf = self._take_best_leaf() if self.n_leaves < self.max_leaves else -1
+            if self.n_leaves == self.max_leaves:
+                return False
+            leaf = take_best_leaf(self.nodes, self.open_leaves, &self.n_open)
             if leaf < 0:
                 return False
             self._split(leaf)
@@ -347,29 +329,14 @@ cdef class ListGrower:
 
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if its gain is large enough."""
-        if self.splits.find(&self.nodes[node_id], &self.sums[node_id]):
+        if self.splits.decide(
+                &self.nodes[node_id],
+                self.splits.find(&self.nodes[node_id], &self.sums[node_id])):
             self.open_leaves[self.n_open] = node_id
             self.n_open += 1
         else:
             free_histogram(&self.sums[node_id])
             free_list(&self.examples[node_id])
-
-    cdef int32_t _take_best_leaf(self) noexcept nogil:
-        """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
-        cdef Py_ssize_t i, best = -1
-        cdef int32_t leaf = -1
-        cdef double gain = -INFINITY
-        for i in range(self.n_open):
-            if (self.nodes[self.open_leaves[i]].gain > gain
-                    or (self.nodes[self.open_leaves[i]].gain == gain
-                        and self.open_leaves[i] < leaf)):
-                leaf = self.open_leaves[i]
-                gain = self.nodes[leaf].gain
-                best = i
-        if best >= 0:
-            self.n_open -= 1
-            self.open_leaves[best] = self.open_leaves[self.n_open]
-        return leaf
 
     cdef void _split(self, int32_t parent_id) noexcept nogil:
         """Divide a node's examples, and let the smaller child wait for its histogram."""
@@ -403,7 +370,7 @@ cdef class ListGrower:
             free_histogram(&self.sums[parent_id])
             return
         self.sums[large] = self.sums[parent_id]
-        memset(&self.sums[parent_id], 0, sizeof(SparseHistogram))
+        memset(&self.sums[parent_id], 0, sizeof(Bins))
         self.pending = small
         self.is_added = False
 
@@ -498,16 +465,6 @@ cdef class ListGrower:
                 self.features.add_windows(examples.rows + i, 1, counts + 2 * i,
                                           &self.side_counts[outcomes[i], 0], 1)
         self.search.find(parent.test, &sides[1], &sides[0], &parent.surrogates)
-
-    # Leaves
-
-    cdef inline double _leaf_value(self, const Node *node) noexcept nogil:
-        cdef double value
-        if not self.penalty + node.weight > 0:
-            return 0.0
-        value = node.total / (self.penalty + node.weight)
-        value = min(max(value, -self.max_value), self.max_value)
-        return round_value(value * self.learning_rate)
 
 
 cdef inline int32_t sibling(int32_t node) noexcept nogil:

@@ -23,6 +23,18 @@ cdef struct Node:
     Ranking surrogates              # tests that replace its own where the value is missing
 
 
+cdef struct LeafRule:
+    # How the value of a leaf follows from its sums.
+    double penalty, max_value, learning_rate
+
+
+cdef LeafRule leaf_rule(growth)
+cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil
+cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
+                            Py_ssize_t *n_open) noexcept nogil
+cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule)
+
+
 cdef inline uint64_t child_seed(const Node *parent, bint passes) noexcept nogil:
     """Return the seed of a child. Seeds depend on the path from the root, not on node numbers."""
     return mixed_with(parent.seed, 1 if passes else 2)

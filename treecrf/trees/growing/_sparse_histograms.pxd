@@ -1,15 +1,8 @@
 from libc.stdint cimport int32_t, uint64_t
 
+from treecrf.trees.growing._bins cimport Bins
 from treecrf.trees.growing._example_lists cimport ExampleList
 from treecrf.trees.growing._features cimport Features
-
-
-cdef struct SparseHistogram:
-    # The bins of a node that hold anything, ascending, in memory of their own.
-    Py_ssize_t n, room
-    double *pairs           # sum of residuals, sum of weights
-    double *counts          # number of examples; NULL if these are the weights
-    int32_t *bins
 
 
 cdef class DenseHistogram:
@@ -39,14 +32,14 @@ cdef class SparseHistograms:
     cdef bint with_counts, failed
 
     cdef bint is_failed(self) noexcept nogil
-    cdef void collect(self, SparseHistogram *histogram, Py_ssize_t n_parts) noexcept nogil
-    cdef void divide(self, SparseHistogram *parent, SparseHistogram *small,
+    cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil
+    cdef void divide(self, Bins *parent, Bins *small,
                      Py_ssize_t n_parts) noexcept nogil
     cdef bint _is_filled(self, Py_ssize_t b) noexcept nogil
     cdef void _clear(self, Py_ssize_t b) noexcept nogil
     cdef void _join_parts(self, Py_ssize_t b, Py_ssize_t n_parts) noexcept nogil
-    cdef void _fit(self, SparseHistogram *source, SparseHistogram *target) noexcept nogil
-    cdef void _allocate(self, SparseHistogram *histogram, Py_ssize_t n) noexcept nogil
+    cdef void _fit(self, Bins *source, Bins *target) noexcept nogil
+    cdef void _allocate(self, Bins *histogram, Py_ssize_t n) noexcept nogil
 
 
-cdef void free_histogram(SparseHistogram *histogram) noexcept nogil
+cdef void free_histogram(Bins *histogram) noexcept nogil

@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from treecrf.trees.growing._bins cimport Bins
 from treecrf.trees.growing._row_sets cimport WHOLE
 
 cdef extern from "utils/histograms.h" nogil:
@@ -185,7 +186,7 @@ cdef class SparseHistograms:
     cdef bint is_failed(self) noexcept nogil:
         return self.failed or self.first.failed
 
-    cdef void collect(self, SparseHistogram *histogram, Py_ssize_t n_parts) noexcept nogil:
+    cdef void collect(self, Bins *histogram, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of all that has been added, by any part."""
         cdef Py_ssize_t b, n = 0
         for b in range(self.first.n_bins):
@@ -200,13 +201,13 @@ cdef class SparseHistograms:
                        self.counts[0][b] if self.with_counts else 0.0)
                 self._clear(b)
 
-    cdef void divide(self, SparseHistogram *parent, SparseHistogram *small,
+    cdef void divide(self, Bins *parent, Bins *small,
                      Py_ssize_t n_parts) noexcept nogil:
         """Move what has been added from the parent's histogram to that of its smaller child."""
         cdef Py_ssize_t i, b, n = parent.n
         cdef double total, weight, count = 0.0
         cdef double *pairs = self.pairs[0]
-        cdef SparseHistogram gathered
+        cdef Bins gathered
         self._allocate(&gathered, n)
         if self.failed:
             return
@@ -251,7 +252,7 @@ cdef class SparseHistograms:
                 self.counts[0][b] += self.counts[p][b]
                 self.counts[p][b] = 0.0
 
-    cdef void _fit(self, SparseHistogram *source, SparseHistogram *target) noexcept nogil:
+    cdef void _fit(self, Bins *source, Bins *target) noexcept nogil:
         """Move a histogram to memory of its size."""
         self._allocate(target, source.n)
         if not self.failed:
@@ -262,11 +263,11 @@ cdef class SparseHistograms:
             target.n = source.n
         free_histogram(source)
 
-    cdef void _allocate(self, SparseHistogram *histogram, Py_ssize_t n) noexcept nogil:
+    cdef void _allocate(self, Bins *histogram, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t n_doubles = (2 + self.with_counts) * (n + 1)
         cdef double *memory = <double *> malloc(n_doubles * sizeof(double)
                                                 + (n + 1) * sizeof(int32_t))
-        memset(histogram, 0, sizeof(SparseHistogram))
+        memset(histogram, 0, sizeof(Bins))
         if memory == NULL:
             self.failed = True
             return
@@ -277,7 +278,7 @@ cdef class SparseHistograms:
         histogram.room = n
 
 
-cdef inline void append(SparseHistogram *histogram, Py_ssize_t b, double total, double weight,
+cdef inline void append(Bins *histogram, Py_ssize_t b, double total, double weight,
                         double count) noexcept nogil:
     cdef Py_ssize_t n = histogram.n
     histogram.bins[n] = <int32_t> b
@@ -288,6 +289,6 @@ cdef inline void append(SparseHistogram *histogram, Py_ssize_t b, double total, 
     histogram.n = n + 1
 
 
-cdef void free_histogram(SparseHistogram *histogram) noexcept nogil:
+cdef void free_histogram(Bins *histogram) noexcept nogil:
     free(histogram.pairs)
-    memset(histogram, 0, sizeof(SparseHistogram))
+    memset(histogram, 0, sizeof(Bins))

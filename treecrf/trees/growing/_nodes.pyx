@@ -1,0 +1,70 @@
+"""Nodes of growing trees: the best open leaf, the values of leaves, and descriptions."""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t
+
+from treecrf.trees.growing._row_sets cimport round_value
+
+
+cdef LeafRule leaf_rule(growth):
+    return LeafRule(growth.l2_regularization, growth.max_leaf_value, growth.learning_rate)
+
+
+cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil:
+    cdef double value
+    if not rule.penalty + node.weight > 0:
+        return 0.0
+    value = node.total / (rule.penalty + node.weight)
+    value = min(max(value, -rule.max_value), rule.max_value)
+    return round_value(value * rule.learning_rate)
+
+
+cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
+                            Py_ssize_t *n_open) noexcept nogil:
+    """Take the open leaf with the largest gain, the oldest of equals; -1 if there is none."""
+    cdef Py_ssize_t i, best = -1
+    cdef int32_t leaf = -1
+    cdef double gain = -INFINITY
+    for i in range(n_open[0]):
+        if (nodes[open_leaves[i]].gain > gain
+                or (nodes[open_leaves[i]].gain == gain and open_leaves[i] < leaf)):
+            leaf = open_leaves[i]
+            gain = nodes[leaf].gain
+            best = i
+    if best >= 0:
+        n_open[0] -= 1
+        open_leaves[best] = open_leaves[n_open[0]]
+    return leaf
+
+
+cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule):
+    """Return the arrays of a tree; see `treecrf._tree.TreeGrower.grow`."""
+    cdef Py_ssize_t i, s
+    cdef const Node *node
+    surrogates, is_reversed = [], []
+    test, true_child, false_child, n_surrogates = np.empty((4, n), dtype=np.int32)
+    leaf, gain, weight, share = (np.empty(n) for _ in range(4))
+    cdef int32_t[::1] tests = test, trues = true_child, falses = false_child
+    cdef int32_t[::1] sizes = n_surrogates
+    cdef double[::1] values = leaf, gains = gain, weights = weight, shares = share
+    for i in range(n):
+        node = &nodes[i]
+        inner = node.true_child >= 0
+        tests[i] = <int32_t> node.test if inner else -1
+        trues[i] = node.true_child
+        falses[i] = node.false_child
+        values[i] = 0.0 if inner else leaf_value(node, rule)
+        gains[i] = node.gain if inner else 0.0
+        weights[i] = node.weight
+        shares[i] = node.share
+        sizes[i] = <int32_t> node.surrogates.n
+        for s in range(node.surrogates.n):
+            surrogates.append(node.surrogates.ranked[s].test)
+            is_reversed.append(node.surrogates.ranked[s].is_reversed)
+    return {"test": test, "true_child": true_child, "false_child": false_child,
+            "leaf": leaf, "gain": gain, "weight": weight, "share": share,
+            "n_surrogates": n_surrogates,
+            "surrogate_test": np.array(surrogates, dtype=np.int32),
+            "reversed": np.array(is_reversed, dtype=bool)}
