@@ -15,7 +15,7 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from treecrf.chains._contexts cimport n_contexts_at
@@ -34,13 +34,11 @@ from treecrf.trees.scoring._evaluate cimport (
 
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
-    void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
-    Py_ssize_t count_common(const uint64_t *a, const uint64_t *b, Py_ssize_t n)
-
-cdef extern from "utils/compiler.h" nogil:
-    void prefetch "TREECRF_PREFETCH" (const void *address)
 
 cdef extern from "trees/scoring/leaf_updates.h" nogil:
+    Py_ssize_t list_positions(const uint64_t *a, const uint64_t *b, Py_ssize_t n_words,
+                              const int32_t *position_of, const int32_t *table, Py_ssize_t width,
+                              Py_ssize_t column, int32_t *out)
     void add_to_members(int32_t *sums, const uint64_t *set, Py_ssize_t n_words, int32_t value)
     void add_to_rows(int32_t *table, Py_ssize_t width, const int32_t *positions, Py_ssize_t n,
                      const int32_t *added)
@@ -58,7 +56,6 @@ cdef struct Run:
     uint64_t inside[BLOCK_WORDS]
     uint64_t deep[BLOCK_WORDS]     # rows of positions with the most labels before them
     bint all_deep
-    uint64_t members[BLOCK_WORDS]
     int32_t *sums              # of each row: values that all contexts receive
     int32_t *listed
     int32_t *added             # to each extended context
@@ -198,7 +195,7 @@ cdef class PartsEvaluator(Evaluator):
         memset(run, 0, sizeof(Run))
         self._open(&run.block, 1)
         run.block.inside = run.inside
-        run.position = <int32_t *> malloc(BLOCK * sizeof(int32_t))
+        run.position = <int32_t *> calloc(BLOCK, sizeof(int32_t))
         run.depth = <uint8_t *> malloc(BLOCK)
         run.sums = <int32_t *> malloc(BLOCK * sizeof(int32_t))
         run.listed = <int32_t *> malloc(size * sizeof(int32_t))
@@ -289,14 +286,8 @@ cdef class PartsEvaluator(Evaluator):
             run.where[n_where] = <int32_t> c
             n_where += run.added[c] != 0
         if n_where:
-            n = 0
-            for w in range(n_words):
-                run.members[w] = set_[w] & run.deep[w]
-            n = count_common(run.members, run.members, n_words)
-            list_bits(run.members, n_words, run.listed)
-            for i in range(n):
-                run.listed[i] = run.position[run.listed[i]]
-                prefetch(run.rest + run.listed[i] * width + run.where[0])
+            n = list_positions(set_, run.deep, n_words, run.position, run.rest, width,
+                               run.where[0], run.listed)
             if 4 * n_where < width:
                 add_to_entries(run.rest, width, run.listed, n, run.added, run.where, n_where)
             else:
