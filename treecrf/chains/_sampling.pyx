@@ -52,7 +52,7 @@ cdef extern from "chains/narrow.h" nogil:
     ctypedef struct narrow_chain:
         Py_ssize_t n_labels, width, size, start, length
         const int32_t *transitions
-        double log_z
+        double log_z, path_score
         float *pairs
         float *weights
         float *contexts
@@ -60,7 +60,8 @@ cdef extern from "chains/narrow.h" nogil:
         float *past
         float *inverse
         float *rows
-    bint narrow_load(narrow_chain *chain, const score_source *source, int32_t *highest)
+    bint narrow_load(narrow_chain *chain, const score_source *source, const int32_t *labels,
+                     int32_t *highest)
     bint narrow_forward(narrow_chain *chain)
     void narrow_finish(narrow_chain *chain)
     void narrow_backward(narrow_chain *chain, Py_ssize_t t)
@@ -339,13 +340,14 @@ cdef void close_narrow(Narrow *narrow) noexcept nogil:
     free(narrow.transitions)
 
 
-cdef bint load_narrow(const Chain *chain, Narrow *narrow) noexcept nogil:
+cdef bint load_narrow(const Chain *chain, Narrow *narrow,
+                      const int32_t[::1] labels) noexcept nogil:
     """Run the forward pass over a chain in single precision, if it is in range."""
     if chain.length > narrow.longest:
         return False
     narrow.chain.start, narrow.chain.length = chain.start, chain.length
-    return narrow_load(&narrow.chain, &chain.source, narrow.highest) and narrow_forward(
-        &narrow.chain)
+    return narrow_load(&narrow.chain, &chain.source, &labels[0],
+                       narrow.highest) and narrow_forward(&narrow.chain)
 
 
 # Examples of a likelihood, during forward-backward.
@@ -423,8 +425,8 @@ cdef class LikelihoodKernel:
                 move_to(&chain, self.offsets, i)
                 key = mixed_with(self.keys[i], iteration_key)
                 sample.begin_sequence()
-                if load_narrow(&chain, &narrow):
-                    log_likelihoods[i] = path_score(&chain, self.labels) - narrow.chain.log_z
+                if load_narrow(&chain, &narrow, self.labels):
+                    log_likelihoods[i] = narrow.chain.path_score - narrow.chain.log_z
                     self._sample_narrow(&narrow, &test, key, weights, sample)
                     continue
                 forward(&chain)

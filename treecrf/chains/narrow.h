@@ -38,7 +38,7 @@ typedef struct {
     ptrdiff_t size;            /* numbers of a position, a multiple of NARROW_BLOCK */
     ptrdiff_t start, length;
     const int32_t *transitions; /* those of `score_source` for depths 0 and 1, in padded rows */
-    double log_z;
+    double log_z, path_score;
     float *pairs;   /* [position, label, context]: factors, then probabilities */
     float *weights; /* [position, context]: forward weights */
     float *contexts; /* [position, context]: probabilities */
@@ -150,12 +150,14 @@ TREECRF_TEMPLATE int narrow_factors(float *values, ptrdiff_t n, int32_t level)
     return !any[0];
 }
 
-/* Load all factors; `highest` has NARROW_LANES numbers for each position. */
+/* Load all factors, and the sum of the scores along the labels of the positions; `highest` has
+ * NARROW_LANES numbers for each position. */
 TREECRF_WIDEST static int narrow_load(narrow_chain *chain, const score_source *source,
-                                      int32_t *highest)
+                                      const int32_t *labels, int32_t *highest)
 {
     ptrdiff_t v, t, i, n = chain->n_labels * chain->width;
-    chain->log_z = 0.0;
+    chain->log_z = chain->path_score = 0.0;
+    labels += chain->start;
     for (t = 0; t < chain->length * NARROW_LANES; t++)
         highest[t] = FORBIDDEN;
     for (v = 0; v < chain->n_labels; v++)
@@ -164,11 +166,13 @@ TREECRF_WIDEST static int narrow_load(narrow_chain *chain, const score_source *s
                         (int32_t *)(void *)(chain->pairs + t * chain->size + v * chain->width),
                         highest + t * NARROW_LANES);
     for (t = 0; t < chain->length; t++) {
-        int32_t level = FORBIDDEN;
+        int32_t level = FORBIDDEN, *sums = (int32_t *)(void *)(chain->pairs + t * chain->size);
+        int32_t own = sums[labels[t] * chain->width + (t ? labels[t - 1] : 0)];
+        chain->path_score += own == FORBIDDEN ? -HUGE_VAL : own * SCORE_UNIT;
         for (i = 0; i < NARROW_LANES; i++)
             level = highest[t * NARROW_LANES + i] > level ? highest[t * NARROW_LANES + i] : level;
         for (i = n; i < chain->size; i++)
-            ((int32_t *)(void *)(chain->pairs + t * chain->size))[i] = FORBIDDEN;
+            sums[i] = FORBIDDEN;
         if (level < INT32_MIN / 2 || !narrow_factors(chain->pairs + t * chain->size, n, level))
             return 0;
         chain->log_z += level * SCORE_UNIT;
