@@ -137,9 +137,7 @@ class RawDraw:
             raise ValueError(f"mu={mu}; expected at least {self.mu}, that of the draw")
         return threads.map(
             lambda label: ExampleList(
-                *_sampling.collect(
-                    self.samples, label, mu, self.floor * mu, unit, counted, release
-                )
+                *_sampling.collect(self.samples, label, mu, self.floor * mu, unit, counted, release)
             ),
             range(self.samples[0].n_labels),
         )

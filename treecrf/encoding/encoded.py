@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -48,7 +49,7 @@ class EncodedSequences:
         """Number of positions."""
         return len(self.row_of_position)
 
-    @property
+    @cached_property
     def rows_from_first(self) -> np.ndarray:
         """Row of each position, counted from the first row of a position."""
         return self.row_of_position - self.row_of_position[:1]
