@@ -36,6 +36,7 @@ def list_grower(positions, n_parts=1):
         max_parts=n_parts,
     )
     grower.many_examples = 10
+    grower.block_size = 4
     return grower
 
 
@@ -83,10 +84,10 @@ def grow(grower, examples, others=(), seed=0):
     grower.begin(*examples, seed)
     n_parts = 1 + len(others)
     while grower.advance():
-        grower.add_part(0, n_parts)
+        grower.work(0, n_parts)
         for k, other in enumerate(others):
-            grower.add_part(k + 1, n_parts, other)
-        grower.finish_parts(list(others))
+            grower.work(k + 1, n_parts, other)
+        grower.finish(list(others))
     return grower.describe()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Lock
 
+import numpy as np
+
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.utils.threads import Threads
 
@@ -13,9 +15,8 @@ from treecrf.utils.threads import Threads
 class Crew:
     """Threads with a grower each.
 
-    A thread grows one tree after another. When no tree is left to begin, it adds examples to the
-    histograms of the nodes of other threads. All sums are exact, so it does not matter which thread
-    adds what.
+    A thread grows one tree after another. When no tree is left to begin, it works on parts of the
+    large nodes of other threads. All sums are exact, so it does not matter which thread does what.
 
     Parameters
     ----------
@@ -33,7 +34,11 @@ class Crew:
         self._helpers = list(helpers)
         self._waiting: list[int] = []
         self._tasks: SimpleQueue = SimpleQueue()
-        self._n_open = self._n_idle = 0
+        self._n_open = 0
+        # Growers read this without the lock, to return only if a thread can help.
+        self._n_idle = np.zeros(1, dtype=np.int32)
+        for grower in growers:
+            grower.n_idle = self._n_idle
 
     def grow(self, numbers: Sequence[int], begin: Callable[[ListGrower, int], None]) -> dict:
         """Grow trees.
@@ -51,7 +56,8 @@ class Crew:
             The trees, as from `ListGrower.describe`, by number.
         """
         self._waiting = list(reversed(numbers))
-        self._n_open, self._n_idle = len(numbers), 0
+        self._n_open = len(numbers)
+        self._n_idle[0] = 0
         self._tasks = SimpleQueue()
         trees: dict[int, dict] = {}
         errors: list[BaseException] = []
@@ -82,25 +88,25 @@ class Crew:
 
     def _grow(self, grower: ListGrower, k: int, begin: Callable[[ListGrower, int], None]) -> dict:
         begin(grower, k)
-        while grower.advance():
-            helpers = self._borrow()
+        while n_parts := grower.advance():
+            helpers = self._borrow(n_parts - 1)
             done: SimpleQueue = SimpleQueue()
             for i, helper in enumerate(helpers):
                 self._tasks.put((grower, i + 1, len(helpers) + 1, helper, done))
-            grower.add_part(0, len(helpers) + 1)
+            grower.work(0, len(helpers) + 1)
             errors = [done.get() for _ in helpers]
             with self._lock:
                 self._helpers += helpers
             if any(errors):
                 raise next(error for error in errors if error)
-            grower.finish_parts(helpers)
+            grower.finish(helpers)
         return grower.describe()
 
-    def _borrow(self) -> list:
-        """Reserve a histogram for each idle thread; these threads wait for its task."""
+    def _borrow(self, n: int) -> list:
+        """Reserve a histogram for each of up to n idle threads, which wait for its task."""
         with self._lock:
-            n = min(self._n_idle, len(self._helpers))
-            self._n_idle -= n
+            n = min(n, int(self._n_idle[0]), len(self._helpers))
+            self._n_idle[0] -= n
             helpers, self._helpers = self._helpers[:n], self._helpers[n:]
             return helpers
 
@@ -108,13 +114,13 @@ class Crew:
         """Work for the trees of other threads until all are complete."""
         while True:
             with self._lock:
-                self._n_idle += 1
+                self._n_idle[0] += 1
             task = self._tasks.get()
             if task is None:
                 return
             grower, part, n_parts, helper, done = task
             try:
-                grower.add_part(part, n_parts, helper)
+                grower.work(part, n_parts, helper)
                 done.put(None)
             except BaseException as error:
                 done.put(error)

@@ -19,8 +19,11 @@ cdef class ExampleLists:
     cdef void allocate(self, ExampleList *examples, Py_ssize_t n) noexcept nogil
     cdef void copy_one(self, const ExampleList *source, Py_ssize_t i,
                        ExampleList *target) noexcept nogil
-    cdef void divide(self, const ExampleList *source, const uint8_t *outcomes, double share,
-                     ExampleList *passed, ExampleList *failed) noexcept nogil
+    cdef void count_sides(self, const ExampleList *source, const uint8_t *outcomes, double share,
+                          Py_ssize_t first, Py_ssize_t last, Py_ssize_t *counts) noexcept nogil
+    cdef void move(self, const ExampleList *source, const uint8_t *outcomes, double share,
+                   Py_ssize_t first, Py_ssize_t last, ExampleList *passed,
+                   ExampleList *failed) noexcept nogil
 
 
 cdef enum Outcome:

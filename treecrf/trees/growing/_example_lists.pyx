@@ -69,22 +69,32 @@ cdef class ExampleLists:
             target.fractions[j] = source.fractions[i]
         target.n = j + 1
 
-    cdef void divide(self, const ExampleList *source, const uint8_t *outcomes, double share,
-                     ExampleList *passed, ExampleList *failed) noexcept nogil:
-        """Make the lists of the examples that pass and fail a test.
+    cdef void count_sides(self, const ExampleList *source, const uint8_t *outcomes, double share,
+                          Py_ssize_t first, Py_ssize_t last, Py_ssize_t *counts) noexcept nogil:
+        """Count the examples from ``first`` to ``last`` that `move` copies: passed and failed."""
+        cdef Py_ssize_t i, n_passed = 0, n_failed = 0
+        cdef uint32_t weight, units = <uint32_t> rint(share * WHOLE)
+        for i in range(first, last):
+            if outcomes[i] == NO_VALUE:
+                weight = fraction_of(source.fractions[i], units)
+                n_passed += weight > 0
+                n_failed += weight < source.fractions[i]
+            else:
+                n_passed += outcomes[i]
+                n_failed += 1 - outcomes[i]
+        counts[0] = n_passed
+        counts[1] = n_failed
+
+    cdef void move(self, const ExampleList *source, const uint8_t *outcomes, double share,
+                   Py_ssize_t first, Py_ssize_t last, ExampleList *passed,
+                   ExampleList *failed) noexcept nogil:
+        """Append the examples from ``first`` to ``last`` to those that pass and fail a test.
 
         Of an example without the test's value, both get a fraction: ``share`` and the rest.
         """
-        cdef Py_ssize_t i, n_failed = 0, n_passed = 0
+        cdef Py_ssize_t i
         cdef uint32_t weight, units = <uint32_t> rint(share * WHOLE)
-        for i in range(source.n):
-            n_passed += outcomes[i] != FAILED
-            n_failed += outcomes[i] != PASSED
-        self.allocate(passed, n_passed)
-        self.allocate(failed, n_failed)
-        if self.failed:
-            return
-        for i in range(source.n):
+        for i in range(first, last):
             if outcomes[i] == PASSED:
                 self.copy_one(source, i, passed)
             elif outcomes[i] == FAILED:

@@ -70,6 +70,12 @@ cdef class Features:
         self.test_highs = tests.highs
         self.test_missing = tests.missing
 
+    def entries_per_row(self):
+        """Return the mean number of bins that a row is in."""
+        n_rows = max(1, self.list_starts.shape[0] - 1)
+        per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
+        return int(per_row * self.width)
+
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil:
         """Add the values of some rows to the bins of their windows.

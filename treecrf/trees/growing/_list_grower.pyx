@@ -9,14 +9,17 @@ are those of ``treecrf._tree``: on a list of all examples, the trees are the sam
 Values are multiples of a unit for which sums are exact, so that the order of the examples does not
 matter.
 
-`ListGrower.advance` runs without the GIL. If a node has many examples, it returns, so that several
-threads can add them to histograms.
+A split has two stages, in which a node's examples are independent of each other. The first
+evaluates its test. The second copies the examples to the children, and adds those of the smaller
+child to a histogram; that of the larger one is the difference. `ListGrower.advance` runs without
+the GIL. If a node has many examples and threads are idle, it returns before each stage, so that
+these can work on parts of the examples.
 """
 
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._example_lists cimport (
@@ -47,6 +50,16 @@ from treecrf.trees.growing._sparse_histograms cimport (
 from treecrf.trees.growing._splits cimport SplitSearch
 from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 
+# Nanoseconds of work from which on a stage is worth more than one thread.
+cdef Py_ssize_t MUCH_WORK = 100_000
+# Nanoseconds of the work for an example apart from its entries, each of which takes about one.
+cdef Py_ssize_t WORK_PER_EXAMPLE = 10
+
+cdef enum Stage:
+    CHOOSE      # of the open leaf to split
+    EVALUATE    # the test of the node to split
+    MOVE        # examples to the children, and into the histogram of one
+
 
 cdef class ListGrower:
     """Grower of one tree after another on lists of examples, with its working memory.
@@ -68,15 +81,21 @@ cdef class ListGrower:
         both with a fraction of its weight.
 
     max_parts : int, default=1
-        Maximum number of threads that may add the examples of a node.
+        Maximum number of threads that may work on a node.
 
     Attributes
     ----------
     many_examples : int
         Nodes with at least this many examples are worth more than one thread.
+    block_size : int
+        Parts of a node are runs of whole blocks of so many examples.
+    n_idle : int32 array (1,)
+        Number of threads without work; nodes are divided into parts only if it is not 0. Other
+        threads may change it at any time.
     """
 
-    cdef public Py_ssize_t many_examples
+    cdef public Py_ssize_t many_examples, block_size
+    cdef public const int32_t[::1] n_idle
     cdef object tests
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_parts
     cdef LeafRule leaves
@@ -92,8 +111,14 @@ cdef class ListGrower:
     cdef Bins *sums
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_nodes, n_open, n_leaves
-    cdef int32_t pending                    # node whose examples are to be added; -1 for none
-    cdef bint is_added, shares_of_counts
+    cdef Stage stage
+    cdef int32_t whole                      # node whose examples the stage works on
+    cdef int32_t small                      # node whose histogram is made; -1 for none
+    cdef bint shares_of_counts
+    # Working memory of a split.
+    cdef Py_ssize_t room, block_room
+    cdef uint8_t *outcomes                  # of the test at each example
+    cdef Py_ssize_t *starts                 # of each block in both children
 
     def __cinit__(self, Features features, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
                   bint with_counts=False, bint has_curvature=False, bint surrogates=False,
@@ -101,7 +126,9 @@ cdef class ListGrower:
         cdef Py_ssize_t n
         self.shares_of_counts = has_curvature and with_counts
         self.max_parts = max_parts
-        self.many_examples = 8192
+        self.many_examples = MUCH_WORK // (WORK_PER_EXAMPLE + features.entries_per_row())
+        self.block_size = 256
+        self.n_idle = np.ones(1, dtype=np.int32)
         self.tests = tests
         self.n_labels = n_labels
         self.n_window_bins = tests.n_bins
@@ -130,9 +157,11 @@ cdef class ListGrower:
         free(self.examples)
         free(self.sums)
         free(self.open_leaves)
+        free(self.outcomes)
+        free(self.starts)
 
     def new_part(self, Features features):
-        """Make a histogram to which another thread can add examples.
+        """Make a histogram with which another thread can work on parts of nodes.
 
         Parameters
         ----------
@@ -149,8 +178,8 @@ cdef class ListGrower:
         """
         self.begin(rows, labels, values, counts, seed, chosen)
         while self.advance():
-            self.add_part(0, 1)
-            self.finish_parts([])
+            self.work(0, 1)
+            self.finish([])
         return self.describe()
 
     def begin(self, const int32_t[::1] rows, const uint8_t[:, ::1] labels,
@@ -183,6 +212,7 @@ cdef class ListGrower:
         self.lists.failed = self.splits.failed = False
         self._choose_features(chosen)
         self.lists.allocate(root, n)
+        self._make_room(n)
         self._check_memory()
         root.n = n
         if n:
@@ -200,8 +230,20 @@ cdef class ListGrower:
         self._sum(&self.nodes[0], root)
         self.n_nodes = self.n_leaves = 1
         self.n_open = 0
-        self.pending = 0 if self.max_leaves > 1 else -1
-        self.is_added = False
+        self.whole = self.small = 0
+        self.stage = MOVE if self.max_leaves > 1 else CHOOSE
+
+    cdef void _make_room(self, Py_ssize_t n) noexcept:
+        """Make room for the splits of nodes with at most n examples."""
+        cdef Py_ssize_t n_blocks = n // self.block_size + 2
+        if n < self.room and n_blocks <= self.block_room:
+            return
+        self.outcomes = <uint8_t *> realloc(self.outcomes, n + 1)
+        self.starts = <Py_ssize_t *> realloc(self.starts, 2 * n_blocks * sizeof(Py_ssize_t))
+        self.room, self.block_room = n + 1, n_blocks
+        if self.outcomes == NULL or self.starts == NULL:
+            self.lists.failed = True
+            self.room = self.block_room = 0
 
     def _choose_features(self, chosen):
         self.splits.choose(chosen)
@@ -217,39 +259,37 @@ cdef class ListGrower:
         self.histograms.begin(kept)
 
     def advance(self):
-        """Grow until a node has enough examples for several threads, or the tree is complete.
+        """Grow until a stage has enough work for several threads, or the tree is complete.
 
         Returns
         -------
-        bool
-            Whether the examples of a node are to be added, by `add_part` for all parts, which may
-            run concurrently, and then `finish_parts`.
+        int
+            0 if the tree is complete. Otherwise the maximum number of parts of the stage: call
+            `work` for each part, concurrently or not, and then `finish`.
         """
         cdef bint is_waiting
         with nogil:
             is_waiting = self._advance()
         self._check_memory()
-        return is_waiting
+        return max(1, 2 * self._n_examples() // self.many_examples) if is_waiting else 0
 
-    def add_part(self, Py_ssize_t part, Py_ssize_t n_parts, DenseHistogram histogram=None):
-        """Add one of the parts of the examples of the node that waits for them.
+    def work(self, Py_ssize_t part, Py_ssize_t n_parts, DenseHistogram histogram=None):
+        """Do one of the parts of a stage.
 
         Parameters
         ----------
         part, n_parts : int
         histogram : DenseHistogram, optional
-            Made by `new_part`. The first part has the grower's own histogram.
+            Made by `new_part`. The first part uses the grower's own histogram.
         """
-        cdef const ExampleList *examples = &self.examples[self.pending]
         cdef DenseHistogram target = self.histograms.first if histogram is None else histogram
-        cdef Py_ssize_t n = examples.n
         target.kept, target.is_filtered = self.histograms.first.kept, \
             self.histograms.first.is_filtered
         with nogil:
-            target.add(examples, n * part // n_parts, n * (part + 1) // n_parts)
+            self._work(part, n_parts, target)
 
-    def finish_parts(self, list others):
-        """Note that all parts have been added.
+    def finish(self, list others):
+        """Finish a stage whose parts have all been done.
 
         Parameters
         ----------
@@ -260,8 +300,7 @@ cdef class ListGrower:
         self.histograms.set_parts(others)
         if not self._is_failed():
             with nogil:
-                self._finish_histogram(n_parts)
-        self.is_added = True
+                self._finish(n_parts)
 
     def describe(self):
         """Return the tree, as `treecrf._tree.TreeGrower.grow` does."""
@@ -288,36 +327,59 @@ cdef class ListGrower:
     cdef bint _advance(self) noexcept nogil:
         cdef int32_t leaf
         while not self._is_failed():
-            if self.pending >= 0:
-                if not self.is_added:
-                    if self.max_parts > 1 and self.examples[self.pending].n >= self.many_examples:
-                        return True
-                    self.histograms.first.add(&self.examples[self.pending], 0,
-                                              self.examples[self.pending].n)
-                    self._finish_histogram(1)
-                self._find_splits()
-                self.pending = -1
-                self.is_added = False
-            if self.n_leaves == self.max_leaves:
-                return False
-            leaf = take_best_leaf(self.nodes, self.open_leaves, &self.n_open)
-            if leaf < 0:
-                return False
-            self._split(leaf)
+            if self.stage == CHOOSE:
+                if self.n_leaves == self.max_leaves:
+                    return False
+                leaf = take_best_leaf(self.nodes, self.open_leaves, &self.n_open)
+                if leaf < 0:
+                    return False
+                self._begin_split(leaf)
+            if (self.max_parts > 1 and self.n_idle[0]
+                    and self._n_examples() >= self.many_examples):
+                return True
+            self._work(0, 1, self.histograms.first)
+            self._finish(1)
         return False
 
-    cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
-        """Make the histogram of the pending node, and that of its sibling."""
-        cdef int32_t small = self.pending, large
-        if small == 0:
-            self.histograms.collect(&self.sums[0], n_parts)
+    cdef inline Py_ssize_t _n_examples(self) noexcept nogil:
+        """Return the number of examples that the stage works on."""
+        return self.examples[self.whole].n
+
+    cdef void _work(self, Py_ssize_t part, Py_ssize_t n_parts,
+                    DenseHistogram histogram) noexcept nogil:
+        cdef Py_ssize_t n = self._n_examples(), n_blocks = (n - 1) // self.block_size + 1
+        cdef Py_ssize_t first = n_blocks * part // n_parts, last = n_blocks * (part + 1) // n_parts
+        if self.stage == EVALUATE:
+            self._evaluate_blocks(first, last, histogram.features)
             return
-        large = sibling(small)
-        self.histograms.divide(&self.sums[large], &self.sums[small], n_parts)
+        if self.whole != self.small:
+            self._move_blocks(first, last)
+        if self.small >= 0:
+            self._add_blocks(first, last, histogram)
+
+    cdef void _finish(self, Py_ssize_t n_parts) noexcept nogil:
+        if self.stage == EVALUATE:
+            self._make_children()
+            self.stage = MOVE
+            return
+        if self.whole != self.small:
+            self._close(self.whole)
+        if self.small >= 0:
+            self._finish_histogram(n_parts)
+            self._find_splits()
+        self.stage = CHOOSE
+
+    cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
+        """Make the histogram of the smaller child, and that of its sibling."""
+        if self.small == 0:
+            self.histograms.collect(&self.sums[0], n_parts)
+        else:
+            self.histograms.divide(&self.sums[sibling(self.small)], &self.sums[self.small],
+                                   n_parts)
 
     cdef void _find_splits(self) noexcept nogil:
-        """Find the splits of the pending node and its sibling, in the order of their numbers."""
-        cdef int32_t first = self.pending
+        """Find the splits of new nodes, in the order of their numbers."""
+        cdef int32_t first = self.small
         if self._is_failed():
             return
         if first == 0:
@@ -338,41 +400,55 @@ cdef class ListGrower:
             free_histogram(&self.sums[node_id])
             free_list(&self.examples[node_id])
 
-    cdef void _split(self, int32_t parent_id) noexcept nogil:
-        """Divide a node's examples, and let the smaller child wait for its histogram."""
-        cdef Node *parent = &self.nodes[parent_id]
-        cdef int32_t true_id = <int32_t> self.n_nodes, false_id = true_id + 1, small, large
-        cdef bint is_last
+    cdef void _begin_split(self, int32_t leaf) noexcept nogil:
+        """Begin the split of a leaf."""
+        cdef Node *node = &self.nodes[leaf]
+        if node.test < self.n_window_bins:
+            node.share = self.splits.share(node, &self.sums[leaf], self.shares_of_counts)
+        self.whole = leaf
+        self.stage = EVALUATE
+
+    cdef void _make_children(self) noexcept nogil:
+        """Make the children of the node whose test has been evaluated, with room for examples."""
+        cdef Node *parent = &self.nodes[self.whole]
+        cdef int32_t true_id = <int32_t> self.n_nodes, false_id = true_id + 1
+        if self._follows_surrogates():
+            self._follow_surrogates(parent, &self.examples[self.whole], self.outcomes)
+            self._count_blocks(0, self._n_blocks())
         self.n_nodes += 2
         self.n_leaves += 1
-        is_last = self.n_leaves == self.max_leaves
         parent.true_child = true_id
         parent.false_child = false_id
         start_node(&self.nodes[true_id], child_seed(parent, True))
         start_node(&self.nodes[false_id], child_seed(parent, False))
-        self._divide(parent_id, true_id, false_id)
-        if self._is_failed():
-            return
-        if self.examples[true_id].n <= self.examples[false_id].n:
-            small, large = true_id, false_id
+        self._place_blocks(&self.examples[true_id], &self.examples[false_id])
+        if self.n_leaves == self.max_leaves:
+            self.small = -1
+        elif self.examples[true_id].n <= self.examples[false_id].n:
+            self.small = true_id
         else:
-            small, large = false_id, true_id
+            self.small = false_id
+
+    cdef void _close(self, int32_t parent_id) noexcept nogil:
+        """Close a node whose examples have been copied to its children."""
+        cdef Node *parent = &self.nodes[parent_id]
+        cdef int32_t small = parent.true_child, large = parent.false_child
+        if self.examples[small].n > self.examples[large].n:
+            small, large = large, small
         if self._moves_examples(parent):
             self._sum(&self.nodes[small], &self.examples[small])
-        elif small == true_id:
+        elif small == parent.true_child:
             self._copy_true_side(parent, small)
         else:
             self._copy_true_side(parent, large)
             copy_difference(&self.nodes[small], parent, &self.nodes[large])
         copy_difference(&self.nodes[large], parent, &self.nodes[small])
         free_list(&self.examples[parent_id])
-        if is_last:
+        if self.small < 0:
             free_histogram(&self.sums[parent_id])
             return
         self.sums[large] = self.sums[parent_id]
         memset(&self.sums[parent_id], 0, sizeof(Bins))
-        self.pending = small
-        self.is_added = False
 
     cdef bint _moves_examples(self, const Node *node) noexcept nogil:
         """Return whether examples without the test's value are among those of the children."""
@@ -398,37 +474,86 @@ cdef class ListGrower:
         node.weight = weight
         node.examples = count if self.lists.with_counts else weight
 
-    # Division of a node's examples
+    # Blocks of a node's examples
 
-    cdef void _divide(self, int32_t parent_id, int32_t true_id,
-                      int32_t false_id) noexcept nogil:
-        cdef Node *parent = &self.nodes[parent_id]
-        cdef ExampleList *examples = &self.examples[parent_id]
-        cdef uint8_t *outcomes = <uint8_t *> malloc(examples.n + 1)
-        if outcomes == NULL:
-            self.lists.failed = True
-            return
-        self._evaluate(parent.test, examples, outcomes)
-        if parent.test < self.n_window_bins:
-            parent.share = self.splits.share(parent, &self.sums[parent_id], self.shares_of_counts)
-            if self.search is not None and self.search.is_open(parent.test):
-                self._follow_surrogates(parent, examples, outcomes)
-        self.lists.divide(examples, outcomes, parent.share, &self.examples[true_id],
-                          &self.examples[false_id])
-        free(outcomes)
+    cdef inline Py_ssize_t _n_blocks(self) noexcept nogil:
+        return (self._n_examples() - 1) // self.block_size + 1
 
-    cdef void _evaluate(self, int64_t test, const ExampleList *examples,
-                        uint8_t *outcomes) noexcept nogil:
-        """Evaluate a test at each example."""
+    cdef inline Py_ssize_t _end(self, Py_ssize_t block) noexcept nogil:
+        """Return the number of examples before a block."""
+        return min(block * self.block_size, self._n_examples())
+
+    cdef bint _follows_surrogates(self) noexcept nogil:
+        cdef int64_t test = self.nodes[self.whole].test
+        return (self.search is not None and test < self.n_window_bins
+                and self.search.is_open(test))
+
+    cdef void _evaluate_blocks(self, Py_ssize_t first, Py_ssize_t last,
+                               Features features) noexcept nogil:
+        """Evaluate the test at the examples of some blocks."""
+        cdef const ExampleList *examples = &self.examples[self.whole]
+        cdef int64_t test = self.nodes[self.whole].test
         cdef Py_ssize_t i, lag, n_lags = self.lists.n_lags
+        cdef Py_ssize_t start = self._end(first), stop = self._end(last)
         cdef uint8_t symbol
         if test < self.n_window_bins:
-            self.features.outcomes(test, examples.rows, examples.n, outcomes)
+            features.outcomes(test, examples.rows + start, stop - start, self.outcomes + start)
+        else:
+            lag = (test - self.n_window_bins) // self.n_symbols
+            symbol = <uint8_t> ((test - self.n_window_bins) % self.n_symbols)
+            for i in range(start, stop):
+                self.outcomes[i] = (PASSED if examples.labels[i * n_lags + lag] == symbol
+                                    else FAILED)
+        if not self._follows_surrogates():
+            self._count_blocks(first, last)
+
+    cdef void _count_blocks(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Count the examples of some blocks that pass and fail."""
+        cdef Py_ssize_t b
+        for b in range(first, last):
+            self.lists.count_sides(&self.examples[self.whole], self.outcomes,
+                                   self.nodes[self.whole].share, self._end(b), self._end(b + 1),
+                                   self.starts + 2 * b)
+
+    cdef void _place_blocks(self, ExampleList *passed, ExampleList *failed) noexcept nogil:
+        """Make lists with room for all blocks, and find where in them each begins."""
+        cdef Py_ssize_t b, n_passed = 0, n_failed = 0, n_blocks = self._n_blocks()
+        cdef Py_ssize_t *start
+        for b in range(n_blocks):
+            start = self.starts + 2 * b
+            start[0], n_passed = n_passed, n_passed + start[0]
+            start[1], n_failed = n_failed, n_failed + start[1]
+        self.starts[2 * n_blocks] = n_passed
+        self.starts[2 * n_blocks + 1] = n_failed
+        self.lists.allocate(passed, n_passed)
+        self.lists.allocate(failed, n_failed)
+        if self.lists.failed:
             return
-        lag = (test - self.n_window_bins) // self.n_symbols
-        symbol = <uint8_t> ((test - self.n_window_bins) % self.n_symbols)
-        for i in range(examples.n):
-            outcomes[i] = PASSED if examples.labels[i * n_lags + lag] == symbol else FAILED
+        passed.n = n_passed
+        failed.n = n_failed
+
+    cdef void _move_blocks(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Copy the examples of some blocks to the children."""
+        cdef const Node *parent = &self.nodes[self.whole]
+        cdef ExampleList passed = self.examples[parent.true_child]
+        cdef ExampleList failed = self.examples[parent.false_child]
+        passed.n = self.starts[2 * first]
+        failed.n = self.starts[2 * first + 1]
+        self.lists.move(&self.examples[self.whole], self.outcomes, parent.share, self._end(first),
+                        self._end(last), &passed, &failed)
+
+    cdef void _add_blocks(self, Py_ssize_t first, Py_ssize_t last,
+                          DenseHistogram histogram) noexcept nogil:
+        """Add the examples of some blocks that belong to the smaller child, or to the root."""
+        cdef Py_ssize_t side
+        if self.small == self.whole:
+            histogram.add(&self.examples[self.small], self._end(first), self._end(last))
+            return
+        side = self.small != self.nodes[self.whole].true_child
+        histogram.add(&self.examples[self.small], self.starts[2 * first + side],
+                      self.starts[2 * last + side])
+
+    # Surrogates
 
     cdef void _follow_surrogates(self, Node *parent, const ExampleList *examples,
                                  uint8_t *outcomes) noexcept nogil:

@@ -1,0 +1,297 @@
+"""Use of several threads by the sampled engine: speedups, serial fractions and their limits.
+
+Elapsed times depend on what else the machine runs. The other columns are derived from the CPU time
+of each task in the thread that ran it, which other load hardly affects: ``ideal`` is the speedup if
+every thread had a core of its own, with the tasks assigned as they become free. It includes the
+serial code and the different sizes of the tasks, but not the competition of cores for memory. All
+speedups are relative to one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from measure import markdown
+from suite.synthetic import sequences
+
+from treecrf import TreeCRF
+from treecrf.chains.sampling import LikelihoodSampler
+from treecrf.datasets import fetch_conll2000
+from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted import crf, sampled
+from treecrf.learners.boosted.crew import Crew
+from treecrf.trees.forest import Forest
+from treecrf.trees.growing._list_grower import ListGrower
+from treecrf.utils.threads import Threads
+
+N_POSITIONS = 1_000_000
+LENGTH = 100
+N_NUMBERS = 20
+SETTINGS = {"window": 2, "second_order": True, "sampling": 0.1, "random_state": 0}
+CASES = {
+    "symbols, 3 labels": {},
+    "20 numbers, 5 labels": {},
+    "text, 22 labels": {"max_features_per_tree": 0.4, "max_leaf_nodes": 128},
+}
+# Parts of an iteration, of which the first call is not counted.
+REPEATED = ("draw", "grow", "route")
+PARTS = ("encode", "keys", "bundle", *REPEATED, "predict")
+HEADER = ("part", "CPU s", "serial %", "2: CPU", "2: elapsed", "2: ideal", "16: ideal", "limit")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--positions", type=int, default=N_POSITIONS)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=4)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    arguments = parser.parse_args()
+    for name in arguments.cases:
+        if name.startswith("text") and not os.environ.get("TREECRF_DATA"):
+            continue
+        X, y = data(name, arguments.positions)
+        settings = SETTINGS | CASES[name] | {"max_iter": arguments.iterations}
+        runs = defaultdict(list)
+        for _ in range(arguments.repeats):
+            for n_jobs in (1, 2):
+                runs[n_jobs].append(measured(X, y, n_jobs, settings))
+        runs[16].append(measured(X, y, 16, settings))
+        print(f"## {name}: {sum(map(len, X))} positions\n", flush=True)
+        rows = [
+            row(part, {n: [run[part] for run in of] for n, of in runs.items()}) for part in PARTS
+        ]
+        print(markdown(HEADER, rows), "\n", flush=True)
+
+
+def data(name: str, n_positions: int) -> tuple[list, list]:
+    """Return sequences and labels with about this many positions; the text has its own number."""
+    if name.startswith("text"):
+        return fetch_conll2000(return_X_y=True)
+    if name.startswith("symbols"):
+        return sequences(n_positions // LENGTH, LENGTH)
+    _, y = sequences(n_positions // LENGTH, LENGTH, 5)
+    random = np.random.default_rng(0)
+    # Half of the numbers depend on the label.
+    signal = np.arange(N_NUMBERS) < N_NUMBERS // 2
+    return [
+        labels[:, None] * signal + random.normal(scale=3, size=(len(labels), N_NUMBERS))
+        for labels in y
+    ], y
+
+
+@dataclass
+class Tree:
+    """CPU seconds of a tree, in the code that one thread runs and in what several share."""
+
+    alone: float = 0.0
+    shared: float = 0.0
+
+
+@dataclass
+class Call:
+    """One call of a part of the work.
+
+    ``tasks`` are the CPU seconds of the tasks of each parallel region, ``trees`` those of the
+    trees in each region that grows them.
+    """
+
+    elapsed: float = 0.0
+    cpu: float = 0.0
+    serial: float = 0.0
+    tasks: list[list[float]] = field(default_factory=list)
+    trees: list[list[Tree]] = field(default_factory=list)
+
+    def ideal(self, n_threads: int) -> float:
+        """Return the seconds that this takes if each thread has a core of its own."""
+        return (
+            self.serial
+            + sum(makespan(tasks, n_threads) for tasks in self.tasks)
+            + sum(time_of_trees(trees, n_threads) for trees in self.trees)
+        )
+
+
+def makespan(tasks: Iterable[float], n_threads: int) -> float:
+    """Return the time until all tasks are done, each begun by the first thread that is free."""
+    free = [0.0] * n_threads
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+def time_of_trees(trees: list[Tree], n_threads: int) -> float:
+    """Return a bound of the time for trees: each is grown by one thread, with idle ones to help."""
+    shared = sum(tree.shared for tree in trees)
+    begun = makespan((tree.alone for tree in trees), n_threads)
+    return begun + shared / n_threads
+
+
+class Recorder:
+    """Times of the parts of training and prediction, while it is in use."""
+
+    def __init__(self):
+        self.calls: dict[str, list[Call]] = defaultdict(list)
+        self._call: Call | None = None
+        self._regions = 0.0
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Record a call of a part, unless it belongs to another one."""
+        if self._call is not None:
+            yield
+            return
+        self._call, self._regions = Call(), 0.0
+        start = time.perf_counter(), time.process_time(), time.thread_time()
+        yield
+        self._call.elapsed = time.perf_counter() - start[0]
+        self._call.cpu = time.process_time() - start[1]
+        self._call.serial = time.thread_time() - start[2] - self._regions
+        self.calls[name].append(self._call)
+        self._call = None
+
+    def timed(self, name: str, function: Callable) -> Callable:
+        """Wrap a function as a part."""
+
+        def wrapper(*arguments: Any, **named: Any) -> Any:
+            with self.part(name):
+                return function(*arguments, **named)
+
+        return wrapper
+
+    def mapped(self, run: Callable) -> Callable:
+        """Wrap `Threads.map`."""
+
+        def wrapper(threads: Threads, function: Callable, items: Iterable) -> list:
+            seconds = []
+
+            def timed(item: Any) -> Any:
+                start = time.thread_time()
+                try:
+                    return function(item)
+                finally:
+                    seconds.append(time.thread_time() - start)
+
+            start = time.thread_time()
+            results = run(threads, timed, items)
+            if self._call is not None:
+                self._regions += time.thread_time() - start
+                self._call.tasks.append(seconds)
+            return results
+
+        return wrapper
+
+    def crewed(self, grow: Callable) -> Callable:
+        """Wrap `Crew.grow`, whose threads work for several trees."""
+
+        def wrapper(crew: Crew, *arguments: Any) -> dict:
+            self.trees = []
+            trees = grow(crew, *arguments)
+            self._call.tasks.pop()
+            self._call.trees.append(self.trees)
+            return trees
+
+        return wrapper
+
+    def grower_class(self) -> type:
+        """Return a class of growers that record the time of their trees."""
+        recorder = self
+
+        class TimedGrower(ListGrower):
+            def _timed(self, attribute: str, function: Callable, *arguments: Any) -> Any:
+                start = time.thread_time()
+                result = function(*arguments)
+                spent = time.thread_time() - start
+                with_lock(self.tree, attribute, spent)
+                return result
+
+            def begin(self, *arguments: Any) -> None:
+                self.tree = Tree()
+                recorder.trees.append(self.tree)
+                self._timed("alone", super().begin, *arguments)
+
+            def advance(self) -> int:
+                return self._timed("alone", super().advance)
+
+            def work(self, *arguments: Any) -> None:
+                self._timed("shared", super().work, *arguments)
+
+            def finish(self, helpers: list) -> None:
+                self._timed("alone", super().finish, helpers)
+
+            def describe(self) -> dict:
+                return self._timed("alone", super().describe)
+
+        def with_lock(tree: Tree, attribute: str, spent: float) -> None:
+            setattr(tree, attribute, getattr(tree, attribute) + spent)
+
+        return TimedGrower
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Record what is called in this context."""
+        timed = self.timed
+        replaced = [
+            (Encoder, "fit", timed("encode", Encoder.fit)),
+            (Encoder, "encode", timed("encode", Encoder.encode)),
+            (crf, "sequence_keys", timed("keys", crf.sequence_keys)),
+            (sampled, "bundle", timed("bundle", sampled.bundle)),
+            (LikelihoodSampler, "draw", timed("draw", LikelihoodSampler.draw)),
+            (sampled.ListGrowth, "grow", timed("grow", sampled.ListGrowth.grow)),
+            (Forest, "add_to_parts", timed("route", Forest.add_to_parts)),
+            (TreeCRF, "predict", timed("predict", TreeCRF.predict)),
+            (Threads, "map", self.mapped(Threads.map)),
+            (Crew, "grow", self.crewed(Crew.grow)),
+            (sampled, "ListGrower", self.grower_class()),
+        ]
+        with ExitStack() as stack:
+            for target, name, value in replaced:
+                stack.enter_context(patch.object(target, name, value))
+            yield
+
+
+def measured(X: list, y: list, n_jobs: int, settings: dict) -> dict[str, list[Call]]:
+    """Fit and predict; return the calls of each part."""
+    recorder = Recorder()
+    with recorder.in_use():
+        TreeCRF(n_jobs=n_jobs, **settings).fit(X, y).predict(X)
+    first = {name: int(name in REPEATED) for name in recorder.calls}
+    return {name: calls[first[name] :] for name, calls in recorder.calls.items()}
+
+
+def row(part: str, runs: dict[int, list[list[Call]]]) -> list[str]:
+    """Lay out the measurements of a part, per call, by number of threads."""
+
+    def total(n_jobs: int, value: Callable[[Call], float]) -> float:
+        return median(sum(map(value, calls)) / len(calls) for calls in runs[n_jobs])
+
+    one = total(1, lambda call: call.cpu)
+    serial = total(1, lambda call: call.serial) / one
+    ratios = [
+        sum(call.elapsed for call in a) / sum(call.elapsed for call in b)
+        for a, b in zip(runs[1], runs[2], strict=True)
+    ]
+    ideal = {n: one / total(n, lambda call, n=n: call.ideal(n)) for n in (2, 16)}
+    return [
+        part,
+        f"{one:.2f}",
+        f"{100 * serial:.1f}",
+        f"{total(2, lambda call: call.cpu) / one:.2f}",
+        f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})",
+        f"{ideal[2]:.2f}",
+        f"{ideal[16]:.1f}",
+        f"{1 / (serial + (1 - serial) / 16):.1f}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
