@@ -25,8 +25,8 @@ CURVATURES = {None: 0, "diagonal": 1, "bound": 2}
 EXAMPLE_UNIT = 2.0**-24
 # Sums of sizes and log-likelihoods are exact in this unit.
 SUM_UNIT = 2.0**-30
-# Nothing is kept at this threshold.
-KEEP_NONE = 1e300
+# No example is kept for its residual at this threshold, whose square is finite.
+KEEP_NONE = 1e100
 # Factor by which the size of all examples hardly ever decreases in an iteration.
 PROBABLE_DECREASE = 0.7
 # In first order, the size of an example without a residual, relative to mu, is at most this one.
