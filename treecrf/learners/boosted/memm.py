@@ -48,7 +48,7 @@ class TreeMEMM(LocalClassifier):
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
         examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
-    max_examples : int or None, default=500_000
+    max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
@@ -156,7 +156,7 @@ class TreeMEMM(LocalClassifier):
         max_features_per_tree=1.0,
         subsample=1.0,
         sampling="auto",
-        max_examples=500_000,
+        max_examples=300_000,
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",

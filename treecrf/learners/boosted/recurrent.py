@@ -62,7 +62,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
         examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
-    max_examples : int or None, default=500_000
+    max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
@@ -179,7 +179,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         max_features_per_tree=1.0,
         subsample=1.0,
         sampling="auto",
-        max_examples=500_000,
+        max_examples=300_000,
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",

@@ -120,7 +120,7 @@ class ListGrowth:
         plan, bundled = bundle(encoder, encoded)
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
-        self.rows = encoded.rows_from_first
+        self.row_of_position = encoded.row_of_position
         self._meanings = forest.meanings(self.table)
         features = Features(bundled, self.table)
         self.router = Router(encoder, bundled, forest.order, plan, features.columns)
@@ -177,7 +177,8 @@ class ListGrowth:
             self._round(column)
         if self.given is not None:
             labels = np.ascontiguousarray(self.given[:, examples.positions].T)
-        return self.rows[examples.positions], labels, values, counts
+        rows = self.row_of_position[examples.positions] - self.row_of_position[0]
+        return rows, labels, values, counts
 
     def _round(self, values: np.ndarray) -> None:
         """Round values in place, so that their sums are exact, and those of fractions of them."""
