@@ -55,6 +55,8 @@ class Crew:
         dict
             The trees, as from `ListGrower.describe`, by number.
         """
+        if not numbers:
+            return {}
         self._waiting = list(reversed(numbers))
         self._n_open = len(numbers)
         self._n_idle[0] = 0
@@ -72,7 +74,11 @@ class Crew:
                 self._finish_trees(1)
             self._help()
 
-        self.threads.map(work, self._members)
+        try:
+            self.threads.map(work, self._members)
+        except BaseException:  # the user interrupts
+            self._drop_waiting()
+            raise
         if errors:
             raise errors[0]
         return trees
@@ -93,10 +99,12 @@ class Crew:
             done: SimpleQueue = SimpleQueue()
             for i, helper in enumerate(helpers):
                 self._tasks.put((grower, i + 1, len(helpers) + 1, helper, done))
-            grower.work(0, len(helpers) + 1)
-            errors = [done.get() for _ in helpers]
-            with self._lock:
-                self._helpers += helpers
+            try:
+                grower.work(0, len(helpers) + 1)
+            finally:
+                errors = [done.get() for _ in helpers]
+                with self._lock:
+                    self._helpers += helpers
             if any(errors):
                 raise next(error for error in errors if error)
             grower.finish(helpers)
