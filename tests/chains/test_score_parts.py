@@ -95,14 +95,26 @@ def test_rest_is_allocated_on_first_use():
     assert not rest.any()
 
 
-def test_sums_out_of_range_are_refused():
+def test_scores_out_of_range_are_refused():
     parts = ScoreParts(2, 1, np.array([0, 3]))
-    parts.state[1, 2] = -(2**30)
-    parts.transitions[1, 0, 1] = 2**30 - 2
-    assert parts.largest_sum() == 2**31 - 2
-    parts.check_range(parts.largest_sum())
-    with pytest.raises(ValueError, match="scores may reach 2048; expected less than 2048"):
-        parts.check_range(2**31 - 1)
+    parts.start_from(np.array([[0.0, 1.0, -2.0], [0.0, 3.0, 0.0]]), np.full((3, 2), -1000.0))
+    parts.make_room(np.array([1000.0, 0.0]))
+    # The bounds of label 0 add up to too much, but its scores do not.
+    parts.make_room(np.array([1044.0, 0.0]))
+    for added in (2046.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="expected less than 2047: lower"):
+            parts.make_room(np.array([0.0, added]))
+    with pytest.raises(ValueError, match="scores may reach 4000"):
+        ScoreParts(2, 1, np.array([0, 3])).start_from(np.full((2, 3), 4e3), np.zeros((3, 2)))
+
+
+def test_contexts_that_do_not_exist_have_no_bound():
+    parts = ScoreParts(2, 1, np.array([0, 3]))
+    parts.ensure_rest()[0, :, 1] = [2**31 - 1, 2**20, -(2**21)]
+    parts.make_room(np.array([2046.0, 0.0]))
+    parts.make_room(np.array([2044.5, 0.0]))
+    with pytest.raises(ValueError, match="scores may reach 2047"):
+        parts.make_room(np.array([2045.0, 0.0]))
 
 
 def test_memory_of_long_sequences_is_bounded():

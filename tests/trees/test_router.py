@@ -121,3 +121,13 @@ def test_trees_of_one_leaf_and_no_trees():
     parts = check_scores(stump)
     assert parts.rest is None
     check_scores(Trained("letters", 3, n_iter=0))
+
+
+def test_values_out_of_range_are_refused():
+    trained = Trained("letters", 0, n_iter=1)
+    for tree in trained.forest.trees:
+        tree["leaf"] = np.where(tree["true_child"] < 0, 1500.0, 0.0)
+    check_scores(trained)
+    trained.forest.trees *= 2
+    with pytest.raises(ValueError, match="scores may reach 30"):
+        check_scores(trained)

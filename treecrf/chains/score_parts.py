@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
+from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.exact import LEAF_UNIT
 
 # Parts are multiples of this unit, that of leaf values; SCORE_UNIT in chains/parts.h is the same.
 SCORE_UNIT = LEAF_UNIT
-# Sums have smaller absolute values than this number of units: one integer marks forbidden labels.
-MAX_UNITS = 2**31 - 1
+# Absolute values of scores are smaller than this. At 2048 they would overflow, and the rounded
+# fractions of a leaf's value may add up to slightly more than the value.
+MAX_SCORE = 2047.0
 
 
 class ScoreParts:
@@ -53,6 +55,7 @@ class ScoreParts:
         self.state = np.zeros((n_labels, offsets[-1]), dtype=np.int32)
         self.transitions = np.zeros((order + 1, n_labels, n_labels**order), dtype=np.int32)
         self.rest: np.ndarray | None = None
+        self._bounds = np.zeros(n_labels)  # of the absolute scores of each label
         follows, allowed = self.constraints.follows, self.constraints.allowed
         # As the kernels read them: bytes, and the labels before each label in one row.
         self.followers = None if follows is None else np.ascontiguousarray(follows.T, np.uint8)
@@ -77,8 +80,14 @@ class ScoreParts:
         transitions : float64 array (n_labels + 1, n_labels)
             For label v after label u at ``[u, v]``; the last row is for first positions. Both
             arrays are multiples of the unit.
+
+        Raises
+        ------
+        ValueError
+            If a score is out of range.
         """
         n_labels = self.n_labels
+        self.make_room(np.abs(state).max(axis=1) + np.abs(transitions).max(axis=0))
         self.state[:] = np.rint(state / SCORE_UNIT)
         units = np.rint(transitions / SCORE_UNIT).astype(np.int32)
         self.transitions[0, :, 0] = units[-1]
@@ -94,29 +103,50 @@ class ScoreParts:
             self.rest = np.zeros((self.n_labels, self.n_positions, self.n_contexts), np.int32)
         return self.rest
 
-    def check_range(self, bound: int) -> None:
-        """Check that sums of parts fit in 32 bits.
+    def make_room(self, added: np.ndarray) -> None:
+        """Check that scores stay in range when something is added to them.
 
         Parameters
         ----------
-        bound : int
-            Upper bound of the absolute values of all sums, in units of 2**-20.
+        added : float64 array (n_labels,)
+            Upper bound of the absolute values that are added to the scores of each label.
 
         Raises
         ------
         ValueError
-            If a sum could leave the range.
+            If a score could leave the range.
         """
-        if bound >= MAX_UNITS:
+        if not (self._bounds + added < MAX_SCORE).all():
+            # Sums of bounds may be much larger than the scores.
+            self._bounds = np.array([self._largest(label) for label in range(self.n_labels)])
+        bounds = self._bounds + added
+        if not (bounds < MAX_SCORE).all():
             raise ValueError(
-                f"scores may reach {bound * SCORE_UNIT:.4g}; expected less than "
-                f"{MAX_UNITS * SCORE_UNIT:g}: lower learning_rate or use fewer iterations"
+                f"scores may reach {bounds.max():.4g}; expected less than {MAX_SCORE:g}: lower "
+                "learning_rate or use fewer iterations"
             )
+        self._bounds = bounds
 
-    def largest_sum(self) -> int:
-        """Return a bound of the absolute values of all sums, in units of 2**-20."""
-        parts = (self.state, self.transitions, self.rest)
-        return sum(max(-int(p.min()), int(p.max())) for p in parts if p is not None)
+    def _largest(self, label: int) -> float:
+        """Return the largest absolute score of a label."""
+        exists = np.arange(self.n_contexts) < self.n_labels ** self._depth()[:, np.newaxis]
+        return float(np.abs(self._sums(label), where=exists, out=np.zeros(exists.shape)).max())
+
+    def _sums(self, label: int) -> np.ndarray:
+        """Return the scores of a label, regardless of constraints.
+
+        Returns
+        -------
+        float64 array (n_positions, n_contexts)
+        """
+        # Parts may overflow, unlike their sums modulo 2**32.
+        sums = self.transitions[:, label][self._depth()] + self.state[label][:, np.newaxis]
+        if self.rest is not None:
+            sums += self.rest[label]
+        return sums * SCORE_UNIT
+
+    def _depth(self) -> np.ndarray:
+        return np.minimum(positions_in_sequences(self.offsets), self.order)
 
     def table(self) -> np.ndarray:
         """Return the scores of all contexts, with minus infinity for forbidden labels.
@@ -125,16 +155,6 @@ class ScoreParts:
         -------
         float64 array (n_labels, n_positions, n_contexts)
         """
-        total = np.repeat(self.state[:, :, None], self.n_contexts, axis=2)
-        starts, ends = self.offsets[:-1], self.offsets[1:]
-        for depth in range(self.order):
-            total[:, (starts + depth)[starts + depth < ends]] += self.transitions[depth][:, None]
-        deep = np.ones(self.n_positions, dtype=bool)
-        for depth in range(self.order):
-            deep[np.minimum(starts + depth, ends - 1)] = False
-        total[:, deep] += self.transitions[self.order][:, None]
-        if self.rest is not None:
-            total += self.rest
-        scores = total * SCORE_UNIT
+        scores = np.stack([self._sums(label) for label in range(self.n_labels)])
         self.constraints.forbid(scores, self.offsets)
         return scores

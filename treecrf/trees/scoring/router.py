@@ -52,6 +52,11 @@ class Router:
             Packed for the plan of this router.
         parts : ScoreParts
         threads : Threads
+
+        Raises
+        ------
+        ValueError
+            If a score could leave the range of the parts.
         """
         evaluator = PartsEvaluator(
             packed,
@@ -60,6 +65,7 @@ class Router:
             self._columns,
             self._has_missing,
         )
+        parts.make_room(packed.largest_values)
         if evaluator.tests_labels:
             parts.ensure_rest()
         evaluator.add_defaults(parts.transitions)

@@ -18,13 +18,16 @@ sums are exact in any order. They differ in speed:
     Takes one position at a time down each tree, in all contexts at once. Used instead of
     `LookupEvaluator` for fewer positions than that: a few positions would take it as long as
     hundreds.
+`_route.PartsEvaluator`
+    Splits bit sets like `Evaluator`, of positions that are stored column by column. It adds trees
+    to scores in parts, in training; see `treecrf.trees.scoring.router`.
 `treecrf.learners.flat._flat.FlatEvaluator`
     Evaluates conjunctions instead of trees. Used for flat models with few conjunctions.
 `treecrf.trees._tree_scores.TreeScores`
     Takes single contexts of a position down each tree. Used for beam search, where an array over
     all contexts would be too large.
 
-This module chooses among the first three.
+This module chooses among the first three, which fill tables of scores.
 """
 
 from __future__ import annotations
@@ -123,6 +126,13 @@ class PackedTrees:
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """True and false child of each node, counted from the start of its tree; int32."""
         return tuple(self.nodes[f"{side}_child"].astype(np.int32) for side in ("true", "false"))
+
+    @property
+    def largest_values(self) -> np.ndarray:
+        """Sum over trees of the largest absolute value of a leaf; float64 array (n_labels,)."""
+        values = np.where(self.nodes["true_child"] < 0, np.abs(self.nodes["leaf"]), 0)
+        largest = np.maximum.reduceat(values, self.starts[:-1])
+        return np.bincount(self.classes, weights=largest, minlength=self.n_labels)
 
     @property
     def surrogate_starts(self) -> np.ndarray:
