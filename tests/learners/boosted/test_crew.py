@@ -57,6 +57,9 @@ class FakeGrower:
     def work(self, part, n_parts, helper=None):
         self.fail("work")
         assert (helper is None) == (part == 0)
+        if helper is not None:
+            assert helper.tree in (None, self)
+            helper.tree = self
         if random.random() < 0.3:
             time.sleep(1e-4)
         with self.lock:
@@ -69,15 +72,25 @@ class FakeGrower:
         assert len(self.parts) == n_parts
         assert set(self.parts) == expected
         self.done.append(n_parts)
+        time.sleep(1e-4)
+        for helper in helpers:
+            assert helper.tree is self
+            helper.tree = None
 
     def describe(self):
         self.fail("describe")
         return {"number": self.number, "parts": self.done}
 
 
+class FakeHistogram:
+    """A histogram that belongs to one tree from its first part until that is finished."""
+
+    tree = None
+
+
 def crew_of(threads, n_growers, fail=lambda method: None):
     growers = [FakeGrower(fail) for _ in range(min(n_growers, threads.n_threads))]
-    return Crew(growers, [object() for _ in range(threads.n_threads)], threads)
+    return Crew(growers, [FakeHistogram() for _ in range(threads.n_threads)], threads)
 
 
 @pytest.mark.parametrize("n_trees", [0, 1, 2, 5, 40])
@@ -114,7 +127,8 @@ def test_failures_are_raised(n_threads, n_trees, method, kind):
         crew = crew_of(threads, n_trees, fail)
         with pytest.raises(kind, match="on purpose"):
             crew.grow(range(n_trees), FakeGrower.begin)
-        # Nobody fails any more, and the crew works as before.
+        # No thread is left behind.
+        crew = crew_of(threads, n_trees)
         assert crew.grow(range(n_trees), FakeGrower.begin).keys() == set(range(n_trees))
 
 

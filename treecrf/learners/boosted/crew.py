@@ -96,19 +96,26 @@ class Crew:
         begin(grower, k)
         while n_parts := grower.advance():
             helpers = self._borrow(n_parts - 1)
-            done: SimpleQueue = SimpleQueue()
-            for i, helper in enumerate(helpers):
-                self._tasks.put((grower, i + 1, len(helpers) + 1, helper, done))
             try:
-                grower.work(0, len(helpers) + 1)
+                self._work_together(grower, helpers)
+                grower.finish(helpers)
             finally:
-                errors = [done.get() for _ in helpers]
+                # Not earlier: until they are joined, their sums belong to this tree.
                 with self._lock:
                     self._helpers += helpers
-            if any(errors):
-                raise next(error for error in errors if error)
-            grower.finish(helpers)
         return grower.describe()
+
+    def _work_together(self, grower: ListGrower, helpers: list) -> None:
+        """Do all parts of a stage, one in this thread; raise the first error when all are done."""
+        n_parts, done = len(helpers) + 1, SimpleQueue()
+        for i, helper in enumerate(helpers):
+            self._tasks.put((grower, i + 1, n_parts, helper, done))
+        try:
+            grower.work(0, n_parts)
+        finally:
+            errors = [error for error in (done.get() for _ in helpers) if error]
+        if errors:
+            raise errors[0]
 
     def _borrow(self, n: int) -> list:
         """Reserve a histogram for each of up to n idle threads, which wait for its task."""
