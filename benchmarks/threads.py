@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import os
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -169,10 +170,10 @@ class Recorder:
         return wrapper
 
     def mapped(self, run: Callable) -> Callable:
-        """Wrap `Threads.map`."""
+        """Wrap `Threads.map` or `Threads.run`."""
 
         def wrapper(threads: Threads, function: Callable, items: Iterable) -> list:
-            seconds = []
+            seconds, caller, in_caller = [], threading.get_ident(), []
 
             def timed(item: Any) -> Any:
                 start = time.thread_time()
@@ -180,11 +181,12 @@ class Recorder:
                     return function(item)
                 finally:
                     seconds.append(time.thread_time() - start)
+                    if threading.get_ident() == caller:
+                        in_caller.append(seconds[-1])
 
-            start = time.thread_time()
             results = run(threads, timed, items)
             if self._call is not None:
-                self._regions += time.thread_time() - start
+                self._regions += sum(in_caller)
                 self._call.tasks.append(seconds)
             return results
 
@@ -250,6 +252,7 @@ class Recorder:
             (Forest, "add_to_parts", timed("route", Forest.add_to_parts)),
             (TreeCRF, "predict", timed("predict", TreeCRF.predict)),
             (Threads, "map", self.mapped(Threads.map)),
+            (Threads, "run", self.mapped(Threads.run)),
             (Crew, "grow", self.crewed(Crew.grow)),
             (sampled, "ListGrower", self.grower_class()),
         ]

@@ -18,6 +18,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BITS, CODES, LISTS, NOWHERE
 from treecrf.inputs.reading import as_sequences
 from treecrf.trees.growing.window_tests import number_tests
+from treecrf.utils.threads import Threads
 
 HUGE = 1.7e308
 
@@ -442,3 +443,21 @@ def test_letters_with_indicators_differ_from_boundaries():
     encoder = crf._encoder
     codes = encoder.encode(as_sequences([["a", None, "b"]], encoder.schema)).codes
     assert codes[:, 0].tolist() == [0, 1, 1, 1, 0]
+
+
+# Threads
+
+
+@pytest.mark.parametrize("missing", ["weighting", "impute", "indicator"])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_threads_change_nothing(kind, missing, monkeypatch):
+    monkeypatch.setattr(treecrf.inputs.sequences, "PIECE_BYTES", 200)
+    rng = np.random.default_rng(7)
+    lengths = rng.integers(1, 12, 60)
+    sequences = as_sequences(random_sequences(kind, rng, lengths))
+    encoder = Encoder((1, 1), missing=missing).fit(sequences)
+    expected = encoder.encode(sequences)
+    with Threads(4) as threads:
+        encoded = encoder.encode(sequences, threads)
+    for name in ("row_of_position", "codes", "bits", "list_starts", "list_ids", "has_missing"):
+        np.testing.assert_array_equal(getattr(encoded, name), getattr(expected, name))

@@ -38,3 +38,18 @@ def test_results_keep_the_order_of_the_items(threads):
 def test_errors_are_raised(threads):
     with pytest.raises(ZeroDivisionError):
         threads.map(lambda i: 1 // i, [1, 0])
+    with pytest.raises(ZeroDivisionError):
+        threads.run(lambda i: 1 // i, [1, 0, *range(1, 50)])
+
+
+def test_few_items_exist_at_the_same_time(threads):
+    made, done = [], []
+
+    def items():
+        for i in range(100):
+            assert len(made) - len(done) <= 4 * threads.n_threads
+            made.append(i)
+            yield i
+
+    threads.run(done.append, items())
+    assert sorted(done) == made == list(range(100))

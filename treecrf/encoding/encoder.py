@@ -22,6 +22,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_counts, require
 from treecrf.utils.model_file import as_section, section
+from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.
 METHODS = ("weighting", "surrogate", *FILLED)
@@ -189,13 +190,12 @@ class Encoder:
             return sequences
         return ImputedSequences.of(sequences, self.imputation, schema)
 
-    def encode(self, sequences: Sequences) -> EncodedSequences:
+    def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""
         sequences = self.prepared(sequences)
         layout = RowLayout(sequences.offsets, self.window)
         writer = RowWriter(self.columns, self.plan, layout, boundary_code=self.has_boundary_code())
-        for start, stop, piece in sequences.pieces():
-            writer.write(piece, start, stop)
+        (threads or Threads(1)).run(writer.write, sequences.pieces())
         return writer.finish()
 
     # Saved models

@@ -48,8 +48,12 @@ class RowWriter:
         if boundary_code:
             self.codes[self.rows, 0] = 1
 
-    def write(self, piece: Any, start: int, stop: int) -> None:
-        """Encode the values of positions ``start`` to ``stop - 1``."""
+    def write(self, part: tuple[int, int, Any]) -> None:
+        """Encode values: the first position, the one after the last, and a piece of the input.
+
+        Several threads may write different positions.
+        """
+        start, stop, piece = part
         rows = self.rows[start:stop]
         if piece.ndim == 1:
             self._write_symbols(piece, rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -39,6 +40,19 @@ class Threads:
         if self._pool is None:
             return [function(item) for item in items]
         return list(self._pool.map(function, items))
+
+    def run(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
+        """Call a function on each item; few of the items exist at the same time."""
+        running: deque[Future] = deque()
+        for item in items:
+            if self._pool is None:
+                function(item)
+                continue
+            running.append(self._pool.submit(function, item))
+            if len(running) > 2 * self.n_threads:
+                running.popleft().result()
+        for future in running:
+            future.result()
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.

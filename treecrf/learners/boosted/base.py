@@ -135,7 +135,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         arguments = (
             forest,
             encoder,
-            encoder.encode(training.sequences),
+            encoder.encode(training.sequences, threads),
             self._objective_of(training, classes, threads),
             self._growth(data.seed),
             position_weights(self.class_weight, classes, training.codes),
@@ -163,7 +163,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         if data.held_out is None:
             return None
         objective = self._objective_of(data.held_out, data.classes, threads)
-        encoded = encoder.encode(data.held_out.sequences)
+        encoded = encoder.encode(data.held_out.sequences, threads)
         start = _starting_scores(data.start, data.held_out.sequences, self.order, threads)
         return self._validation_class()(encoder, encoded, objective, start)
 
@@ -260,7 +260,8 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         self._require_memory(sequences)
-        encoded, start = self._encoder.encode(sequences), self._start_of(sequences, threads)
+        encoded = self._encoder.encode(sequences, threads)
+        start = self._start_of(sequences, threads)
         return self._forest.scores(self._encoder, encoded, threads, start=start)
 
     def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
@@ -316,7 +317,8 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
         self._require_memory(sequences)
-        encoded, scores = self._encoder.encode(sequences), self._start_of(sequences, threads)
+        encoded = self._encoder.encode(sequences, threads)
+        scores = self._start_of(sequences, threads)
         constraints = self._constraints(sequences.offsets)
         for i in range(self._forest.n_iter):
             scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)

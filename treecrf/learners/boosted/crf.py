@@ -410,7 +410,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if sampling is None or not self._has_parts():
             return super()._booster(data, encoder, forest, threads)
         training, growth = data.training, self._growth(data.seed)
-        encoded = encoder.encode(training.sequences)
+        encoded = encoder.encode(training.sequences, threads)
         keys = sequence_keys(encoded, training.codes, training.allowed)
         weights = position_weights(self.class_weight, data.classes, training.codes)
         return PartsBooster(
@@ -435,7 +435,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if data.held_out is None or self._sampling(data) is None or not self._has_parts():
             return super()._validation(data, encoder, threads)
         held_out = data.held_out
-        encoded = encoder.encode(held_out.sequences)
+        encoded = encoder.encode(held_out.sequences, threads)
         keys = np.zeros(len(encoded.offsets) - 1, dtype=np.uint64)
         sampler = LikelihoodSampler(encoded.offsets, held_out.codes, self.order, threads, keys)
         parts = self._parts_of(held_out, data, threads)
@@ -518,7 +518,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.beam_width is None:
             return super()._lattice_of(sequences, constraints, threads)
         self._check_beam_support()
-        encoded = self._encoder.encode(sequences)
+        encoded = self._encoder.encode(sequences, threads)
         return BeamLattice(self._forest, self._encoder, encoded, self._beam(), threads, constraints)
 
     def _staged_lattices(
@@ -528,7 +528,7 @@ class TreeCRF(BoostedSequenceClassifier):
             yield from super()._staged_lattices(sequences, threads)
             return
         self._check_beam_support()
-        encoded = self._encoder.encode(sequences)
+        encoded = self._encoder.encode(sequences, threads)
         constraints = self._constraints(sequences.offsets)
         for i in range(self._forest.n_iter):
             forest = self._forest.copy(i + 1)

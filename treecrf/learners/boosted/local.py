@@ -132,7 +132,7 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
         """Return the scores of the labels as a function of positions and their previous labels."""
-        encoded = self._encoder.encode(sequences)
+        encoded = self._encoder.encode(sequences, threads)
 
         def scores(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
             some = replace(encoded, row_of_position=encoded.row_of_position[positions])

@@ -89,7 +89,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         if self._trained_backward:
             sequences = sequences.reversed()
         with Threads(self.n_jobs) as threads:
-            matrix = model._forest.matrix(model._encoder.encode(sequences), threads)
+            matrix = model._forest.matrix(model._encoder.encode(sequences, threads), threads)
         return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
 
     def attributes(self, X: Any, *, lengths: Any = None, groups: Any = None) -> list:
