@@ -19,30 +19,32 @@ from suite.synthetic import sequences
 
 from treecrf import TreeCRF
 
-MB = 1e6
 # Range of iterations that are timed; the first ones are excluded along with the preparation.
 FROM_ITERATION, TO_ITERATION = 5, 25
 # Fits end at these iterations; the differences give the time of the iterations in between.
 STAGES = (1, 20, 40, 60, 80, 100, 120, 140)
 LENGTH = 100
-MEMORY_CASES = (
-    ("symbols", 1000, 3),
-    ("bool", 1000, 3),
-    ("float", 1000, 3),
-    ("symbols", 1000, 10),
-    ("symbols", 1000, 22),
-    ("float", 10000, 3),
-    ("symbols", 200, 50),
-)
+MEMORY_CASES = (("symbols", 3), ("symbols", 5), ("float", 5))
+# Ways to train: options, and number of threads.
+NEWTON = {"second_order": True, "curvature": "diagonal"}
+WAYS = {
+    "samples": ({}, 1),
+    "samples, Newton": (NEWTON, 1),
+    "samples, Newton, 2 threads": (NEWTON, 2),
+    "all examples": ({"sampling": None}, 1),
+    "all examples, Newton": (NEWTON | {"sampling": None}, 1),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one repeat, small cases only")
+    parser.add_argument("--memory", action="store_true", help="the table of memory only")
     arguments = parser.parse_args()
     repeats, parts = (1, 3) if arguments.quick else (arguments.repeats, None)
-    for table in (over_positions, over_windows, over_training):
+    times = () if arguments.memory else (over_positions, over_windows, over_training)
+    for table in times:
         print(table(repeats, parts), flush=True)
     print(over_memory(parts))
 
@@ -85,15 +87,17 @@ def over_training(repeats: int, parts: int | None) -> str:
 
 
 def over_memory(parts: int | None) -> str:
+    n_sequences = 10000 if parts is None else 1000
     rows = []
-    for kind, n_sequences, n_labels in MEMORY_CASES[:parts]:
-        grown = peak_growth(partial(memory_case, kind), fit_few, n_sequences, n_labels)
-        n_positions = n_sequences * LENGTH
-        allowed = 4 * n_positions * n_labels**2 * 8 + 100 * MB
-        rows.append([kind, str(n_positions), str(n_labels), f"{grown / MB:.0f}",
-                     f"{allowed / MB:.0f}", f"{grown / allowed:.2f}"])  # fmt: skip
-    header = ("features", "positions", "labels", "MB grown in fit", "MB allowed", "fraction")
-    return titled("Peak memory beyond the input features", header, rows)
+    for kind, n_labels in MEMORY_CASES:
+        cells = [kind, str(n_labels)]
+        for options, n_jobs in WAYS.values():
+            fit = partial(fit_few, options, n_jobs)
+            grown = peak_growth(partial(memory_case, kind), fit, n_sequences, n_labels)
+            cells.append(f"{grown / (n_sequences * LENGTH):.0f}")
+        rows.append(cells)
+    title = f"Peak memory beyond the input, bytes per position, {n_sequences * LENGTH} positions"
+    return titled(title, ("features", "labels", *WAYS), rows)
 
 
 def iteration_time(X: list, y: list, window: Any, repeats: int) -> Spread:
@@ -125,15 +129,13 @@ def training_cases() -> dict[str, tuple]:
 def memory_case(kind: str, n_sequences: int, n_labels: int) -> tuple[list, list]:
     X, y = sequences(n_sequences, LENGTH, n_labels)
     random = np.random.default_rng(0)
-    if kind == "bool":
-        X = [random.random((LENGTH, 50)) < 0.2 for _ in X]
-    elif kind == "float":
+    if kind == "float":
         X = [random.normal(size=(LENGTH, 20)) for _ in X]
     return X, y
 
 
-def fit_few(data: tuple[list, list]) -> None:
-    TreeCRF(window=2, max_iter=5, n_jobs=1, random_state=0).fit(*data)
+def fit_few(options: dict[str, Any], n_jobs: int, data: tuple[list, list]) -> None:
+    TreeCRF(window=2, max_iter=3, n_jobs=n_jobs, random_state=0, **options).fit(*data)
 
 
 def titled(title: str, header: tuple, rows: list[list[str]]) -> str:

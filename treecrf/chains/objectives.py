@@ -186,8 +186,9 @@ class LogLikelihood(ChainObjective):
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
         if self.curvature == "diagonal":
             # The residual of a label of probability p is -p, and 1 - p for the true label.
-            sizes = np.abs(self._residuals)
-            self._curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
+            for residuals, curvature in zip(self._residuals, self._curvature, strict=True):
+                sizes = np.abs(residuals)
+                curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
         return self._value()
 
     def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
