@@ -1,43 +1,58 @@
-"""Fit TREECRF with the settings of settings.json to all training data; evaluate the test data."""
+"""Fit TREECRF with the settings of settings.json to all training data; evaluate the test data.
+
+The learners of a dataset take turns within each repeat. Times are CPU seconds of the complete fit,
+also relative to the second-order learner of the same repeat.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
-from measure import markdown
-from papers_data import CHOICES, NAMES, load
-from settings import LEARNERS, chosen
+from measure import Spread, markdown, seconds
+from papers_data import CHOICES, NAMES, Task, load
+from settings import LEARNERS, chosen, make_model
 
 from treecrf import TreeCRF
 
 HEADER = ("data, learner", "settings", "marginal decoding %", "Viterbi decoding %",
-          "test log-likelihood per label")  # fmt: skip
+          "test log-likelihood per label", "fit s", "fit / second order")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", choices=CHOICES, default=NAMES)
-    parser.add_argument("--learner", nargs="+", choices=LEARNERS, default=LEARNERS)
-    parser.add_argument("--jobs", type=int, default=1, help="threads")
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    rows = [row(name, learner, arguments.jobs)
-            for name in arguments.data for learner in arguments.learner]  # fmt: skip
+    rows = [row for name in arguments.data for row in rows_of(load(name), arguments.repeats)]
     print(markdown(HEADER, rows))
 
 
-def row(name: str, learner: str, n_jobs: int) -> list[str]:
-    task = load(name)
-    X, y, X_test, y_test = task.arrays()
-    settings = chosen(name, learner)
-    model = TreeCRF(window=task.window, n_jobs=n_jobs, random_state=0, **settings).fit(X, y)
+def rows_of(task: Task, repeats: int) -> Iterator[list[str]]:
+    """Rows of the table for a dataset."""
+    X, y, _, _ = task.arrays()
+    models = [make_model(task, chosen(task.name, learner)) for learner in LEARNERS]
+    times = [[seconds(lambda model=model: model.fit(X, y)) for model in models]
+             for _ in range(repeats)]  # fmt: skip
+    spreads = [Spread(of_learner) for of_learner in zip(*times, strict=True)]
+    by_learner = dict(zip(LEARNERS, spreads, strict=True))
+    for learner, model in zip(LEARNERS, models, strict=True):
+        settings = chosen(task.name, learner)
+        described = ", ".join(f"{key}={value}" for key, value in settings.items())
+        time = by_learner[learner]
+        yield [f"{task.name}, {learner}", described, *results(task, model), time.show(),
+               time.over(by_learner["second"]).show()]  # fmt: skip
+
+
+def results(task: Task, model: TreeCRF) -> list[str]:
+    """Accuracies of both decodings and the log-likelihood of the test data."""
+    _, _, X_test, y_test = task.arrays()
     truth = np.array(list("".join(task.test.labels)))
     fractions = [np.mean(task.test.rows_of(labels) == truth)
-              for labels in (model.predict(X_test), model.decode(X_test)[0])]  # fmt: skip
+                 for labels in (model.predict(X_test), model.decode(X_test)[0])]  # fmt: skip
     log_likelihood = model.predict_log_likelihood(X_test, y_test).sum() / truth.size
-    described = ", ".join(f"{key}={value}" for key, value in settings.items())
-    return [f"{name}, {learner} order", described, *(f"{100 * x:.2f}" for x in fractions),
-            f"{log_likelihood:.4f}"]  # fmt: skip
+    return [*(f"{100 * x:.2f}" for x in fractions), f"{log_likelihood:.4f}"]
 
 
 if __name__ == "__main__":

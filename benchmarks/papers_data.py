@@ -8,7 +8,8 @@ each block means "beyond the end". Hyphenation is special: its rows are the gaps
 letters, so the last letter of a word appears in windows but has no row of its own. A model
 that reads whole words is trained with the label that no hyphen follows the last letter, and is
 evaluated on the rows only. ``hyphen-rows`` is the same data as rows of indicators, without a window
-and without that letter.
+and without that letter, in sparse matrices, and ``hyphen-dense`` in arrays; likewise for the other
+datasets.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from treecrf.datasets.protein import AMINO_ACIDS
 from treecrf.datasets.windows import read_windows
 
 NAMES = ("protein", "nettalk", "hyphen")
-CHOICES = (*NAMES, "hyphen-rows")
+FORMS = ("rows", "dense")
+CHOICES = (*NAMES, *(f"{name}-{form}" for name in NAMES for form in FORMS))
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Split:
     labels: list[str]
     window: tuple[int, int]
     alphabet: str
-    as_rows: bool = False
+    form: str = ""
 
     @cached_property
     def windowed(self) -> sparse.csr_matrix:
@@ -54,14 +56,16 @@ class Split:
 
     def inputs(self) -> list:
         """Return the input of a sequence model: strings, or rows of indicators."""
-        if not self.as_rows:
+        if not self.form:
             return self.letters
         rows = self.windowed.astype(bool)
+        if self.form == "dense":
+            rows = rows.toarray()
         return [rows[rows_of_one] for rows_of_one in row_slices(self.lengths)]
 
     def targets(self) -> list[str]:
         """Return the targets of a sequence model; a letter without a row is labeled 0."""
-        if self.as_rows:
+        if self.form:
             return self.labels
         pairs = zip(self.letters, self.labels, strict=True)
         return [labels.ljust(len(letters), "0") for letters, labels in pairs]
@@ -100,7 +104,7 @@ class Task:
     @property
     def window(self) -> tuple[int, int]:
         """The window that a sequence model uses over its input."""
-        return (0, 0) if self.train.as_rows else self.train.window
+        return (0, 0) if self.train.form else self.train.window
 
     def arrays(self) -> tuple[list, list, list, list]:
         """``X_train, y_train, X_test, y_test`` for a sequence model."""
@@ -113,13 +117,9 @@ class Task:
 
 def load(name: str) -> Task:
     """Read one of ``CHOICES``."""
-    readers = {
-        "protein": _protein,
-        "nettalk": _nettalk,
-        "hyphen": _hyphen,
-        "hyphen-rows": lambda part: replace(_hyphen(part), as_rows=True),
-    }
-    return Task(name, readers[name]("train"), readers[name]("test"))
+    letters, _, form = name.partition("-")
+    read = {"protein": _protein, "nettalk": _nettalk, "hyphen": _hyphen}[letters]
+    return Task(name, *(replace(read(part), form=form) for part in ("train", "test")))
 
 
 def indicators(codes: np.ndarray, n_values: int) -> sparse.csr_matrix:

@@ -7,16 +7,38 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from papers_data import Task
+
+from treecrf import LinearCRF, TreeCRF
+
 PATH = Path(__file__).with_name("settings.json")
-LEARNERS = ("first", "second")
+LEARNERS = ("first", "second", "fast")
 
 
 def chosen(data: str, learner: str) -> dict[str, Any]:
-    """Parameters of `TreeCRF` for a dataset and a learner, "first" or "second" order."""
+    """Return the settings for a dataset and one of ``LEARNERS``; see `make_model`.
+
+    All forms of a dataset have the same settings.
+    """
     try:
-        return _read()[data][learner]["parameters"]
+        return _read()[data.partition("-")[0]][learner]["parameters"]
     except KeyError:
-        sys.exit(f"no settings for {data}, {learner} order: run tune.py --data {data}")
+        sys.exit(f"no settings for {data}, {learner}: run tune.py --data {data}")
+
+
+def make_model(task: Task, settings: dict[str, Any], **others: Any) -> TreeCRF:
+    """Make a model for one thread.
+
+    Settings are parameters of `TreeCRF`. With ``linear_start``, the L2 penalty of a linear CRF, the
+    trees are added to the scores of that model.
+    """
+    parameters = {"window": task.window, "n_jobs": 1, "random_state": 0, **settings, **others}
+    penalty = parameters.pop("linear_start", None)
+    if penalty is not None:
+        parameters["init"] = LinearCRF(
+            window=task.window, solver="sgd", max_iter=10, l2_regularization=penalty
+        )
+    return TreeCRF(**parameters)
 
 
 def write(data: str, learner: str, found: dict[str, Any]) -> None:

@@ -74,6 +74,11 @@ cdef enum:
     MISSING = 0
     FOUND = 1
     N_SCRATCH_SETS = 2
+    # Leaves are numbered in bytes from 1 on.
+    MAX_NUMBER = 255
+
+# Minimum share of rows in the leaves with a set of contexts for one pass over all rows to pay off.
+cdef double MIN_SHARE = 0.2
 
 
 cdef class TreeGrower:
@@ -129,6 +134,7 @@ cdef class TreeGrower:
     cdef Py_ssize_t n_nodes
     cdef int32_t *open_leaves
     cdef Py_ssize_t n_open
+    cdef Py_ssize_t *n_members              # rows in the leaves with each set of contexts
 
     def __cinit__(self, encoded, tests, growth, Py_ssize_t n_labels, Py_ssize_t order, *,
                   bint weighted=False, bint surrogates=False, Py_ssize_t n_planes=0,
@@ -163,12 +169,14 @@ cdef class TreeGrower:
                               np.zeros(len(depth), dtype=bool))
         self.nodes = <Node *> malloc((2 * self.max_leaves + 1) * sizeof(Node))
         self.open_leaves = <int32_t *> malloc((self.max_leaves + 1) * sizeof(int32_t))
-        if self.nodes == NULL or self.open_leaves == NULL:
+        self.n_members = <Py_ssize_t *> malloc(2 * self.max_leaves * sizeof(Py_ssize_t))
+        if self.nodes == NULL or self.open_leaves == NULL or self.n_members == NULL:
             raise MemoryError(f"no memory for trees of {self.max_leaves} leaves")
 
     def __dealloc__(self):
         free(self.nodes)
         free(self.open_leaves)
+        free(self.n_members)
 
     def _lay_out_product(self, encoded, order):
         """Set the rows of each depth; return the position of each row and the depths."""
@@ -233,8 +241,6 @@ cdef class TreeGrower:
         ------
         MemoryError
         """
-        cdef Py_ssize_t i
-        cdef Node *node
         self.has_curvature = curvature is not None
         self.splits.choose(chosen)
         self.seed = seed
@@ -246,11 +252,8 @@ cdef class TreeGrower:
             self.contexts.clear()
             self.histograms.release_all()
             self._grow()
-            for i in range(0 if self._is_failed() else self.n_nodes):
-                node = &self.nodes[i]
-                if node.true_child < 0:
-                    self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
-                                          leaf_value(node, &self.leaves), scores)
+            if not self._is_failed():
+                self._add_leaves(scores)
         if self._is_failed():
             raise MemoryError("no memory for a tree")
         return describe(self.nodes, self.n_nodes, &self.leaves)
@@ -553,6 +556,53 @@ cdef class TreeGrower:
         self.histograms.build(small, self.members)
         if not self.histograms.failed:
             self.histograms.subtract(rest, small)
+
+    # Leaves
+
+    cdef void _add_leaves(self, double[:, ::1] scores) noexcept nogil:
+        """Add the values of all leaves to the scores of their members."""
+        cdef Py_ssize_t i
+        cdef Node *node
+        for i in range(self.contexts.n_sets):
+            self.n_members[i] = 0
+        for i in range(self.n_nodes):
+            node = &self.nodes[i]
+            if node.true_child < 0:
+                self.n_members[node.contexts] += self._rows_of(node).n_whole
+        for i in range(self.contexts.n_sets):
+            if self.n_members[i] > MIN_SHARE * 64 * self.n_words:
+                self._add_leaves_of(<int32_t> i, scores)
+        for i in range(self.n_nodes):
+            node = &self.nodes[i]
+            if (node.true_child < 0
+                    and self.n_members[node.contexts] <= MIN_SHARE * 64 * self.n_words):
+                self._add_leaf(node, scores)
+
+    cdef void _add_leaves_of(self, int32_t contexts, double[:, ::1] scores) noexcept nogil:
+        """Add the values of the leaves with a set of contexts."""
+        cdef Py_ssize_t i
+        cdef Node *node
+        cdef double values[MAX_NUMBER + 1]
+        cdef uint8_t n = 0
+        for i in range(self.n_nodes):
+            node = &self.nodes[i]
+            if node.true_child >= 0 or node.contexts != contexts:
+                continue
+            if self._rows_of(node).n_fractions:
+                self._add_leaf(node, scores)
+                continue
+            n += 1
+            values[n] = leaf_value(node, &self.leaves)
+            self.members.number_rows(self._rows_of(node), n)
+            if n == MAX_NUMBER:
+                self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
+                n = 0
+        if n:
+            self.members.add_numbered(&self.contexts.sets[contexts], values, scores)
+
+    cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
+        self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
+                              leaf_value(node, &self.leaves), scores)
 
 
 cdef void start_node(Node *node, uint64_t seed, int32_t rows, int32_t contexts) noexcept nogil:

@@ -13,6 +13,11 @@
 #define TREECRF_WIDEST
 #endif
 
+/* A function with AVX-512 instructions, to be called only if the processor has them. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define TREECRF_AVX512 __attribute__((unused, target("avx512f,avx512bw,popcnt")))
+#endif
+
 #if defined(__GNUC__)
 #define TREECRF_PREFETCH(address) __builtin_prefetch(address)
 #else

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+_MODULUS = 1 << 64
+_STEP = 0x9E3779B97F4A7C15
+_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_SHIFTS = 30, 27, 31
 
 
 def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
@@ -25,26 +26,39 @@ def mix(seed: int | np.ndarray, *parts: int | np.ndarray) -> np.ndarray:
     -------
     uint64 array
     """
+    if all(isinstance(part, int) for part in (seed, *parts)):
+        return np.array(_mixed_integers(seed, *parts), dtype=np.uint64)
     state = _scrambled(_as_uint64(seed))
     for part in parts:
         state = _scrambled(state ^ _as_uint64(part))
     return state
 
 
+def _mixed_integers(*parts: int) -> int:
+    """Hash a single sequence, which takes NumPy much longer."""
+    state = 0
+    for part in parts:
+        state = ((state ^ part) + _STEP) % _MODULUS
+        for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+            state = (state ^ state >> shift) * factor % _MODULUS
+        state ^= state >> _SHIFTS[2]
+    return state
+
+
 def _as_uint64(values: int | np.ndarray) -> np.ndarray:
     if isinstance(values, int):
-        values %= 1 << 64
+        values %= _MODULUS
     return np.asarray(values).astype(np.uint64, copy=False)
 
 
 def _scrambled(values: np.ndarray) -> np.ndarray:
     """Apply a bijection of 64 bits in which each bit of the input changes half of the output."""
     with np.errstate(over="ignore"):
-        state = np.atleast_1d(values + _STEP)
+        state = np.atleast_1d(values + np.uint64(_STEP))
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-        state ^= state >> shift
-        state *= factor
-    state ^= state >> _SHIFTS[2]
+        state ^= state >> np.uint64(shift)
+        state *= np.uint64(factor)
+    state ^= state >> np.uint64(_SHIFTS[2])
     return state.reshape(np.shape(values))
 
 

@@ -40,14 +40,11 @@ static inline void add_window(double *bins, const int64_t *first, const uint8_t 
 }
 
 /* The same for the joint bins of pairs of neighboring codes. */
-static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
-                             const int64_t *firsts, const uint8_t *codes, ptrdiff_t n,
-                             double value, double weight)
+static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *firsts,
+                             const uint16_t *pairs, ptrdiff_t n, double value, double weight)
 {
-    for (ptrdiff_t p = 0; p < n; p++) {
-        const uint8_t *pair = codes + firsts[p];
-        add_pair(joint + 2 * (bins[p] + pair[0] * widths[p] + pair[1]), value, weight);
-    }
+    for (ptrdiff_t p = 0; p < n; p++)
+        add_pair(joint + 2 * (bins[p] + pairs[firsts[p]]), value, weight);
 }
 
 static inline void prefetch(const void *address)

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 
 cdef class Features:
@@ -18,6 +18,7 @@ cdef class Features:
     cdef uint8_t[::1] marks                 # one for each row, 0 between calls
     # Adjacent codes that are counted together, and the joint bins of each pair.
     cdef const int64_t[::1] pair_starts, pair_widths, pair_bins, unpaired
+    cdef const uint16_t[::1] pairs
     cdef double[::1] joint
     cdef const uint8_t[::1] test_kinds
     cdef const int32_t[::1] test_offsets, test_slots, test_lows, test_highs, test_missing

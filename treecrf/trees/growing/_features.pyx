@@ -8,9 +8,9 @@ check.
 import numpy as np
 
 from treecrf.encoding.encoded import EncodedColumns
-from treecrf.trees.growing.window_tests import code_stretches, pair_codes
+from treecrf.trees.growing.window_tests import code_stretches, joint_codes, pair_codes
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memset
 
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
@@ -23,9 +23,8 @@ cdef extern from "utils/bitsets.h" nogil:
 
 cdef extern from "utils/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
-    void add_pairs(double *joint, const int64_t *bins, const int64_t *widths,
-                   const int64_t *firsts, const uint8_t *codes, Py_ssize_t n, double value,
-                   double weight)
+    void add_pairs(double *joint, const int64_t *bins, const int64_t *firsts,
+                   const uint16_t *pairs, Py_ssize_t n, double value, double weight)
     void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
                     double value, double weight)
 
@@ -61,7 +60,12 @@ cdef class Features:
         self.list_bins = tests.list_bins
         self.marks = np.zeros(64 * self.n_words + tests.width, dtype=np.uint8)
         self.stretches = code_stretches(tests)
-        self.pair_starts, self.pair_widths, self.pair_bins, self.unpaired = pair_codes(tests)
+        starts, widths, self.pair_bins, self.unpaired = pair_codes(tests)
+        self.pair_starts, self.pair_widths = starts, widths
+        if shared is None:
+            self.pairs = joint_codes(encoded.codes, starts, widths)
+        else:
+            self.pairs = shared.pairs
         self.joint = np.zeros(2 * self.pair_bins[self.pair_starts.shape[0]])
         self.test_kinds = tests.kinds
         self.test_offsets = tests.offsets
@@ -120,8 +124,9 @@ cdef class Features:
         memset(joint, 0, self.joint.shape[0] * sizeof(double))
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
-            add_pairs(joint, &self.pair_bins[0], &self.pair_widths[0], &self.pair_starts[0],
-                      window, n_pairs, values[2 * i], values[2 * i + 1])
+            add_pairs(joint, &self.pair_bins[0], &self.pair_starts[0],
+                      &self.pairs[rows[i] * n_columns], n_pairs, values[2 * i],
+                      values[2 * i + 1])
             for p in range(self.unpaired.shape[0]):
                 j = self.unpaired[p]
                 add_pair(bins + 2 * (self.code_bins[j] + window[j]), values[2 * i],

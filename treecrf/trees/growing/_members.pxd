@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._nodes cimport Node
@@ -23,6 +23,8 @@ cdef class Members:
     cdef int32_t *rows
     cdef int32_t *positions
     cdef double *values                     # (residual, weight) of each
+    cdef uint8_t *numbers                   # leaf of each row, 0 between calls
+    cdef uint64_t *numbered                 # rows that have one
     cdef double *counts                     # (examples, 0) of each, where they differ from weights
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
@@ -38,6 +40,9 @@ cdef class Members:
     cdef void sum_contexts(self, const Node *node, double *sums) noexcept nogil
     cdef void _add_contexts(self, double *totals, double *weights, double *counts) noexcept nogil
     cdef void _add_depths(self, double *totals, double *weights, double *counts) noexcept nogil
+    cdef void number_rows(self, const RowSet *row_set, uint8_t number) noexcept nogil
+    cdef void add_numbered(self, const ContextSet *contexts, const double *values,
+                           double[:, ::1] scores) noexcept nogil
     cdef void add_leaf(self, const RowSet *row_set, const ContextSet *contexts, double value,
                        double[:, ::1] scores) noexcept nogil
     cdef void _add_value(self, const ContextSet *contexts, Py_ssize_t position, double value,

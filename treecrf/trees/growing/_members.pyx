@@ -5,7 +5,8 @@ sums of its residuals, weights and numbers of examples over the contexts of the 
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from treecrf.chains._contexts cimport add_to_contexts, n_contexts_at
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
@@ -14,7 +15,10 @@ from treecrf.trees.growing._row_sets cimport WHOLE, Fraction, RowSet, value_of_f
 from treecrf.trees.growing._tests cimport LISTING_SLACK
 
 cdef extern from "utils/bitsets.h" nogil:
+    int count_bits(uint64_t word)
     void list_bits(const uint64_t *words, Py_ssize_t n_words, int32_t *out)
+    void number_bits(const uint64_t *words, Py_ssize_t n_words, uint8_t number, uint64_t *all,
+                     uint8_t *out)
 
 cdef extern from "utils/vector_math.h" nogil:
     void add_scaled(double *target, const double *source, double weight, Py_ssize_t n)
@@ -52,8 +56,10 @@ cdef class Members:
         self.positions = <int32_t *> malloc(n * sizeof(int32_t))
         self.values = <double *> malloc(2 * n * sizeof(double))
         self.counts = <double *> malloc(2 * (n * separate_counts + 1) * sizeof(double))
+        self.numbers = <uint8_t *> calloc(len(position_of_row), 1)
+        self.numbered = <uint64_t *> calloc(len(position_of_row) // 64, sizeof(uint64_t))
         if (self.rows == NULL or self.positions == NULL or self.values == NULL
-                or self.counts == NULL):
+                or self.counts == NULL or self.numbers == NULL or self.numbered == NULL):
             raise MemoryError(f"no memory to grow trees on {n} positions")
 
     def __dealloc__(self):
@@ -61,6 +67,8 @@ cdef class Members:
         free(self.positions)
         free(self.values)
         free(self.counts)
+        free(self.numbers)
+        free(self.numbered)
 
     cdef void begin(self, const double[:, ::1] targets, const double[:, ::1] curvature,
                     const double[::1] position_weights) noexcept nogil:
@@ -243,6 +251,30 @@ cdef class Members:
         for i in range(row_set.n_fractions):
             self._add_value(contexts, position_of_row[fractions[i].row],
                             value_of_fraction(value, fractions[i].weight), table)
+
+    cdef void number_rows(self, const RowSet *row_set, uint8_t number) noexcept nogil:
+        """Number the rows of a leaf for `add_numbered`, from 1 on."""
+        number_bits(row_set.whole, self.position_of_row.shape[0] // 64, number, self.numbered,
+                    self.numbers)
+
+    cdef void add_numbered(self, const ContextSet *contexts, const double *values,
+                           double[:, ::1] scores) noexcept nogil:
+        """Add the values of numbered leaves, which have the same contexts, and forget the numbers.
+
+        One pass over all rows takes less time than listing those of each leaf.
+        """
+        cdef const int32_t *position_of_row = &self.position_of_row[0]
+        cdef double *table = &scores[0, 0]
+        cdef Py_ssize_t i, n = 0, n_words = self.position_of_row.shape[0] // 64
+        cdef int32_t row
+        list_bits(self.numbered, n_words, self.rows)
+        for i in range(n_words):
+            n += count_bits(self.numbered[i])
+        for i in range(n):
+            row = self.rows[i]
+            self._add_value(contexts, position_of_row[row], values[self.numbers[row]], table)
+        memset(self.numbers, 0, 64 * n_words)
+        memset(self.numbered, 0, n_words * sizeof(uint64_t))
 
     cdef inline void _add_value(self, const ContextSet *contexts, Py_ssize_t position,
                                 double value, double *table) noexcept nogil:

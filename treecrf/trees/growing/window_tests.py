@@ -111,6 +111,24 @@ def pair_codes(table: TestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return tuple(np.array(part, dtype=np.int64) for part in (firsts, widths, bins, unpaired))
 
 
+def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Join each code that begins a pair with the next one; see `pair_codes`.
+
+    Returns
+    -------
+    uint16 array (codes.size,)
+        Joint bins, counted from the first one of the pair; empty without pairs. They are the same
+        at all offsets.
+    """
+    joint = np.zeros(codes.size if len(firsts) else 0, dtype=np.uint16)
+    flat, n_columns = codes.ravel(), codes.shape[1]
+    for column, width in set(zip((firsts % n_columns).tolist(), widths.tolist(), strict=True)):
+        seconds = flat[column + 1 :: n_columns]
+        pairs = flat[column::n_columns][: len(seconds)] * np.uint16(width) + seconds
+        joint[column::n_columns][: len(seconds)] = pairs
+    return joint
+
+
 def code_stretches(table: TestTable) -> np.ndarray:
     """Find the codes of the window with bins, as stretches of neighbors; int64 array (n, 2)."""
     has_bins = (_code_sizes(table) > 0).astype(np.int8)
