@@ -35,7 +35,7 @@ GRIDS = {
         "curvature": ["diagonal"],
         "max_leaf_nodes": [64, 128],
         "l2_regularization": [10.0, 20.0],
-        "learning_rate": [0.1, 0.2],
+        "learning_rate": [0.1, 0.2, 0.3],
         "linear_start": [None, 20.0],
     },
 }
