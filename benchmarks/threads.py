@@ -1,10 +1,11 @@
 """Use of several threads by the sampled engine: speedups, serial fractions and their limits.
 
-Elapsed times depend on what else the machine runs. The other columns are derived from the CPU time
-of each task in the thread that ran it, which other load hardly affects: ``ideal`` is the speedup if
-every thread had a core of its own, with the tasks assigned as they become free. It includes the
-serial code and the different sizes of the tasks, but not the competition of cores for memory. All
-speedups are relative to one thread.
+Elapsed times depend on what else the machine runs. ``ideal`` does not: it is computed from the CPU
+time of each task, in the thread that ran it. It is the CPU time of all tasks, divided by the time
+that they would take if every thread had a core of its own. It includes serial code and the
+different sizes of tasks, but not the competition of cores for memory. Multiplied by the ratio of
+the CPU times, it is the speedup to expect. ``limit`` is that of Amdahl's law at 16 threads, for the
+serial fraction at one thread, in which a tree counts as parallel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from measure import markdown
+from measure import Spread, markdown
 from suite.synthetic import sequences
 
 from treecrf import TreeCRF
@@ -47,7 +48,7 @@ CASES = {
 }
 # Parts of an iteration, of which the first call is not counted.
 REPEATED = ("draw", "grow", "route")
-PARTS = ("encode", "keys", "bundle", *REPEATED, "predict")
+ONCE = ("encode", "keys", "bundle", "predict")
 HEADER = ("part", "CPU s", "serial %", "2: CPU", "2: elapsed", "2: ideal", "16: ideal", "limit")
 
 
@@ -69,9 +70,8 @@ def main() -> None:
                 runs[n_jobs].append(measured(X, y, n_jobs, settings))
         runs[16].append(measured(X, y, 16, settings))
         print(f"## {name}: {sum(map(len, X))} positions\n", flush=True)
-        rows = [
-            row(part, {n: [run[part] for run in of] for n, of in runs.items()}) for part in PARTS
-        ]
+        rows = [row(part, runs, (part,)) for part in (*ONCE, *REPEATED)]
+        rows.append(row("iteration", runs, REPEATED))
         print(markdown(HEADER, rows), "\n", flush=True)
 
 
@@ -113,6 +113,11 @@ class Call:
     tasks: list[list[float]] = field(default_factory=list)
     trees: list[list[Tree]] = field(default_factory=list)
 
+    def total(self) -> float:
+        """Return the CPU seconds of all tasks and of the serial code."""
+        of_trees = sum(tree.alone + tree.shared for trees in self.trees for tree in trees)
+        return self.serial + sum(map(sum, self.tasks)) + of_trees
+
     def ideal(self, n_threads: int) -> float:
         """Return the seconds that this takes if each thread has a core of its own."""
         return (
@@ -131,7 +136,10 @@ def makespan(tasks: Iterable[float], n_threads: int) -> float:
 
 
 def time_of_trees(trees: list[Tree], n_threads: int) -> float:
-    """Return a bound of the time for trees: each is grown by one thread, with idle ones to help."""
+    """Return an upper bound of the time for trees.
+
+    One thread grows a tree, and others help when no tree is left to begin.
+    """
     shared = sum(tree.shared for tree in trees)
     begun = makespan((tree.alone for tree in trees), n_threads)
     return begun + shared / n_threads
@@ -271,25 +279,28 @@ def measured(X: list, y: list, n_jobs: int, settings: dict) -> dict[str, list[Ca
     return {name: calls[first[name] :] for name, calls in recorder.calls.items()}
 
 
-def row(part: str, runs: dict[int, list[list[Call]]]) -> list[str]:
-    """Lay out the measurements of a part, per call, by number of threads."""
+def row(name: str, runs: dict[int, list[dict[str, list[Call]]]], parts: tuple) -> list[str]:
+    """Lay out measurements, by number of threads: seconds per call of each of the parts."""
 
-    def total(n_jobs: int, value: Callable[[Call], float]) -> float:
-        return median(sum(map(value, calls)) / len(calls) for calls in runs[n_jobs])
+    def each(n_jobs: int, value: Callable[[Call], float]) -> list[float]:
+        return [
+            sum(sum(map(value, run[part])) / len(run[part]) for part in parts)
+            for run in runs[n_jobs]
+        ]
 
-    one = total(1, lambda call: call.cpu)
-    serial = total(1, lambda call: call.serial) / one
-    ratios = [
-        sum(call.elapsed for call in a) / sum(call.elapsed for call in b)
-        for a, b in zip(runs[1], runs[2], strict=True)
-    ]
-    ideal = {n: one / total(n, lambda call, n=n: call.ideal(n)) for n in (2, 16)}
+    def middle(n_jobs: int, value: Callable[[Call], float]) -> float:
+        return median(each(n_jobs, value))
+
+    one = middle(1, lambda call: call.cpu)
+    serial = middle(1, lambda call: call.serial) / one
+    elapsed = [Spread(tuple(each(n, lambda call: call.elapsed))) for n in (1, 2)]
+    ideal = {n: middle(n, Call.total) / middle(n, lambda call, n=n: call.ideal(n)) for n in (2, 16)}
     return [
-        part,
-        f"{one:.2f}",
+        name,
+        f"{one:.3f}",
         f"{100 * serial:.1f}",
-        f"{total(2, lambda call: call.cpu) / one:.2f}",
-        f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})",
+        f"{middle(2, lambda call: call.cpu) / one:.2f}",
+        elapsed[0].over(elapsed[1]).show(),
         f"{ideal[2]:.2f}",
         f"{ideal[16]:.1f}",
         f"{1 / (serial + (1 - serial) / 16):.1f}",

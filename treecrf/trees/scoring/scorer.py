@@ -59,8 +59,9 @@ MAX_CONTEXTS = 64
 MIN_POSITIONS = 16
 # Maximum fraction of positions with missing values for the others to be scored separately.
 MAX_MISSING = 1 / 4
-# Positions of a part for a thread: one block of an evaluator, or half of one.
-PART = 1 << 12
+# Minimum number of positions of a part for a thread. Even few positions may take long: the first to
+# be scored are those that the system finds memory for.
+PART = 1 << 9
 
 
 @dataclass(frozen=True)
