@@ -27,6 +27,7 @@ CHANGED = {
     "missing": "impute", "categorical_features": None, "init": "pseudo_likelihood",
     "beam_width": None, "beam": "forward-only", "decoding": "minimum_risk",
     "cost_matrix": {("x", "y"): 2.0}, "transitions": ((True, True, True),) * 3,
+    "constant_transitions": False,
     "early_stopping": True, "validation_fraction": 0.3,
     "n_iter_no_change": 2, "tol": 0.01, "warm_start": True, "class_weight": {"x": 2.0},
     "n_jobs": 2, "random_state": 5, "verbose": 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,10 @@ class Constraints:
     def is_free(self) -> bool:
         """Whether every label sequence is allowed."""
         return self.follows is None and self.allowed is None
+
+    def at(self, positions: slice) -> Constraints:
+        """Return the constraints on some of the sequences, given their positions."""
+        return self if self.allowed is None else replace(self, allowed=self.allowed[positions])
 
     def limited(self, transitions: np.ndarray) -> np.ndarray:
         """Return scores (n_labels + 1, n_labels) with -inf for labels that may not follow."""

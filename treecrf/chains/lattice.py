@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,7 +10,12 @@ import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _decode
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
+
+# Memory of the scores of all contexts at a time, where they are computed from parts.
+MAX_BYTES = 1 << 24
 
 
 def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
@@ -43,6 +49,11 @@ class Lattice:
         return len(self.scores)
 
     @property
+    def n_positions(self) -> int:
+        """Number of positions."""
+        return self.scores.shape[1]
+
+    @property
     def chains(self) -> np.ndarray:
         """Offsets of the chains that are independent of each other."""
         return chains_of(self.offsets, self.order)
@@ -50,7 +61,7 @@ class Lattice:
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
         chains = self.chains
-        out = np.zeros((self.scores.shape[1], self.n_labels))
+        out = np.zeros((self.n_positions, self.n_labels))
         log_z = np.zeros(len(chains) - 1)
         self.threads.map(
             lambda part: _inference.marginals(self.scores, chains, *part, out, log_z),
@@ -60,7 +71,7 @@ class Lattice:
 
     def pairwise(self) -> np.ndarray:
         """Return P(previous label, label), (n_positions, n_labels, n_labels); 0 at the start."""
-        n = self.scores.shape[1]
+        n = self.n_positions
         if self.order == 0:
             marginals = self.marginals()
             pairs = marginals[np.maximum(np.arange(n) - 1, 0), :, None] * marginals[:, None]
@@ -86,7 +97,7 @@ class Lattice:
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and the log-probability of the best label sequence of each sequence."""
         chains = self.chains
-        codes = np.zeros(self.scores.shape[1], dtype=np.int32)
+        codes = np.zeros(self.n_positions, dtype=np.int32)
         best = np.zeros(len(chains) - 1)
         self.threads.map(
             lambda part: _decode.viterbi(self.scores, chains, *part, codes, best),
@@ -96,7 +107,7 @@ class Lattice:
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        codes = np.zeros((n, self.scores.shape[1]), dtype=np.int32)
+        codes = np.zeros((n, self.n_positions), dtype=np.int32)
         values = np.zeros((len(self.offsets) - 1, n))
         self.threads.map(
             lambda part: _decode.n_best(self.scores, self.offsets, *part, codes, values),
@@ -114,6 +125,45 @@ class Lattice:
     def _by_sequence(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over the chains of each sequence."""
         return values if self.order else np.add.reduceat(values, self.offsets[:-1])
+
+
+@dataclass(frozen=True)
+class PartsLattice(Lattice):
+    """A lattice whose scores are stored in parts, which take less memory than a table.
+
+    Attributes
+    ----------
+    scores : ScoreParts
+    """
+
+    scores: ScoreParts
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.scores.n_labels
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions."""
+        return self.scores.n_positions
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes and the log-probability of the best label sequence of each sequence."""
+        found = [lattice.best() for lattice in self._tables()]
+        codes, values = zip(*found, strict=True)
+        return np.concatenate(codes), np.concatenate(values)
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
+        return [found for lattice in self._tables() for found in lattice.n_best(n)]
+
+    def _tables(self) -> Iterator[Lattice]:
+        """Yield lattices of runs of sequences, with scores in tables of limited size."""
+        size = max(1, MAX_BYTES // (8 * self.n_labels ** (self.order + 1)))
+        for first, last in runs(self.offsets, size):
+            part = self.scores.take(first, last)
+            yield Lattice(part.table(), part.offsets, self.order, self.threads)
 
 
 def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 1) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
@@ -51,12 +53,15 @@ class ScoreParts:
         self.n_labels = n_labels
         self.order = order
         self.offsets = offsets
-        self.constraints = constraints or Constraints(np.arange(n_labels))
+        self._constrain(constraints or Constraints(np.arange(n_labels)))
         self.state = np.zeros((n_labels, offsets[-1]), dtype=np.int32)
         self.transitions = np.zeros((order + 1, n_labels, n_labels**order), dtype=np.int32)
         self.rest: np.ndarray | None = None
         self._bounds = np.zeros(n_labels)  # of the absolute scores of each label
-        follows, allowed = self.constraints.follows, self.constraints.allowed
+
+    def _constrain(self, constraints: Constraints) -> None:
+        self.constraints = constraints
+        follows, allowed = constraints.follows, constraints.allowed
         # As the kernels read them: bytes, and the labels before each label in one row.
         self.followers = None if follows is None else np.ascontiguousarray(follows.T, np.uint8)
         self.allowed = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
@@ -96,6 +101,39 @@ class ScoreParts:
             self.transitions[depth, :, : n_labels**depth] = np.tile(
                 units[:-1].T, n_labels ** (depth - 1)
             )
+
+    def take(self, first: int, last: int) -> ScoreParts:
+        """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
+        part, positions = copy.copy(self), slice(self.offsets[first], self.offsets[last])
+        part.offsets = self.offsets[first : last + 1] - self.offsets[first]
+        part._constrain(self.constraints.at(positions))
+        part.state = self.state[:, positions].copy()
+        part.transitions = self.transitions.copy()
+        part.rest = None if self.rest is None else self.rest[:, positions].copy()
+        return part
+
+    def add(self, transitions: np.ndarray, state: np.ndarray | None = None) -> None:
+        """Add to the scores.
+
+        Parameters
+        ----------
+        transitions : int32 array (order + 1, n_labels, n_contexts)
+            In units of 2**-20.
+        state : float64 array (n_labels, n_positions), optional
+            Multiples of the unit.
+
+        Raises
+        ------
+        ValueError
+            If a score could leave the range.
+        """
+        added = SCORE_UNIT * np.abs(transitions.astype(np.float64)).max(axis=(0, 2))
+        if state is not None:
+            added += np.abs(state).max(axis=1, initial=0.0)
+        self.make_room(added)
+        self.transitions += transitions
+        if state is not None:
+            self.state += np.rint(state / SCORE_UNIT).astype(np.int32)
 
     def ensure_rest(self) -> np.ndarray:
         """Return ``rest``, after allocating it with zeros if there is none."""

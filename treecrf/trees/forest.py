@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import BOUNDARY, NOWHERE, Plan
@@ -37,15 +37,28 @@ class Forest:
     the surrogate is ``reversed``, or else to the child with more weight. The surrogates of all
     nodes are concatenated, ``n_surrogates`` for each node.
 
+    With constant transitions, no tree tests a previous label. Each iteration adds an array to the
+    scores of labels after labels instead, which are the same at all positions.
+
     Parameters
     ----------
     n_labels, order : int
+    has_transitions : bool, default=False
+        Whether transitions are constant.
+
+    Attributes
+    ----------
+    trees : list of dict
+    transitions : list of int32 arrays (order + 1, n_labels, n_contexts), or None
+        For each iteration, scores by the number of labels before a position, label, and context, in
+        units of 2**-20 (see `treecrf.chains.score_parts.ScoreParts`).
     """
 
-    def __init__(self, n_labels: int, order: int):
+    def __init__(self, n_labels: int, order: int, has_transitions: bool = False):
         self.n_labels = n_labels
         self.order = order
         self.trees: list[dict[str, np.ndarray]] = []
+        self.transitions: list[np.ndarray] | None = [] if has_transitions else None
         self._scorers: dict = {}
 
     def __getstate__(self) -> dict:
@@ -58,11 +71,13 @@ class Forest:
 
     def copy(self, n_iter: int | None = None) -> Forest:
         """Return a forest of the first iterations, or of all."""
-        n_trees = len(self.trees) if n_iter is None else n_iter * self.n_labels
-        return self.some(0, n_trees)
+        n_iter = self.n_iter if n_iter is None else n_iter
+        forest = self.some(0, n_iter * self.n_labels)
+        forest.transitions = None if self.transitions is None else self.transitions[:n_iter]
+        return forest
 
     def some(self, first: int, last: int) -> Forest:
-        """Return a forest of the trees from ``first`` to ``last - 1``."""
+        """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""
         forest = Forest(self.n_labels, self.order)
         forest.trees = self.trees[first:last]
         return forest
@@ -95,12 +110,16 @@ class Forest:
         }
         sizes = [len(tree["leaf"]) for tree in self.trees]
         packed["starts"] = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        if self.transitions is not None:
+            shape = (len(self.transitions), *self._shape_of_transitions())
+            packed["transitions"] = np.array(self.transitions, dtype=np.int32).reshape(shape)
         return packed
 
     @classmethod
     def unpack(cls, n_labels: int, order: int, packed: dict[str, np.ndarray]) -> Forest:
         """Undo `pack`."""
         forest = cls(n_labels, order)
+        forest.transitions = list(packed["transitions"]) if "transitions" in packed else None
         starts = packed["starts"]
         after = np.append(0, np.cumsum(packed["n_surrogates"]))
         forest.trees = [
@@ -146,17 +165,55 @@ class Forest:
             Scores to add to, in place.
         given : uint8 array (order, n_positions), optional
             The label at each lag before each position, ``n_labels`` for none: only this context
-            is scored.
+            is scored, by the trees alone.
 
         Returns
         -------
         float64 array (n_labels, n_positions, n_contexts)
         """
         scores = self.zeros(encoded, given) if start is None else start
-        scorer = self.scorer(encoder, *(iterations or (0, self.n_iter)), given is not None)
+        iterations = iterations or (0, self.n_iter)
+        scorer = self.scorer(encoder, *iterations, given is not None)
         depth = self.depth_of(encoded, given)
         scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
+        if self.transitions is not None and given is None:
+            self._add_transitions(scores, depth, iterations)
         return scores
+
+    def _add_transitions(
+        self, scores: np.ndarray, depth: np.ndarray, iterations: tuple[int, int]
+    ) -> None:
+        transitions = self.sum_of_transitions(iterations) * SCORE_UNIT
+        for of_label, of_transitions in zip(scores, transitions.swapaxes(0, 1), strict=True):
+            for d, row in enumerate(of_transitions):
+                of_label[depth == d] += row
+
+    def sum_of_transitions(self, iterations: tuple[int, int]) -> np.ndarray:
+        """Sum the constant transitions of some iterations; int32 as in ``transitions``."""
+        total = np.zeros(self._shape_of_transitions(), dtype=np.int32)
+        for of_iteration in self.transitions[slice(*iterations)]:
+            total += of_iteration
+        return total
+
+    def _shape_of_transitions(self) -> tuple[int, int, int]:
+        return self.order + 1, self.n_labels, self.n_labels**self.order
+
+    def state_scores(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        threads: Threads,
+        iterations: tuple[int, int] | None = None,
+    ) -> np.ndarray:
+        """Sum of the values of trees that test no previous labels.
+
+        Returns
+        -------
+        float64 array (n_labels, n_positions)
+        """
+        # In any context the values are the same.
+        context = np.zeros((self.order, encoded.n_positions), dtype=np.uint8)
+        return self.scores(encoder, encoded, threads, iterations, given=context)[:, :, 0]
 
     def add_to_parts(
         self, parts: ScoreParts, router: Router, threads: Threads, first: int = 0
@@ -174,6 +231,8 @@ class Forest:
         """
         for i in range(first, self.n_iter):
             router.add(self.packed(router.encoder, i, i + 1, router.plan), parts, threads)
+        if self.transitions is not None:
+            parts.add(self.sum_of_transitions((first, self.n_iter)))
 
     def zeros(self, encoded: EncodedSequences, given: np.ndarray | None) -> np.ndarray:
         """Return scores of 0 for all contexts, or for one context per position."""
@@ -226,6 +285,8 @@ def check_forest(
     require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
     _check_children(packed, starts)
     _check_tests(packed, n_labels, order, encoder)
+    if "transitions" in packed:
+        _check_transitions(packed, (n_iter, order + 1, n_labels, n_labels**order))
     _check_surrogates(packed, encoder)
 
 
@@ -252,6 +313,12 @@ def _check_tests(
     require(((offset >= 1) & (offset <= order))[on_label].all(), "tests")
     require(((value >= 0) & (value <= n_labels))[on_label].all(), "tests")
     _check_window_tests(column[~on_label], offset[~on_label], value[~on_label], encoder)
+
+
+def _check_transitions(packed: dict[str, np.ndarray], shape: tuple[int, ...]) -> None:
+    transitions = packed["transitions"]
+    require(transitions.shape == shape and transitions.dtype == np.int32, "transitions")
+    require(not (packed["column"][packed["true_child"] >= 0] == LABEL).any(), "tests")
 
 
 def _check_window_tests(

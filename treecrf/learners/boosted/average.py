@@ -69,11 +69,15 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     for i, model in enumerate(models):
         _check_model(i, model, models[0])
     first, n = models[0], len(models)
-    forest = Forest(len(first.classes_), first._trained_order)
+    has_transitions = first._forest.transitions is not None
+    forest = Forest(len(first.classes_), first._trained_order, has_transitions)
     for iteration in range(max(model._forest.n_iter for model in models)):
         for model in models:
             for tree in _trees_of(model._forest, iteration):
                 forest.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
+            if has_transitions and iteration < model._forest.n_iter:
+                units = np.rint(model._forest.transitions[iteration] / n)
+                forest.transitions.append(units.astype(np.int32))
     mean = copy.copy(first)
     gains = first._encoder.by_feature(forest.gains(len(first._encoder.columns)))
     vars(mean).update(
@@ -111,6 +115,7 @@ def _check_model(i: int, model: Any, first: Any) -> None:
         "objective": lambda m: getattr(m, "_trained_objective", None),
         "columns": lambda m: _Comparable(m._encoder),
         "linear start": lambda m: m._start is None,
+        "constant transitions": lambda m: m._forest.transitions is None,
     }
     for name, value in shared.items():
         if value(model) != value(first):

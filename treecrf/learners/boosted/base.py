@@ -88,9 +88,12 @@ class BoostedSequenceClassifier(SequenceLearner):
         else:
             encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(data.training.sequences, data.seed)
-            forest = Forest(len(data.classes), self.order)
+            forest = self._new_forest(len(data.classes))
         data = replace(data, start=self._fit_start(data))
         return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
+
+    def _new_forest(self, n_labels: int) -> Forest:
+        return Forest(n_labels, self.order)
 
     def _fit_start(self, data: TrainingInput) -> LinearStart | None:
         """Return the model whose scores the trees start from; None stands for scores of 0."""

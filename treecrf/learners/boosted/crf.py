@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_label_codes, check_lags
-from treecrf.chains.lattice import Lattice
+from treecrf.chains.contexts import check_label_codes, check_lags, check_order
+from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
+from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.labels import RawData
@@ -29,6 +30,7 @@ from treecrf.learners.boosted.beam import (
 )
 from treecrf.learners.boosted.loop import Booster, Validation
 from treecrf.learners.boosted.sampled import (
+    THRESHOLD,
     IterationWeights,
     ListGrowth,
     PartsBooster,
@@ -36,6 +38,7 @@ from treecrf.learners.boosted.sampled import (
     Sampling,
 )
 from treecrf.learners.boosted.start import LinearStart, is_linear
+from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
 from treecrf.trees.forest import Forest
@@ -147,6 +150,13 @@ class TreeCRF(BoostedSequenceClassifier):
         ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
         previous label, in the order of ``classes_``. An optional extra row marks the labels that
         may come first.
+    constant_transitions : bool, default=False
+        Whether the scores of labels after labels are the same at all positions. The trees test the
+        input only, and each iteration adds to one matrix of transition scores, which inspection of
+        the trees does not cover. With many labels, this saves memory, and time in prediction. It
+        requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
+        ``order`` of at least 1, and works neither with a beam nor with
+        ``init="pseudo_likelihood"``.
     early_stopping : bool, default=False
         Whether to stop when the objective of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
@@ -232,6 +242,7 @@ class TreeCRF(BoostedSequenceClassifier):
         "init": [StrOptions({"zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
+        "constant_transitions": ["boolean"],
     }
 
     def __init__(
@@ -262,6 +273,7 @@ class TreeCRF(BoostedSequenceClassifier):
         decoding="marginal",
         cost_matrix=None,
         transitions=None,
+        constant_transitions=False,
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=10,
@@ -297,6 +309,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.decoding = decoding
         self.cost_matrix = cost_matrix
         self.transitions = transitions
+        self.constant_transitions = constant_transitions
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -310,6 +323,7 @@ class TreeCRF(BoostedSequenceClassifier):
     def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
         self._check_objective()
         self._check_init()
+        self._check_constant_transitions()
         return super()._train(raw, validation, allowed) | {"_trained_objective": self.objective}
 
     def _check_init(self) -> None:
@@ -324,6 +338,26 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"init={self.init!r} requires order=1 or higher; the linear model has weights for "
                 "the previous label"
             )
+
+    def _check_constant_transitions(self) -> None:
+        """Raise ValueError if constant transitions are not supported in this combination."""
+        if not self.constant_transitions:
+            return
+        for name, is_supported, expected in (
+            ("order", self.order > 0, "1 or higher"),
+            ("objective", self.objective == "log", "'log'"),
+            ("init", self._has_parts(), "'zero', 'linear' or a LinearCRF"),
+            ("beam_width", self.beam_width is None, "None"),
+            ("sampling", self.sampling is not None, "'auto' or a number"),
+        ):
+            if not is_supported:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} with constant_transitions=True; "
+                    f"expected {expected}"
+                )
+
+    def _new_forest(self, n_labels: int) -> Forest:
+        return Forest(n_labels, self.order, self.constant_transitions)
 
     def _earlier_fit(self) -> dict:
         earlier = super()._earlier_fit()
@@ -369,7 +403,10 @@ class TreeCRF(BoostedSequenceClassifier):
             )
 
     def _fixed_settings(self) -> dict[str, Any]:
-        return super()._fixed_settings() | {"objective": self._trained_objective}
+        return super()._fixed_settings() | {
+            "objective": self._trained_objective,
+            "constant_transitions": self._has_transitions,
+        }
 
     @property
     def _value_name(self) -> str:
@@ -397,6 +434,9 @@ class TreeCRF(BoostedSequenceClassifier):
         return super()._restore(values, arrays)
 
     def _sampling(self, data: TrainingInput) -> Sampling | None:
+        if self.constant_transitions:
+            threshold = THRESHOLD if self.sampling == "auto" else self.sampling
+            return Sampling(threshold, self.max_examples)
         if self.beam_width is None:
             return super()._sampling(data)
         if self.sampling in (None, "auto"):
@@ -413,6 +453,11 @@ class TreeCRF(BoostedSequenceClassifier):
         encoded = encoder.encode(training.sequences, threads)
         keys = sequence_keys(encoded, training.codes, training.allowed)
         weights = position_weights(self.class_weight, data.classes, training.codes)
+        transitions = None
+        if self.constant_transitions:
+            transitions = TransitionGrowth(
+                forest, growth, encoded.offsets, training.codes, self.second_order
+            )
         return PartsBooster(
             self._parts_of(training, data, threads),
             LikelihoodSampler(
@@ -427,6 +472,7 @@ class TreeCRF(BoostedSequenceClassifier):
             ListGrowth(
                 forest, encoder, encoded, growth, sampling, self.second_order, None, threads
             ),
+            transitions,
         )
 
     def _validation(
@@ -464,7 +510,16 @@ class TreeCRF(BoostedSequenceClassifier):
     def _validation_class(self) -> type:
         return Validation if self.beam_width is None else BeamValidation
 
+    @property
+    def _has_transitions(self) -> bool:
+        """Whether the fitted model has constant transitions."""
+        return self._forest.transitions is not None
+
     def _check_beam_support(self) -> None:
+        if self._has_transitions:
+            raise ValueError(
+                "a model with constant transitions needs all contexts; expected no beam"
+            )
         if self.init_ is not None:
             raise ValueError("a model with a linear start needs all contexts; expected no beam")
 
@@ -472,6 +527,9 @@ class TreeCRF(BoostedSequenceClassifier):
         return Beam(self.beam_width, self.beam == "forward-only")
 
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        if self.constant_transitions and self.beam_width is None:
+            self._check_size_of_parts(n_labels, order, n_positions)
+            return
         if self.beam_width is None:
             super()._check_size(n_labels, order, n_positions)
             return
@@ -480,6 +538,11 @@ class TreeCRF(BoostedSequenceClassifier):
         check_label_codes(n_labels, "a beam")
         check_lags(order)
         self._beam().width_for(n_labels, order)
+
+    def _check_size_of_parts(self, n_labels: int, order: int, n_positions: int) -> None:
+        """Check that scores fit in memory that do not depend on the context at each position."""
+        check_order(n_labels, order, self._alternative)
+        require_memory(n_labels, 0, n_positions)
 
     def _objective(
         self,
@@ -514,7 +577,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice | BeamLattice:
+    ) -> Lattice | PartsLattice | BeamLattice:
+        if self.beam_width is None and self._has_transitions:
+            parts = self._starting_parts(sequences, constraints, threads)
+            return self._add_iterations(parts, self._encoder.encode(sequences, threads), threads)
         if self.beam_width is None:
             return super()._lattice_of(sequences, constraints, threads)
         self._check_beam_support()
@@ -523,9 +589,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _staged_lattices(
         self, sequences: Sequences, threads: Threads
-    ) -> Iterator[Lattice | BeamLattice]:
+    ) -> Iterator[Lattice | PartsLattice | BeamLattice]:
         if self.beam_width is None:
-            yield from super()._staged_lattices(sequences, threads)
+            stages = self._staged_parts if self._has_transitions else super()._staged_lattices
+            yield from stages(sequences, threads)
             return
         self._check_beam_support()
         encoded = self._encoder.encode(sequences, threads)
@@ -533,3 +600,37 @@ class TreeCRF(BoostedSequenceClassifier):
         for i in range(self._forest.n_iter):
             forest = self._forest.copy(i + 1)
             yield BeamLattice(forest, self._encoder, encoded, self._beam(), threads, constraints)
+
+    # Constant transitions
+
+    def _starting_parts(
+        self, sequences: Sequences, constraints: Constraints, threads: Threads
+    ) -> ScoreParts:
+        """Return the scores that the forest is added to, after a check of the memory for them."""
+        n_labels, order = len(self.classes_), self._trained_order
+        self._check_size_of_parts(n_labels, order, sequences.n_positions)
+        parts = ScoreParts(n_labels, order, sequences.offsets, constraints)
+        if self._start is not None:
+            parts.start_from(*self._start.score_parts(sequences, threads))
+        return parts
+
+    def _add_iterations(
+        self,
+        parts: ScoreParts,
+        encoded: EncodedSequences,
+        threads: Threads,
+        iterations: tuple[int, int] | None = None,
+    ) -> PartsLattice:
+        """Add iterations, by default all, to the scores; return a lattice of them."""
+        iterations = iterations or (0, self._forest.n_iter)
+        state = self._forest.state_scores(self._encoder, encoded, threads, iterations)
+        parts.add(self._forest.sum_of_transitions(iterations), state)
+        return PartsLattice(parts, parts.offsets, parts.order, threads)
+
+    def _staged_parts(self, sequences: Sequences, threads: Threads) -> Iterator[PartsLattice]:
+        constraints = self._constraints(sequences.offsets)
+        parts = self._starting_parts(sequences, constraints, threads)
+        encoded = self._encoder.encode(sequences, threads)
+        for i in range(self._forest.n_iter):
+            parts = parts.take(0, len(sequences.offsets) - 1)
+            yield self._add_iterations(parts, encoded, threads, (i, i + 1))

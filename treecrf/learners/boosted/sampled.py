@@ -26,6 +26,7 @@ from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.crew import Crew
 from treecrf.learners.boosted.loop import Booster, features_of_tree, subsample, tree_seed
+from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
@@ -121,6 +122,7 @@ class ListGrowth:
         self.table = number_tests(encoder, plan)
         self.surrogates = encoder.missing == "surrogate"
         self.row_of_position = encoded.row_of_position
+        self.depth = encoded.depth_of(forest.order)
         self._meanings = forest.meanings(self.table)
         features = Features(bundled, self.table)
         self.router = Router(encoder, bundled, forest.order, plan, features.columns)
@@ -134,7 +136,7 @@ class ListGrowth:
                 table,
                 self.growth,
                 self.forest.n_labels,
-                self.forest.order,
+                0 if self._joins_contexts else self.forest.order,
                 with_counts=self.with_counts,
                 has_curvature=self.has_curvature,
                 surrogates=self.surrogates,
@@ -173,12 +175,25 @@ class ListGrowth:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
         values, labels = examples.values, examples.labels
         counts = examples.counts if self.with_counts else None
+        if self._joins_contexts and not self.has_curvature:
+            # The contexts of a position together have its weight.
+            values[:, 1] /= self.forest.n_labels ** self.depth[examples.positions].astype(float)
         for column in (values[:, 0], values[:, 1], *([] if counts is None else [counts])):
             self._round(column)
         if self.given is not None:
             labels = np.ascontiguousarray(self.given[:, examples.positions].T)
-        rows = self.row_of_position[examples.positions] - self.row_of_position[0]
+        positions = examples.positions
+        if self._joins_contexts:
+            first = np.flatnonzero(np.diff(positions, prepend=-1))
+            positions, labels = positions[first], np.zeros((len(first), 0), dtype=np.uint8)
+            values, counts = _sums_of_runs(values, first), _sums_of_runs(counts, first)
+        rows = self.row_of_position[positions] - self.row_of_position[0]
         return rows, labels, values, counts
+
+    @property
+    def _joins_contexts(self) -> bool:
+        """Whether the contexts of a position are one example, because no tree tests labels."""
+        return self.forest.transitions is not None
 
     def _round(self, values: np.ndarray) -> None:
         """Round values in place, so that their sums are exact, and those of fractions of them."""
@@ -190,6 +205,11 @@ class ListGrowth:
         values /= unit
         np.rint(values, out=values)
         values *= unit
+
+
+def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray | None:
+    """Sum runs of rows, given where they start."""
+    return values if values is None or not len(starts) else np.add.reduceat(values, starts)
 
 
 class TableBooster(Booster):
@@ -284,6 +304,8 @@ class PartsBooster:
     weights : IterationWeights
     lists : ListGrowth
         Its forest has the trees to start from.
+    transitions : TransitionGrowth, optional
+        For the same forest, if its transitions are constant.
     """
 
     def __init__(
@@ -292,27 +314,32 @@ class PartsBooster:
         sampler: LikelihoodSampler,
         weights: IterationWeights,
         lists: ListGrowth,
+        transitions: TransitionGrowth | None = None,
     ):
         self.forest, self.threads = lists.forest, lists.threads
         self.parts = parts
         self.sampler = sampler
         self.weights = weights
         self.lists = lists
+        self.transitions = transitions
         self._add_trees(0)
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
         iteration, sampling = self.forest.n_iter, self.lists.sampling
+        weights = self.weights.at(iteration)
         draw = self.sampler.draw(
             self.parts,
             iteration,
             self.lists.growth.seed,
             sampling.threshold,
-            self.weights.at(iteration),
+            weights,
             sampling.max_examples,
             counted=self.lists.with_counts,
         )
         self.lists.grow(draw)
+        if self.transitions is not None:
+            self.transitions.grow(draw, weights)
         self._add_trees(iteration)
         return draw.value
 

@@ -35,6 +35,10 @@ class FlatForest(Forest):
     """
 
     def __init__(self, forest: Forest, encoder: Encoder):
+        if forest.transitions is not None:
+            raise ValueError(
+                "the model has constant transitions; expected all its scores to be those of trees"
+            )
         super().__init__(forest.n_labels, forest.order)
         self.trees = forest.trees
         self.encoder = encoder

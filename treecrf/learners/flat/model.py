@@ -308,6 +308,8 @@ def flatten(model: BoostedSequenceClassifier) -> FlatModel:
         If the model is not fitted.
     TypeError
         If the model does not consist of boosted trees.
+    ValueError
+        If the model has ``constant_transitions``.
 
     Examples
     --------

@@ -1,0 +1,311 @@
+"""Constant transitions: trees that test the input only, and one matrix for labels after labels."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from treecrf import TreeCRF, average, flatten, load
+from treecrf.chains.sampling import Draw, ExampleList
+from treecrf.inspection import likelihood_curve, transition_scores
+from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.trees.forest import LABEL, Forest, check_forest
+from treecrf.trees.growing.growth import Growth
+from treecrf.utils.exact import LEAF_UNIT
+from treecrf.utils.threads import Threads
+
+SETTINGS = [
+    {},
+    {"second_order": True},
+    {"second_order": True, "curvature": "diagonal"},
+    {"order": 2, "second_order": True},
+    {"order": 3, "l2_regularization": 0.0},
+    {"init": "linear", "second_order": True},
+    {"init": "linear", "order": 2},
+    {"class_weight": {"a": 3.0, "b": 0.5, "c": 0.1}},
+    {"subsample": 0.6, "min_samples_leaf": 3},
+    {"missing": "surrogate", "second_order": True},
+    {"missing": "weighting", "order": 2},
+    {"transitions": ((True, True, False), (True, True, True), (False, True, True))},
+    {"max_examples": 300, "second_order": True},
+]
+
+
+def labeled(seed, n_sequences=15, missing=0.0):
+    """Return noisy numbers of a label that moves by at most one step at a time."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n_sequences):
+        n = int(rng.integers(1, 30))
+        codes = [int(rng.integers(3))]
+        for _ in range(n - 1):
+            step = int(rng.choice([-1, 0, 1], p=[0.2, 0.6, 0.2]))
+            codes.append(int(np.clip(codes[-1] + step, 0, 2)))
+        x = np.array(codes)[:, None] + rng.normal(size=(n, 2))
+        x[rng.random(x.shape) < missing] = np.nan
+        X.append(np.round(x, 1))
+        y.append(np.array(list("abc"))[codes])
+    return X, y
+
+
+def model(**settings):
+    plain = {"max_iter": 5, "max_leaf_nodes": 6, "l2_regularization": 1.0, "learning_rate": 0.5}
+    return TreeCRF(**{"constant_transitions": True, "random_state": 0} | plain | settings)
+
+
+def mean_likelihood(crf, X, y):
+    return np.sum(crf.predict_log_likelihood(X, y)) / sum(map(len, y))
+
+
+def scores_of(crf, X):
+    sequences, _ = crf._read(X)
+    with Threads(1) as threads:
+        return crf._scores_of(sequences, threads)
+
+
+def assert_same_forest(one, other):
+    one, other = one._forest.pack(), other._forest.pack()
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+def assert_same_predictions(one, other, X):
+    for p, q in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_training_scores_are_those_of_the_model(settings):
+    X, y = labeled(0, missing=0.1 * ("missing" in settings))
+    crf = model(**settings).fit(X, y)
+    assert crf.train_score_[-1] == pytest.approx(mean_likelihood(crf, X, y), abs=1e-9)
+    assert crf.train_score_[-1] > crf.train_score_[0]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_scores_are_a_state_and_a_transition(settings):
+    X, y = labeled(1, missing=0.1 * ("missing" in settings))
+    crf = model(**settings).fit(X, y)
+    packed, order = crf._forest.pack(), crf._forest.order
+    assert not (packed["column"][packed["true_child"] >= 0] == LABEL).any()
+    assert crf._forest.sum_of_transitions((0, 5)).any()
+    scores = scores_of(crf, X)
+    offsets = np.cumsum([0, *map(len, y)])
+    deep = np.concatenate([np.arange(a + order, b) for a, b in pairwise(offsets)])
+    differences = scores[:, deep] - scores[:, deep[:1]]
+    np.testing.assert_array_equal(differences, differences[:, :, :1] + 0 * differences)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_inference_does_not_depend_on_how_scores_are_stored(settings, monkeypatch):
+    X, y = labeled(2, missing=0.1 * ("missing" in settings))
+    crf = model(**settings).fit(X, y)
+    sequences, _ = crf._read(X)
+    codes = np.searchsorted(crf.classes_, np.concatenate(y)).astype(np.int32)
+    monkeypatch.setattr("treecrf.chains.lattice.MAX_BYTES", 2000)  # several runs of sequences
+    with Threads(2) as threads:
+        constraints = crf._constraints(sequences.offsets)
+        parts = crf._lattice_of(sequences, constraints, threads)
+        table = crf._constrained(
+            crf._scores_of(sequences, threads), sequences.offsets, constraints, threads
+        )
+        for method in ("marginals", "pairwise"):
+            one, other = getattr(parts, method)(), getattr(table, method)()
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(parts.log_likelihoods(codes), table.log_likelihoods(codes))
+        for one, other in zip(parts.best(), table.best(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        for one, other in zip(parts.n_best(3), table.n_best(3), strict=True):
+            np.testing.assert_array_equal(np.array(one[0]), np.array(other[0]))
+            np.testing.assert_array_equal(one[1], other[1])
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_threads_and_the_order_of_sequences_change_nothing(settings):
+    X, y = labeled(3, missing=0.1 * ("missing" in settings))
+    X, y = [*X, X[0], X[0]], [*y, y[0], y[0]]
+    moved = np.random.default_rng(0).permutation(len(X))
+    one = model(**settings).fit(X, y)
+    assert_same_forest(one, model(n_jobs=3, **settings).fit(X, y))
+    assert_same_forest(one, model(**settings).fit([X[i] for i in moved], [y[i] for i in moved]))
+
+
+def test_masks_of_allowed_labels():
+    X, y = labeled(4)
+    crf = model(second_order=True).fit(X, y)
+    allowed = [np.ones((len(x), 3), dtype=bool) for x in X]
+    for mask in allowed:
+        mask[::2, 1] = False
+    for labels in (crf.predict(X, allowed=allowed), crf.decode(X, allowed=allowed)[0]):
+        assert not any((of_sequence[::2] == "b").any() for of_sequence in labels)
+
+
+def test_saved_and_pickled_models_are_the_same(tmp_path):
+    X, y = labeled(5)
+    for settings in ({}, {"init": "linear", "order": 2}):
+        crf = model(**settings).fit(X, y)
+        crf.save(tmp_path / "model.treecrf")
+        for copy in (load(tmp_path / "model.treecrf"), pickle.loads(pickle.dumps(crf))):
+            assert_same_forest(crf, copy)
+            assert_same_predictions(crf, copy, X)
+            assert copy.constant_transitions is True
+
+
+def test_warm_starts_continue():
+    X, y = labeled(6)
+    whole = model(max_iter=6).fit(X, y)
+    parts = model(max_iter=2, warm_start=True).fit(X, y)
+    first = parts._forest.pack()["transitions"].copy()
+    parts.set_params(max_iter=6).fit(X, y)
+    assert_same_forest(whole, parts)
+    np.testing.assert_array_equal(first, parts._forest.pack()["transitions"][:2])
+    np.testing.assert_allclose(whole.train_score_, parts.train_score_, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="constant_transitions=True, which cannot change to False"):
+        parts.set_params(constant_transitions=False).fit(X, y)
+
+
+@pytest.mark.parametrize("init", ["zero", "linear"])
+def test_staged_predictions_are_those_of_shorter_fits(init):
+    X, y = labeled(7)
+    crf = model(init=init).fit(X, y)
+    for k, stage in enumerate(list(crf.staged_predict_proba(X)), 1):
+        shorter = model(init=init, max_iter=k).fit(X, y)
+        for p, q in zip(stage, shorter.predict_proba(X), strict=True):
+            np.testing.assert_array_equal(p, q)
+    np.testing.assert_allclose(likelihood_curve(crf, X, y).given[1:], crf.train_score_[1:])
+
+
+def test_early_stopping_keeps_the_best_iteration():
+    X, y = labeled(8, 30)
+    settings = {"early_stopping": True, "n_iter_no_change": 2, "second_order": True}
+    crf = model(max_iter=60, learning_rate=1.0, **settings).fit(X, y, *labeled(9, 10))
+    assert crf.n_iter_ < 60
+    assert len(crf._forest.transitions) == crf.n_iter_
+    value = mean_likelihood(crf, *labeled(9, 10))
+    assert crf.validation_score_[-1] == pytest.approx(value, abs=1e-9)
+
+
+def test_averages():
+    X, y = labeled(10)
+    models = [model(max_iter=k, subsample=0.5, random_state=k).fit(X, y) for k in (3, 5)]
+    mean = average(models)
+    assert len(mean._forest.transitions) == mean.n_iter_ == 8
+    expected = (scores_of(models[0], X) + scores_of(models[1], X)) / 2
+    np.testing.assert_allclose(scores_of(mean, X), expected, rtol=0, atol=100 * LEAF_UNIT)
+    with pytest.raises(ValueError, match="differ in constant transitions"):
+        average([models[0], model(constant_transitions=False, sampling=0.1).fit(X, y)])
+
+
+def test_transitions_are_learned():
+    X, y = labeled(11, 40)
+    unseen = labeled(12, 40)
+    for second_order in (False, True):
+        settings = {"second_order": second_order, "max_iter": 40, "l2_regularization": 5.0}
+        crf = model(**settings).fit(X, y)
+        alone = model(order=0, constant_transitions=False, **settings).fit(X, y)
+        assert mean_likelihood(crf, *unseen) > mean_likelihood(alone, *unseen) + 0.1
+        found = transition_scores(crf, X).scores
+        assert found[0, 2] < found[0, 0]
+        assert found[2, 0] < found[2, 2]
+
+
+def drawn(rng, n_positions, depths, n_labels, order):
+    """Return random examples of each label, some of them at the same position."""
+    lists = []
+    for _ in range(n_labels):
+        positions = np.sort(rng.integers(n_positions, size=20)).astype(np.int32)
+        contexts = (rng.random(20) * n_labels ** depths[positions]).astype(np.int32)
+        values = rng.integers(-(2**20), 2**20, (20, 2)) / 2**20
+        values[:, 1] = np.abs(values[:, 1])
+        lists.append(ExampleList(positions, contexts, np.zeros((20, order)), values, None))
+    return Draw(lists, 0.1, 0, 0.0)
+
+
+@pytest.mark.parametrize("has_curvature", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+def test_steps_are_newton_steps(order, has_curvature):
+    rng = np.random.default_rng(order)
+    lengths, n_labels, l2 = [1, 6, 2, 4], 3, 2.5
+    offsets = np.cumsum([0, *lengths])
+    codes = rng.integers(n_labels, size=13).astype(np.int32)
+    depths = np.minimum(np.concatenate([np.arange(n) for n in lengths]), order)
+    weights = rng.integers(0, 4, 13).astype(float)
+    growth = Growth(
+        max_leaf_nodes=4, l2_regularization=l2, learning_rate=0.1, max_leaf_value=0.3, seed=0
+    )
+    forest = Forest(n_labels, order, has_transitions=True)
+    draw = drawn(rng, 13, depths, n_labels, order)
+    TransitionGrowth(forest, growth, offsets, codes, has_curvature).grow(draw, weights)
+    expected = np.zeros((order + 1, n_labels, n_labels**order))
+    for d, v, c in np.ndindex(expected.shape):
+        examples = draw.lists[v]
+        chosen = (depths[examples.positions] == d) & (examples.contexts == c)
+        weight = examples.curvatures[chosen].sum()
+        if not has_curvature:
+            weight = 0.0
+            for t in range(13):
+                context = sum(codes[t - lag] * n_labels ** (lag - 1) for lag in range(1, order + 1)
+                              if lag <= depths[t])  # fmt: skip
+                weight += weights[t] * (depths[t] == d and context == c)
+        step = examples.residuals[chosen].sum() / (l2 + weight)
+        expected[d, v, c] = 0.1 * np.clip(step, -0.3, 0.3)
+    assert np.abs(expected).max() == pytest.approx(0.03)  # clipped
+    found = forest.transitions[0] * LEAF_UNIT
+    np.testing.assert_allclose(found, expected, rtol=0, atol=LEAF_UNIT)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"order": 0}, "order=0 with constant_transitions=True; expected 1 or higher"),
+        ({"objective": "hamming_log"}, "objective='hamming_log' with .*; expected 'log'"),
+        ({"init": "pseudo_likelihood"}, "init='pseudo_likelihood' with .*; expected 'zero'"),
+        ({"beam_width": 2}, "beam_width=2 with constant_transitions=True; expected None"),
+        ({"sampling": None}, "sampling=None with .*; expected 'auto' or a number"),
+    ],
+)
+def test_settings_that_do_not_work(settings, message):
+    with pytest.raises(ValueError, match=message):
+        model(**settings).fit(*labeled(13))
+
+
+def test_transitions_out_of_range_are_refused():
+    X, y = labeled(13)
+    crf = model().fit(X, y)
+    crf._forest.transitions[0][1, 2, 0] = 2046.9 / LEAF_UNIT
+    with pytest.raises(ValueError, match="expected less than 2047"):
+        crf.predict(X)
+
+
+def test_beams_and_flat_models_are_refused():
+    X, y = labeled(14)
+    crf = model().fit(X, y)
+    with pytest.raises(ValueError, match="constant transitions"):
+        flatten(crf)
+    crf.set_params(beam_width=2)
+    for method in (crf.predict, lambda X: list(crf.staged_predict_proba(X))):
+        with pytest.raises(ValueError, match="constant transitions needs all contexts"):
+            method(X)
+
+
+def test_damaged_transitions_are_refused():
+    X, y = labeled(15)
+    crf = model().fit(X, y)
+    good = crf._forest.pack()
+    for bad in (good["transitions"][:-1], good["transitions"].astype(float)):
+        with pytest.raises(ValueError, match="transitions"):
+            check_forest(good | {"transitions": bad}, 5, 3, 1, crf._encoder)
+    check_forest(good, 5, 3, 1, crf._encoder)
+    tests_labels = model(constant_transitions=False, sampling=None).fit(X, y)
+    packed = tests_labels._forest.pack() | {"transitions": good["transitions"]}
+    with pytest.raises(ValueError, match="tests"):
+        check_forest(packed, 5, 3, 1, tests_labels._encoder)
+
+
+def test_a_clone_keeps_the_parameter():
+    assert clone(model()).constant_transitions is True
