@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from treecrf.trees.growing._bins cimport Bins
