@@ -174,3 +174,13 @@ def test_a_beam_needs_all_examples():
     with pytest.raises(ValueError, match="a beam requires None"):
         model(sampling=0.5, beam_width=2).fit(X, y)
     model(beam_width=2).fit(X, y)
+
+
+def test_labels_must_fit_in_a_byte():
+    rng = np.random.default_rng(9)
+    X = [rng.normal(size=(300, 1))]
+    y = [np.arange(300) % 256]
+    with pytest.raises(ValueError, match="at most 255 labels, and y has 256"):
+        model(sampling=0.5).fit(X, y)
+    model(sampling=0.5, order=0, max_iter=1).fit(X, y)
+    model(sampling=0.5, constant_transitions=True, max_iter=1).fit(X, y)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.contexts import check_label_codes, check_lags, check_order
+from treecrf.chains.contexts import MAX_LABELS, check_label_codes, check_lags, check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
 from treecrf.chains.sampling import LikelihoodSampler
@@ -437,11 +437,18 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.constant_transitions:
             threshold = THRESHOLD if self.sampling == "auto" else self.sampling
             return Sampling(threshold, self.max_examples)
-        if self.beam_width is None:
+        if self.beam_width is not None:
+            reason = "needs all contexts; a beam requires None"
+        elif self.order and len(data.classes) > MAX_LABELS:
+            reason = (
+                f"supports at most {MAX_LABELS} labels, and y has {len(data.classes)}; expected "
+                "None, or constant_transitions=True"
+            )
+        else:
             return super()._sampling(data)
         if self.sampling in (None, "auto"):
             return None
-        raise ValueError(f"sampling={self.sampling!r} needs all contexts; a beam requires None")
+        raise ValueError(f"sampling={self.sampling!r} {reason}")
 
     def _booster(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
