@@ -119,9 +119,9 @@ class FutureEncoder(Encoder):
         self.n_bins = n_bins
         self.n_derived = len(features)
 
-    def encode(self, sequences: Sequences) -> EncodedSequences:
+    def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category counts as missing."""
-        return self.complete(self.base.encode(sequences))
+        return self.complete(self.base.encode(sequences, threads))
 
     def complete(self, encoded: EncodedSequences) -> EncodedSequences:
         """Add the features to sequences that the base has encoded."""
