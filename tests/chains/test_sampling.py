@@ -18,8 +18,8 @@ from treecrf.chains.sampling import (
     LikelihoodSampler,
     RawDraw,
     TableSampler,
-    exact_sum,
 )
+from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
 ONE = Threads(None)

@@ -51,6 +51,18 @@ class Setting:
         """Minimum number of examples on each side; for 1, a fraction of an example suffices."""
         return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
 
+    def growth(self):
+        """Return the settings of growers."""
+        return Growth(
+            max_leaf_nodes=self.max_leaf_nodes,
+            l2_regularization=self.l2,
+            learning_rate=self.learning_rate,
+            min_gain=self.min_gain,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            max_leaf_value=self.max_leaf_value,
+        )
+
 
 class Positions:
     """Encoded positions, and the truth of every window test at them from the raw input."""
@@ -77,19 +89,10 @@ class Positions:
 
     def grower(self, n_planes=0):
         setting = self.setting
-        growth = Growth(
-            max_leaf_nodes=setting.max_leaf_nodes,
-            l2_regularization=setting.l2,
-            learning_rate=setting.learning_rate,
-            min_gain=setting.min_gain,
-            min_samples_leaf=setting.min_samples_leaf,
-            max_features=setting.max_features,
-            max_leaf_value=setting.max_leaf_value,
-        )
         return _tree.TreeGrower(
             self.encoded,
             self.table,
-            growth,
+            setting.growth(),
             setting.n_labels,
             setting.order,
             weighted=setting.second_order or setting.weighted,

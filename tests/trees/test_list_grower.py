@@ -11,23 +11,14 @@ from support.sweeps import sweep
 from treecrf.chains.contexts import extended_contexts
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
-from treecrf.trees.growing.growth import Growth
 
 
 def list_grower(positions, n_parts=1):
     setting = positions.setting
-    growth = Growth(
-        max_leaf_nodes=setting.max_leaf_nodes,
-        l2_regularization=setting.l2,
-        learning_rate=setting.learning_rate,
-        min_gain=setting.min_gain,
-        min_samples_leaf=setting.min_samples_leaf,
-        max_leaf_value=setting.max_leaf_value,
-    )
     grower = ListGrower(
         Features(positions.encoded, positions.table),
         positions.table,
-        growth,
+        setting.growth(),
         setting.n_labels,
         setting.order,
         with_counts=setting.second_order or setting.weighted,

@@ -7,15 +7,15 @@ objective with respect to its score. See `_sampling` for how examples are drawn.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treecrf import _inference
 from treecrf.chains import _sampling
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.utils.exact import exact_sum
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
 
@@ -23,7 +23,7 @@ from treecrf.utils.threads import Threads
 CURVATURES = {None: 0, "diagonal": 1, "bound": 2}
 # Residuals of examples are multiples of this unit.
 EXAMPLE_UNIT = 2.0**-24
-# Sums of sizes and log-likelihoods are exact in this unit.
+# Sums of sizes are exact in this unit.
 SUM_UNIT = 2.0**-30
 # No example is kept for its residual at this threshold, whose square is finite.
 KEEP_NONE = 1e100
@@ -91,7 +91,7 @@ class Draw:
     lists: list[ExampleList]
     mu: float
     size: int
-    value: float
+    value: float = np.nan
 
 
 class RawDraw:
@@ -213,6 +213,18 @@ class Sampler:
             most = min(most, max_examples)
         return min(self.floor, WEIGHT_FRACTION * most / (total * n_examples))
 
+    def _draw(
+        self,
+        sample: Callable[[float], list[_sampling.Sample]],
+        floor: float,
+        mu: float,
+        max_examples: int | None,
+        counted: bool,
+    ) -> Draw:
+        """Draw at most so many examples in the mean, where ``sample`` draws for a threshold."""
+        raw, mu = self._draw_at_most(lambda mu: RawDraw(sample(mu), mu, floor), mu, max_examples)
+        return Draw(raw.lists(mu, self.threads, counted=counted, release=True), mu, raw.size)
+
     def _draw_at_most(
         self,
         draw: Callable[[float], RawDraw],
@@ -302,14 +314,14 @@ class LikelihoodSampler(Sampler):
         """
         n_labels = scores.n_labels if isinstance(scores, ScoreParts) else len(scores)
         floor = self.floor_for(mu, max_examples, weights, n_labels ** (self.order + 1))
-
-        def at(mu: float) -> RawDraw:
-            samples = self.sample(scores, iteration, seed, mu, weights, floor)
-            return RawDraw(samples, mu, floor)
-
-        raw, mu = self._draw_at_most(at, mu, max_examples)
-        lists = raw.lists(mu, self.threads, counted=counted, release=True)
-        return Draw(lists, mu, raw.size, self._value())
+        draw = self._draw(
+            lambda mu: self.sample(scores, iteration, seed, mu, weights, floor),
+            floor,
+            mu,
+            max_examples,
+            counted,
+        )
+        return replace(draw, value=exact_sum(self.likelihoods) / len(self.codes))
 
     def sample(
         self,
@@ -330,19 +342,6 @@ class LikelihoodSampler(Sampler):
             self.parts,
         )
 
-    def value(self, scores: ScoreParts | np.ndarray) -> float:
-        """Compute the log-likelihood per position; sets ``likelihoods``."""
-        self.threads.map(
-            lambda part: _inference.log_likelihood(
-                scores, self.chains, self.codes, *part, self.likelihoods
-            ),
-            self.parts,
-        )
-        return self._value()
-
-    def _value(self) -> float:
-        return exact_sum(self.likelihoods) / len(self.codes)
-
 
 class TableSampler(Sampler):
     """Examples of objectives that compute tables of residuals.
@@ -360,7 +359,6 @@ class TableSampler(Sampler):
         mu: float,
         max_examples: int | None = None,
         counted: bool = False,
-        value: float = np.nan,
     ) -> Draw:
         """Draw examples from their residuals.
 
@@ -374,19 +372,16 @@ class TableSampler(Sampler):
             Without a curvature, number of examples that a position counts as; None stands for 1.
         iteration, seed, mu, max_examples, counted
             As in `LikelihoodSampler.draw`.
-        value : float, optional
-            Value of the objective, for the result.
         """
         n_examples = residuals.shape[0] * residuals.shape[2]
         floor = self.floor_for(mu, max_examples, counts, n_examples)
-
-        def at(mu: float) -> RawDraw:
-            samples = self.sample(residuals, curvature, counts, iteration, seed, mu, floor)
-            return RawDraw(samples, mu, floor)
-
-        raw, mu = self._draw_at_most(at, mu, max_examples)
-        lists = raw.lists(mu, self.threads, counted=counted, release=True)
-        return Draw(lists, mu, raw.size, value)
+        return self._draw(
+            lambda mu: self.sample(residuals, curvature, counts, iteration, seed, mu, floor),
+            floor,
+            mu,
+            max_examples,
+            counted,
+        )
 
     def sample(
         self,
@@ -413,10 +408,3 @@ class TableSampler(Sampler):
 
 def _keys_of_positions(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))
-
-
-def exact_sum(values: np.ndarray) -> float:
-    """Sum numbers that are rounded to multiples of 2**-30; the order does not matter."""
-    if not np.isfinite(values).all():
-        return float(values.sum())
-    return int(np.rint(values / SUM_UNIT).astype(np.int64).sum()) * SUM_UNIT

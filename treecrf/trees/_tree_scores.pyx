@@ -12,6 +12,7 @@ from libc.string cimport memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
 from treecrf.trees.growing._row_sets cimport WHOLE, fraction_of, value_of_fraction
+from treecrf.trees.growing._search cimport lists_any
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL, LABEL, LEAF
 
 
@@ -158,17 +159,9 @@ cdef class TreeScores(ContextScores):
             return self.bits[row, node.slot] >> node.low & 1
         return self._lists(row, node.low, node.high)
 
-    cdef bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
+    cdef inline bint _lists(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
         """Return whether a row lists an id of [first, last)."""
-        cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
-        cdef int64_t end = high
-        while low < high:
-            middle = (low + high) // 2
-            if self.list_ids[middle] < first:
-                low = middle + 1
-            else:
-                high = middle
-        return low < end and self.list_ids[low] < last
+        return lists_any(self.list_starts, self.list_ids, row, first, last)
 
 
 cdef void find_stale(Request *request, Py_ssize_t n_iter) noexcept nogil:

@@ -176,11 +176,19 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _objective_of(
         self, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> Objective:
-        offsets = data.sequences.offsets
-        constraints = Constraints.of_parameters(
-            self.transitions, self.order, classes, offsets, data.allowed, self._is_backward()
-        )
+        offsets, constraints = data.sequences.offsets, self._constraints_of(data, classes)
         return self._objective(offsets, data.codes, len(classes), constraints, threads)
+
+    def _constraints_of(self, data: LabeledSequences, classes: np.ndarray) -> Constraints:
+        """Return the constraints on the labels of training or validation data."""
+        return Constraints.of_parameters(
+            self.transitions,
+            self.order,
+            classes,
+            data.sequences.offsets,
+            data.allowed,
+            self._is_backward(),
+        )
 
     def _growth(self, seed: int) -> Growth:
         return Growth(

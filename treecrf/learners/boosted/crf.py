@@ -467,6 +467,7 @@ class TreeCRF(BoostedSequenceClassifier):
             )
         return PartsBooster(
             self._parts_of(training, data, threads),
+            self._objective_of(training, data.classes, threads),
             LikelihoodSampler(
                 encoded.offsets,
                 training.codes,
@@ -489,10 +490,9 @@ class TreeCRF(BoostedSequenceClassifier):
             return super()._validation(data, encoder, threads)
         held_out = data.held_out
         encoded = encoder.encode(held_out.sequences, threads)
-        keys = np.zeros(len(encoded.offsets) - 1, dtype=np.uint64)
-        sampler = LikelihoodSampler(encoded.offsets, held_out.codes, self.order, threads, keys)
+        objective = self._objective_of(held_out, data.classes, threads)
         parts = self._parts_of(held_out, data, threads)
-        return PartsValidation(Router(encoder, encoded, self.order), sampler, parts)
+        return PartsValidation(Router(encoder, encoded, self.order), objective, parts)
 
     def _has_parts(self) -> bool:
         """Return whether samples are drawn from scores in parts, without tables of residuals."""
@@ -502,14 +502,9 @@ class TreeCRF(BoostedSequenceClassifier):
         self, data: LabeledSequences, training: TrainingInput, threads: Threads
     ) -> ScoreParts:
         """Return the scores to start from, under the constraints."""
-        offsets, classes = data.sequences.offsets, training.classes
-        constraints = Constraints.of_parameters(
-            self.transitions, self.order, classes, offsets, data.allowed, self._is_backward()
-        )
-        parts = ScoreParts(len(classes), self.order, offsets, constraints)
-        if training.start is not None:
-            parts.start_from(*training.start.score_parts(data.sequences, threads))
-        return parts
+        constraints = self._constraints_of(data, training.classes)
+        parts = ScoreParts(len(training.classes), self.order, data.sequences.offsets, constraints)
+        return _started(parts, training.start, data.sequences, threads)
 
     def _booster_class(self) -> type[Booster]:
         return Booster if self.beam_width is None else BeamBooster
@@ -617,9 +612,7 @@ class TreeCRF(BoostedSequenceClassifier):
         n_labels, order = len(self.classes_), self._trained_order
         self._check_size_of_parts(n_labels, order, sequences.n_positions)
         parts = ScoreParts(n_labels, order, sequences.offsets, constraints)
-        if self._start is not None:
-            parts.start_from(*self._start.score_parts(sequences, threads))
-        return parts
+        return _started(parts, self._start, sequences, threads)
 
     def _add_iterations(
         self,
@@ -641,3 +634,12 @@ class TreeCRF(BoostedSequenceClassifier):
         for i in range(self._forest.n_iter):
             parts = parts.take(0, len(sequences.offsets) - 1)
             yield self._add_iterations(parts, encoded, threads, (i, i + 1))
+
+
+def _started(
+    parts: ScoreParts, start: LinearStart | None, sequences: Sequences, threads: Threads
+) -> ScoreParts:
+    """Set scores of 0 to those of the linear model to start from, if any."""
+    if start is not None:
+        parts.start_from(*start.score_parts(sequences, threads))
+    return parts

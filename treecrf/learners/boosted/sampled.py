@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.chains.objectives import Objective
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
     Draw,
@@ -33,7 +34,7 @@ from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.trees.scoring.router import Router
-from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2
+from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2, round_to, unit_for
 from treecrf.utils.threads import Threads
 
 # Number of examples, triples of a position, its previous labels and a label, from which on
@@ -70,9 +71,9 @@ class Sampling:
 
         There are two ways to grow trees. `treecrf._tree.TreeGrower` uses all examples, as products
         of sets of positions and sets of contexts. It is the faster one if labels are few and
-        residuals large. `ListGrower` uses a list of examples. It is the faster one if most examples
-        have small residuals and are not in the sample, as with many labels, and its cost does not
-        grow with the number of positions. ``"auto"`` selects it for many examples.
+        residuals large. `ListGrower` uses a list of examples. It is the faster one if nearly all
+        examples have small residuals and are not in the sample, as with many labels, and its cost
+        does not grow with the number of positions. ``"auto"`` selects it for many examples.
         """
         if sampling is None or (sampling == "auto" and n_examples < MANY_EXAMPLES):
             return None
@@ -197,14 +198,9 @@ class ListGrowth:
 
     def _round(self, values: np.ndarray) -> None:
         """Round values in place, so that their sums are exact, and those of fractions of them."""
-        units = np.abs(values) * (1 / EXAMPLE_UNIT)
-        total = int(units.astype(np.int64).sum()) + len(values)
         in_parts = self.table.has_missing and not self.surrogates
         bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
-        unit = EXAMPLE_UNIT * 2.0 ** max(0, total.bit_length() - bits)
-        values /= unit
-        np.rint(values, out=values)
-        values *= unit
+        round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
 
 def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray | None:
@@ -300,6 +296,8 @@ class PartsBooster:
     ----------
     parts : ScoreParts
         Scores without those of the forest.
+    objective : Objective
+        The log-likelihood.
     sampler : LikelihoodSampler
     weights : IterationWeights
     lists : ListGrowth
@@ -311,6 +309,7 @@ class PartsBooster:
     def __init__(
         self,
         parts: ScoreParts,
+        objective: Objective,
         sampler: LikelihoodSampler,
         weights: IterationWeights,
         lists: ListGrowth,
@@ -318,6 +317,7 @@ class PartsBooster:
     ):
         self.forest, self.threads = lists.forest, lists.threads
         self.parts = parts
+        self.objective = objective
         self.sampler = sampler
         self.weights = weights
         self.lists = lists
@@ -345,7 +345,7 @@ class PartsBooster:
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
-        return self.sampler.value(self.parts)
+        return self.objective.value(self.parts)
 
     def _add_trees(self, first: int) -> None:
         self.forest.add_to_parts(self.parts, self.lists.router, self.threads, first)
@@ -358,19 +358,15 @@ class PartsValidation:
     ----------
     router : Router
         The validation sequences.
-    sampler : LikelihoodSampler
+    objective : Objective
+        The log-likelihood.
     parts : ScoreParts
         Scores to start from, without those of the forest.
     """
 
-    def __init__(
-        self,
-        router: Router,
-        sampler: LikelihoodSampler,
-        parts: ScoreParts,
-    ):
+    def __init__(self, router: Router, objective: Objective, parts: ScoreParts):
         self.router = router
-        self.sampler = sampler
+        self.objective = objective
         self.parts = parts
         self.n_iter = 0
 
@@ -378,4 +374,4 @@ class PartsValidation:
         """Compute the value of the objective under the forest; only new trees are evaluated."""
         forest.add_to_parts(self.parts, self.router, threads, self.n_iter)
         self.n_iter = forest.n_iter
-        return self.sampler.value(self.parts)
+        return self.objective.value(self.parts)

@@ -41,6 +41,5 @@ cdef class Features:
     cdef void _mark(self, Py_ssize_t low, Py_ssize_t high, uint8_t mark) noexcept nogil
     cdef void outcomes(self, int64_t test, const int32_t *rows, Py_ssize_t n,
                        uint8_t *out) noexcept nogil
-    cdef bint _lists_any(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil
     cdef void _find_in_lists(self, int32_t low, int32_t high, const int32_t *rows, Py_ssize_t n,
                              Py_ssize_t start, uint8_t found, uint8_t *out) noexcept nogil

@@ -13,6 +13,7 @@ from treecrf.trees.growing.window_tests import code_stretches, joint_codes, pair
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memset
 
+from treecrf.trees.growing._search cimport lists_any
 from treecrf.trees.growing._tests cimport BIT, CODE_ABOVE, CODE_EQUAL
 
 cdef extern from "utils/bitsets.h" nogil:
@@ -259,25 +260,14 @@ cdef class Features:
             if by_marks:
                 listed = self.marks[rows[i] + start]
             else:
-                listed = self._lists_any(rows[i] + start, low, high)
+                listed = lists_any(self.list_starts, self.list_ids, rows[i] + start, low,
+                                   high)
             if listed:
                 out[i] = found
             elif found == 1:
                 out[i] = 0
         if by_marks:
             self._mark(low, high, 0)
-
-    cdef bint _lists_any(self, Py_ssize_t row, int32_t first, int32_t last) noexcept nogil:
-        """Return whether a row lists an id of [first, last)."""
-        cdef int64_t low = self.list_starts[row], high = self.list_starts[row + 1], middle
-        cdef int64_t end = high
-        while low < high:
-            middle = (low + high) // 2
-            if self.list_ids[middle] < first:
-                low = middle + 1
-            else:
-                high = middle
-        return low < end and self.list_ids[low] < last
 
 
 cdef void add_set_bits(const int32_t *rows, Py_ssize_t n, const uint8_t *column,

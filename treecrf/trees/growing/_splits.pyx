@@ -16,6 +16,7 @@ from libc.stdlib cimport free, realloc
 
 from treecrf.trees.growing._bins cimport Bins
 from treecrf.trees.growing._nodes cimport Node, mixed_with
+from treecrf.trees.growing._search cimport lower_bound
 from treecrf.trees.growing._tests cimport EACH, SUFFIX
 
 cdef extern from "utils/histograms.h" nogil:
@@ -228,16 +229,11 @@ cdef Py_ssize_t feature_of(const int64_t[::1] starts, int64_t b) noexcept nogil:
 
 cdef Py_ssize_t position_of(const Bins *histogram, int64_t b) noexcept nogil:
     """Return the index of a bin in a histogram, -1 if it is empty."""
-    cdef Py_ssize_t low = 0, high = histogram.n, middle
+    cdef Py_ssize_t found
     if b < 0 or histogram.bins == NULL:
         return b
-    while low < high:
-        middle = (low + high) // 2
-        if histogram.bins[middle] < b:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < histogram.n and histogram.bins[low] == b else -1
+    found = lower_bound(histogram.bins, 0, histogram.n, b)
+    return found if found < histogram.n and histogram.bins[found] == b else -1
 
 
 cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, uint8_t kind,

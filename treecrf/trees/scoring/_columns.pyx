@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memset
 
+from treecrf.trees.growing._search cimport lower_bound
 from treecrf.trees.growing._tests cimport BIT, CODE_EQUAL, LISTED
 from treecrf.trees.scoring._answers cimport Answers, Bits
 
@@ -56,15 +57,9 @@ cdef class ColumnAnswers:
                     self.answers.lows[k] + <int32_t> i, first + self.answers.offsets[k])
         return found
 
-    cdef int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil:
-        cdef int64_t low = self.posting_starts[id_], high = self.posting_starts[id_ + 1], middle
-        while low < high:
-            middle = (low + high) // 2
-            if self.postings[middle] < row:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    cdef inline int64_t _first_posting(self, int32_t id_, Py_ssize_t row) noexcept nogil:
+        cdef int64_t low = self.posting_starts[id_], high = self.posting_starts[id_ + 1]
+        return low if low == high else lower_bound(&self.postings[0], low, high, row)
 
     cdef bint fill(self, Bits *block, int64_t *next_postings) noexcept nogil:
         """Fill the columns of the next rows; returns whether any value is missing there."""

@@ -1,12 +1,11 @@
 """Addition of trees to scores in parts.
 
-A tree is a function of a position and its context. In most contexts and at most positions, few
-window tests pass. The default value of a context is that of the leaf it reaches if all window tests
-fail. It is added to the transitions once, for all positions, and a leaf adds the difference between
-its value and the default value to its members. Of these differences, each leaf adds that of the
-tree's main context, which passes the fewest label tests, to all contexts of its positions (the
-state), and the rest of them to single contexts. The leaf of a tree that tests no labels changes the
-state only.
+A tree is a function of a position and its context, and usually few of its window tests pass. The
+default value of a context is that of the leaf it reaches if all window tests fail. It is added to
+the transitions once, for all positions, and a leaf adds the difference between its value and the
+default value to its members. Of these differences, each leaf adds that of the tree's main context,
+which passes the fewest label tests, to all contexts of its positions (the state), and the rest of
+them to single contexts. The leaf of a tree that tests no labels changes the state only.
 
 Parts are integers, so the way a value is divided among them does not matter for their sum.
 """
@@ -54,7 +53,7 @@ cdef struct Run:
     int32_t *position          # of each row
     uint8_t *depth
     uint64_t inside[BLOCK_WORDS]
-    uint64_t deep[BLOCK_WORDS]     # rows of positions with the most labels before them
+    uint64_t deep[BLOCK_WORDS]     # rows of positions at full depth
     bint all_deep
     int32_t *sums              # of each row: values that all contexts receive
     int32_t *listed
