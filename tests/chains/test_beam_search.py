@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from treecrf.chains.beam_search import beam_search
+from treecrf.chains.lattice import Lattice
+from treecrf.utils.threads import Threads
 
 
 class Local:
@@ -59,3 +61,44 @@ def test_width_one_is_greedy_and_all_is_exact(seed, n_labels, order):
             if width == n_labels**order:
                 everything = product(range(n_labels), repeat=int(length))
                 assert value == pytest.approx(max(local.value(start, y) for y in everything))
+
+
+def random_table(rng, n_labels, order, lengths, kind):
+    """Draw log-probabilities of all labels in all contexts; ties and forbidden labels by kind."""
+    shape = (n_labels, int(lengths.sum()), n_labels**order)
+    if kind == "ties":
+        return np.log(rng.integers(1, 3, shape) / 4)
+    log_p = rng.normal(size=shape) * (500 if kind == "extreme" else 2)
+    if kind == "forbidden":
+        log_p[rng.uniform(size=shape) < 0.5] = -np.inf
+    return log_p
+
+
+def step_of(log_p, order):
+    """Return the step of `beam_search` that reads a table."""
+
+    def step(positions, previous):
+        n_labels = len(log_p)
+        # Labels before the start of the sequence do not count.
+        labels = np.where(previous < n_labels, previous, 0).astype(int)
+        contexts = (labels * (n_labels ** np.arange(order))[:, None]).sum(axis=0)
+        return log_p[:, positions, contexts].T
+
+    return step
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("kind", ["random", "ties", "forbidden", "extreme"])
+@pytest.mark.parametrize(("n_labels", "order"), [(1, 0), (1, 2), (3, 0), (3, 1), (2, 2), (3, 3)])
+def test_search_in_a_table_is_the_search_by_steps(n_labels, order, kind, n_jobs):
+    rng = np.random.default_rng(order)
+    for _ in range(10):
+        lengths = rng.integers(1, 8, rng.integers(1, 8))
+        offsets = np.append(0, np.cumsum(lengths))
+        log_p = random_table(rng, n_labels, order, lengths, kind)
+        for width in (1, 2, 3, 100):
+            expected = beam_search(step_of(log_p, order), offsets, n_labels, order, width)
+            with Threads(n_jobs) as threads:
+                found = Lattice(log_p, offsets, order, threads).searched(width)
+            np.testing.assert_array_equal(found[0], expected[0])
+            np.testing.assert_array_equal(found[1], expected[1])

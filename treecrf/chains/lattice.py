@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _decode
+from treecrf.chains import _beam_search, _decode
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
@@ -104,6 +104,21 @@ class Lattice:
             self.threads.parts(chains),
         )
         return codes, self.log_likelihoods(codes)
+
+    def searched(self, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes and log-probabilities of the label sequences that a beam search finds.
+
+        Scores must be logarithms of the probabilities of the labels in each context.
+        """
+        codes = np.zeros(self.n_positions, dtype=np.int32)
+        values = np.zeros(len(self.offsets) - 1)
+        self.threads.map(
+            lambda part: _beam_search.search_table(
+                self.scores, self.offsets, *part, self.order, width, codes, values
+            ),
+            self.threads.parts(self.offsets),
+        )
+        return codes, values
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""

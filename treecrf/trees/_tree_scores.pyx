@@ -71,6 +71,13 @@ cdef class TreeScores(ContextScores):
         for r in range(n_behind):
             self._store(&requests[r])
 
+    cdef void _fill_given(self, Request *requests, Py_ssize_t n_requests) noexcept nogil:
+        cdef Py_ssize_t r
+        for r in range(n_requests):
+            TreeScores._load(self, &requests[r])
+            find_stale(&requests[r], self.n_iter)
+        self._catch_up(requests, n_requests)
+
     cdef void _load(self, Request *request) noexcept nogil:
         """Fill the rows with the stored sums, and set the iterations that these include."""
         memset(request.rows, 0, request.n * self.n_labels * sizeof(double))

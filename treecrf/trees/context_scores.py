@@ -109,6 +109,15 @@ class Nodes:
         nodes["missing"][chosen] = missing_values(self.plan, columns)
 
 
+def tree_scores(forest: Forest, encoder: Encoder, encoded: EncodedSequences) -> TreeScores:
+    """Return the scores of single contexts of encoded positions under all trees of a forest."""
+    nodes = Nodes(encoder)
+    nodes.follow(forest)
+    scores = TreeScores(encoded, forest.n_labels, forest.order)
+    nodes.plant_in(scores)
+    return scores
+
+
 class _Growing:
     """An array that grows; it has spare room, so that it is rarely copied."""
 

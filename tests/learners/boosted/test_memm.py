@@ -12,10 +12,12 @@ from support.oracles import finite_difference_gradient
 from support.tree_oracle import grow_naive_tree
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.objectives import LocalObjective
 from treecrf.inputs.offsets import offsets_of
+from treecrf.learners.boosted import local
 from treecrf.utils.threads import Threads
 
 
@@ -198,6 +200,58 @@ def test_a_beam_of_all_contexts_is_viterbi(order, letters):
     greedy = memm.set_params(decoding="greedy").decode(X)
     np.testing.assert_array_equal(np.concatenate(narrow[0]), np.concatenate(greedy[0]))
     assert (greedy[1] <= exact + 1e-9).all()
+
+
+def by_steps(memm, sequences, masks):
+    """Decode by a loop over positions, in which trees score one context of each sequence."""
+    constraints = memm._constraints(sequences.offsets, masks)
+    conditionals = memm._conditionals(sequences, Threads(1))
+
+    def step(positions, previous):
+        log_p = conditionals(positions, previous)
+        constraints.forbid_given(log_p[:, :, None], previous, positions)
+        return log_p.T
+
+    width = memm.beam_width if memm.decoding == "beam" else 1
+    n_labels, order = len(memm.classes_), memm.order
+    return beam_search(step, sequences.offsets, n_labels, order, width)
+
+
+SEARCHED = {
+    "plain": {},
+    "constrained": {"transitions": FOLLOWS},
+    "surrogates": {"missing": "surrogate"},
+}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_search_by_table_and_by_context_is_that_by_steps(name, order, monkeypatch):
+    rng = np.random.default_rng(order)
+    X = [rng.integers(0, 3, (n, 2)).astype(float) for n in rng.integers(1, 9, 70)]
+    for x in X:
+        x[rng.uniform(size=x.shape) < 0.2] = np.nan
+    y = []
+    for x in X:
+        before, labels = 3, []
+        for row in x:
+            before = rng.choice(np.flatnonzero(FOLLOWS[before] & (row[0] != np.arange(3))))
+            labels.append(before)
+        y.append(labels)
+    memm = small(order=order, max_iter=3, **SEARCHED[name]).fit(X, y)
+    masks = [np.pad(rng.uniform(size=(len(x), 2)) < 0.7, [(0, 0), (1, 0)], constant_values=True)
+             for x in X]  # fmt: skip
+    for allowed in (None, masks if name != "constrained" else None):
+        sequences, mask = memm._read(X, allowed)
+        for decoding, width in (("greedy", 7), ("beam", 3), ("beam", 50)):
+            memm.set_params(decoding=decoding, beam_width=width)
+            codes, log_p = by_steps(memm, sequences, mask)
+            for max_contexts, max_bytes, n_jobs in ((64, 1 << 26, 1), (81, 1000, 2), (0, 0, 2)):
+                monkeypatch.setattr(local, "MAX_CONTEXTS", max_contexts)
+                monkeypatch.setattr(local, "MAX_BYTES", max_bytes)
+                labels, values = memm.set_params(n_jobs=n_jobs).decode(X, allowed=allowed)
+                np.testing.assert_array_equal(np.concatenate(labels), codes)
+                np.testing.assert_array_equal(values, log_p)
 
 
 @pytest.fixture(scope="module")

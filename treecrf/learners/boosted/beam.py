@@ -20,7 +20,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.learners.boosted.loop import Booster
 from treecrf.trees._tree_scores import TreeScores
-from treecrf.trees.context_scores import Nodes, ScoreCache
+from treecrf.trees.context_scores import ScoreCache, tree_scores
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
@@ -252,10 +252,7 @@ class BeamLattice:
     @cached_property
     def scores(self) -> TreeScores:
         """Scores of contexts, summed on demand."""
-        nodes = Nodes(self.encoder)
-        nodes.follow(self.forest)
-        scores = TreeScores(self.encoded, self.forest.n_labels, self.forest.order)
-        nodes.plant_in(scores)
+        scores = tree_scores(self.forest, self.encoder, self.encoded)
         scores.constrain(self.constraints.allowed, self.constraints.follows)
         return scores
 

@@ -9,19 +9,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from treecrf.chains.beam_search import beam_search
+from treecrf.chains._beam_search import search_contexts
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import LocalObjective, normalize
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.trees.context_scores import tree_scores
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
 # A function of positions and the labels before each: scores of the labels, label-major.
 Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+# Maximum number of contexts for greedy decoding and beam search to score all of them: the fastest
+# evaluators of trees take no more.
+MAX_CONTEXTS = 64
+# Memory of the scores of all contexts at a time.
+MAX_BYTES = 1 << 26
 
 
 class LocalClassifier(BoostedSequenceClassifier):
@@ -109,23 +116,52 @@ class LocalClassifier(BoostedSequenceClassifier):
         if not self._uses_search():
             return super()._decoded(sequences, masks)
         constraints = self._constraints(sequences.offsets, masks)
+        n_contexts = len(self.classes_) ** self._trained_order
+        width = min(self.beam_width, n_contexts) if self.decoding == "beam" else 1
+        is_table = self._scores_table(sequences.offsets, n_contexts, width)
+        search = self._search_table if is_table else self._search_contexts
         with Threads(self.n_jobs) as threads:
-            conditionals = self._conditionals(sequences, threads)
-
-            def step(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
-                log_p = conditionals(positions, previous)
-                constraints.forbid_given(log_p[:, :, None], previous, positions)
-                return log_p.T
-
-            codes, log_probabilities = beam_search(
-                step,
-                sequences.offsets,
-                len(self.classes_),
-                self._trained_order,
-                self.beam_width if self.decoding == "beam" else 1,
-            )
+            codes, log_probabilities = search(sequences, constraints, width, threads)
         labels = split(self.classes_[codes], sequences.offsets)
         return self._as_read(labels), log_probabilities
+
+    def _scores_table(self, offsets: np.ndarray, n_contexts: int, width: int) -> bool:
+        """Return whether a search takes less time with the scores of all contexts in a table."""
+        return n_contexts <= MAX_CONTEXTS
+
+    def _search_table(
+        self, sequences: Sequences, constraints: Constraints, width: int, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search label sequences in tables of the probabilities in all contexts."""
+        offsets = sequences.offsets
+        size = max(1, MAX_BYTES // (8 * len(self.classes_) ** (self._trained_order + 1)))
+        found = []
+        for first, last in runs(offsets, size):
+            every = (first, last) == (0, sequences.n_sequences)
+            part = sequences if every else sequences.take(np.arange(first, last))
+            here = constraints.at(slice(offsets[first], offsets[last]))
+            found.append(self._lattice_of(part, here, threads).searched(width))
+        codes, log_probabilities = zip(*found, strict=True)
+        return np.concatenate(codes), np.concatenate(log_probabilities)
+
+    def _search_contexts(
+        self, sequences: Sequences, constraints: Constraints, width: int, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search label sequences with the scores of only those contexts that occur."""
+        offsets = sequences.offsets
+        encoded = self._encoder.encode(sequences, threads)
+        scores = tree_scores(self._forest, self._encoder, encoded)
+        in_model = self._constraints(offsets)
+        scores.constrain(in_model.allowed, in_model.follows)
+        codes = np.zeros(sequences.n_positions, dtype=np.int32)
+        values = np.zeros(sequences.n_sequences)
+        threads.map(
+            lambda part: search_contexts(
+                scores, constraints.allowed, offsets, *part, width, codes, values
+            ),
+            threads.parts(offsets),
+        )
+        return codes, values
 
     def _uses_search(self) -> bool:
         return self.decoding in ("greedy", "beam")

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from treecrf.chains.beam_search import beam_search
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
@@ -21,6 +23,8 @@ from treecrf.utils.validation import HasMethods
 
 # A probability of 0 from an estimator is replaced by this one.
 MIN_PROBABILITY = 1e-12
+# Number of rows that an estimator predicts in about the time that a call takes in addition.
+ROWS_OF_CALL = 500
 
 
 class WindowClassifier(LocalClassifier):
@@ -103,6 +107,29 @@ class WindowClassifier(LocalClassifier):
             return np.ascontiguousarray(log_p.T)[:, :, None]
 
         return scores
+
+    def _scores_table(self, offsets: np.ndarray, n_contexts: int, width: int) -> bool:
+        if not hasattr(self, "estimator_"):
+            return super()._scores_table(offsets, n_contexts, width)
+        # A table takes a call of the estimator for each context, and otherwise each step takes one.
+        n = int(offsets[-1])
+        longest = int(np.diff(offsets).max())
+        return n_contexts * (n + ROWS_OF_CALL) <= longest * ROWS_OF_CALL + n * width
+
+    def _search_contexts(
+        self, sequences: Sequences, constraints: Constraints, width: int, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not hasattr(self, "estimator_"):
+            return super()._search_contexts(sequences, constraints, width, threads)
+        conditionals = self._conditionals(sequences, threads)
+
+        def step(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
+            log_p = conditionals(positions, previous)
+            constraints.forbid_given(log_p[:, :, None], previous, positions)
+            return log_p.T
+
+        order = self._trained_order
+        return beam_search(step, sequences.offsets, len(self.classes_), order, width)
 
     def _probabilities(self, rows: Any) -> np.ndarray:
         """Predict all probabilities; 0 and 1 for estimators without ``predict_proba``."""

@@ -117,7 +117,7 @@ class FutureFeatureMEMM(LocalClassifier):
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
         each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
-        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two do not
+        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two need not
         score all contexts, so they suit many labels and high orders.
     beam_width : int, default=10
         Number of label sequences that ``decoding="beam"`` keeps.
