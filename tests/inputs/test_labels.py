@@ -10,6 +10,8 @@ from hypothesis import given
 from support.fuzz import check_call, garbage
 
 from treecrf import TreeCRF
+from treecrf.inputs.labels import as_labels, find_classes
+from treecrf.inputs.segmentation import Segmentation
 
 
 def small(**parameters) -> TreeCRF:
@@ -101,9 +103,9 @@ def test_arrays_of_string_dtype(letters, trained):
     crf = TreeCRF(**trained.get_params()).fit(X, given)
     np.testing.assert_array_equal(crf.classes_, trained.classes_)
     assert crf.score(X, given) == trained.score(X, y)
-    missing = np.array(["x", None], dtype=np.dtypes.StringDType(na_object=None))
-    with pytest.raises(TypeError, match="sequence 0, position 1: label None is of type NoneType"):
-        small().fit(["ab"], [missing])
+    missing = np.array(["x", None, "y"], dtype=np.dtypes.StringDType(na_object=None))
+    expected = read([["x", None, "y"]])
+    assert_same_labels(read([missing]), expected)
 
 
 def test_classes_are_sorted_and_columns_follow_them():
@@ -129,9 +131,16 @@ BAD_Y = {
     "types in a sequence": ([["x", 1], "xyz"], TypeError, "sequence 0, position 1: label 1 is of"),
     "boolean and string": ([[True, "a"], "xyz"], TypeError, "sequence 0, position 0: label True"),
     "types of sequences": (["xy", [1, 2, 3]], TypeError, "y mixes strings and numbers"),
-    "NaN": (["xy", [0, NAN, 1]], ValueError, "sequence 1, position 1: label nan is not a whole"),
-    "NaN among strings": ([["x", NAN], "xyz"], TypeError, "sequence 0, position 1: label nan is"),
-    "None as label": (["xy", ["x", "y", None]], TypeError, "sequence 1, position 2: label None is"),
+    "no labels": ([[None, NAN], None], ValueError, "y holds no labels; expected at least 2"),
+    "empty set": ([["x", set()], "xyz"], ValueError, "sequence 0, position 1: the set of labels"),
+    "set with a missing label": ([["x", {None}], "xyz"], TypeError, "position 1: {None} holds"),
+    "types in a set": ([["x", {"y", 1}], "xyz"], TypeError, "holds values that are not labels"),
+    "fraction in a set": ([[0, {0.5}], [1, 2, 3]], TypeError, "0, position 1: {0.5} holds"),
+    "set of another type": ([[0, {"x"}], [1, 2, 3]], TypeError, "position 0: label 0 is of type"),
+    "types and missing labels": (["xy", [None, 1, 0]], TypeError, "y mixes strings and numbers"),
+    "fraction after a missing label": ([[0, 1], [NAN, 0.5, 1]], ValueError, "1, position 1: label"),
+    "length with missing labels": ([[0], [NAN, 0, 1]], ValueError, "sequence 0: 1 labels for 2"),
+    "a set as a sequence": ([{"x", "y"}, "xyz"], ValueError, "sequence 0: labels have 0 dimen"),
     "fraction": ([[0, 1], [0, 0.5, 1]], ValueError, "sequence 1, position 1: label 0.5 is not a"),
     "infinity": ([[0, np.inf], [0, 0, 1]], ValueError, "sequence 0, position 1: label inf is not"),
     "large float": ([[0, 1e300], [0, 0, 1]], ValueError, "sequence 0, position 1: label 1e+300"),
@@ -160,7 +169,6 @@ BAD_Y = {
     "NUL at the end of a string": ([["a", "b\0"], "xyz"], ValueError, "position 1: label 'b\\x00'"),
     "NUL": (["xy", "x\0z"], ValueError, "sequence 1, position 1: label '\\x00' ends with a NUL"),
     "complex": ([[1j, 2], [1, 2, 3]], TypeError, "sequence 0, position 0: label 1j is of type"),
-    "masked": ([np.ma.masked_array([0, 1], mask=[0, 1]), [0, 1, 0]], ValueError, "sequence 0"),
 }  # fmt: skip
 
 
@@ -213,6 +221,84 @@ def test_score_counts_unseen_labels_as_wrong(trained):
     labels = "".join(trained.predict([word])[0])
     assert trained.score([word], [labels]) == 1
     assert trained.score([word], [labels[:3] + "?"]) == 0.75
+
+
+# Unknown labels
+
+
+def read(y, **long):
+    """Read labels of any number of positions."""
+    lengths = [len(item) for item in y] if not long else long["lengths"]
+    offsets = np.cumsum([0, *lengths])
+    return as_labels(y, offsets, Segmentation(**long))
+
+
+def assert_same_labels(one, other):
+    classes = find_classes(other)
+    np.testing.assert_array_equal(find_classes(one), classes)
+    for a, b in zip(one.encoded(classes), other.encoded(classes), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.known, other.known)
+
+
+NUMBERS = [1, None, 0, None]
+UNKNOWN_NUMBERS = {
+    "NaN in a list": [1, NAN, 0, NAN],
+    "NaN in floats": np.array([1, NAN, 0, NAN]),
+    "NaN in objects": np.array([1, NAN, 0, None], dtype=object),
+    "masked": np.ma.masked_array([1, 7, 0, 8], mask=[0, 1, 0, 1]),
+    "masked constant": [1, np.ma.masked, 0, np.ma.masked],
+}
+
+
+@pytest.mark.parametrize("form", UNKNOWN_NUMBERS)
+def test_forms_of_unknown_numbers(form):
+    assert_same_labels(read([UNKNOWN_NUMBERS[form], [1]]), read([NUMBERS, [1]]))
+
+
+def test_unknown_labels_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    numbers, letters = read([NUMBERS]), read([["x", None, "y"]])
+    for labels, expected in (
+        (pandas.array([1, pandas.NA, 0, None], dtype="Int64"), numbers),
+        (pandas.Series([1, None, 0, None]), numbers),
+        (pandas.Series(["x", None, "y"], dtype="string"), letters),
+        (pandas.Series(["x", None, "y"], dtype="category"), letters),
+        (["x", pandas.NaT, "y"], letters),
+        (np.ma.masked_array(["x", "z", "y"], mask=[0, 1, 0]), letters),
+    ):
+        assert_same_labels(read([labels]), expected)
+
+
+def test_codes_and_candidates():
+    y = [["x", None, {"z", "x"}], None, ["y", frozenset("y")]]
+    labels = as_labels(y, np.array([0, 3, 4, 6]), Segmentation())
+    assert find_classes(labels).tolist() == ["x", "y", "z"]
+    assert labels.known.tolist() == [True, False, False, False, True, True]
+    codes, candidates = labels.encoded(find_classes(labels))
+    assert codes[labels.known].tolist() == [0, 1, 1]
+    expected = [[1, 0, 0], [1, 1, 1], [1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 1, 0]]
+    np.testing.assert_array_equal(candidates, np.array(expected, dtype=bool))
+    with pytest.raises(ValueError, match=r"^sequence 0, position 1: the label is unknown"):
+        labels.complete()
+    with pytest.raises(ValueError, match=r"^sequence 0, position 2: label 'z' was not seen"):
+        labels.encoded(np.array(["x", "y"]))
+
+
+def test_sets_of_one_label_are_known():
+    labels = read([[{0}, 1, frozenset([2])]])
+    assert labels.are_complete
+    assert labels.encoded(np.arange(3))[1] is None
+
+
+def test_minus_one_is_a_label():
+    assert find_classes(read([[-1, 0, 1]])).tolist() == [-1, 0, 1]
+
+
+def test_unknown_labels_of_a_long_table():
+    long = read([1, None, {0, 2}, NAN], lengths=[3, 1])
+    assert_same_labels(long, read([[1, None, {0, 2}], [None]]))
+    assert long.offsets.tolist() == [0, 3, 4]
 
 
 @given(garbage)

@@ -345,8 +345,8 @@ def test_bad_long_labels_are_refused():
         small().fit(TABLE, Y[:9], lengths=LENGTHS)
     with pytest.raises(ValueError, match="y: labels have 2 dimensions; expected 1"):
         small().fit(TABLE, Y[:, np.newaxis], lengths=LENGTHS)
-    with pytest.raises(TypeError, match="y, position 3: label None is of type NoneType"):
-        small().fit(TABLE, ["x", "y", "x", None] + ["y"] * 6, lengths=LENGTHS)
+    with pytest.raises(TypeError, match="y, position 3: label 3 is of type int"):
+        small().fit(TABLE, ["x", "y", "x", 3] + ["y"] * 6, lengths=LENGTHS)
     with pytest.raises(TypeError, match=r"y, position 0: label \['x', 'y', 'y'\] is of type list"):
         small().fit(TABLE, cut(Y.tolist()), lengths=LENGTHS)
     crf = small().fit(TABLE, Y, lengths=LENGTHS)

@@ -100,7 +100,13 @@ class Constraints:
         if transitions is None:
             return cls(classes, None, allowed)
         transitions = transitions.reversed() if backward else transitions
-        return cls(classes, transitions.follows, _reaching_end(transitions, offsets, allowed))
+        reaching = labels_reaching_end(transitions, offsets, allowed)
+        follows = transitions.follows
+        first = follows[-1] if reaching is None else reaching[offsets[:-1]] & follows[-1]
+        dead = ~np.atleast_2d(first).any(axis=1)
+        if dead.any():
+            raise ValueError(f"sequence {int(np.argmax(dead))}: no label sequence is allowed")
+        return cls(classes, follows, reaching)
 
     @classmethod
     def of_parameters(
@@ -160,7 +166,7 @@ class Constraints:
             scores[~allowed.T] = -np.inf
 
 
-def _reaching_end(
+def labels_reaching_end(
     transitions: Transitions, offsets: np.ndarray, allowed: np.ndarray | None
 ) -> np.ndarray | None:
     """Return the labels from which the end of the sequence can be reached; None if all can."""
@@ -177,10 +183,6 @@ def _reaching_end(
         for distance in range(1, int(lengths.max())):
             here = offsets[1:][lengths > distance] - 1 - distance
             reaching[here] &= reaching[here + 1] @ before > 0
-    first = follows[-1] if reaching is None else reaching[offsets[:-1]] & follows[-1]
-    dead = ~np.atleast_2d(first).any(axis=1)
-    if dead.any():
-        raise ValueError(f"sequence {int(np.argmax(dead))}: no label sequence is allowed")
     return reaching
 
 

@@ -12,6 +12,10 @@ hamming_log         sum of log q        mean of log q
 hamming_exponential - sum of (1/q - 1)  - log(mean of 1/q)
 =================== =================== ==================================
 
+Where labels are unknown, P is the sum of the probabilities of all label sequences with the known
+labels, q is the sum of the probabilities of the possible labels, and positions of which nothing is
+known contribute nothing to sums over positions.
+
 For long sequences 1/P exceeds the range of doubles. The logarithm of its mean has the same optimum
 as the sum of 1/P - 1. Its gradient is a mean of the gradients of log P, weighted by the softmax of
 -log P, which stays in range.
@@ -29,6 +33,7 @@ from treecrf.chains import _local, _objectives
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
+from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.utils.exact import UNIT, exact_sum, rounded, unit_for
 from treecrf.utils.threads import Threads
 
@@ -36,7 +41,8 @@ from treecrf.utils.threads import Threads
 class Objective(Protocol):
     """Function of the scores that a learner maximizes, a sum over sequences.
 
-    It depends on the labels (``codes``, int32 array (n_positions,)) and the constraints.
+    It depends on the labels (``codes``, int32 array (n_positions,), and if some are unknown,
+    ``candidates``, bool array (n_positions, n_labels), the possible ones) and the constraints.
     Scores are those of all contexts or, if the objective has ``given`` (uint8 array
     (order, n_positions), the label at each lag before each position), those of that context alone.
 
@@ -47,6 +53,7 @@ class Objective(Protocol):
     """
 
     codes: np.ndarray
+    candidates: np.ndarray | None
     constraints: Constraints
     given: np.ndarray | None
     counts: np.ndarray | None
@@ -84,6 +91,9 @@ class ChainObjective(ABC):
         bound on the Hessian, see `_curvature`; "diagonal" is 2 p (1 - p).
     n_pseudo : int, default=0
         Number of initial iterations that maximize the pseudo-likelihood instead.
+    candidates : bool array (n_positions, n_labels), optional
+        The possible labels of each position, if not all labels are known. ``codes`` is then a
+        possible label sequence.
     """
 
     given = None  # takes the scores of all contexts
@@ -100,6 +110,7 @@ class ChainObjective(ABC):
         threads: Threads,
         curvature: str | None = None,
         n_pseudo: int = 0,
+        candidates: np.ndarray | None = None,
     ):
         self.offsets = offsets
         self.constraints = constraints
@@ -110,6 +121,7 @@ class ChainObjective(ABC):
         self.threads = threads
         self.parts = threads.parts(self.chains)
         self.curvature = curvature
+        self.candidates = candidates
         self._shape = (n_labels, len(codes), n_labels**order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
@@ -161,13 +173,23 @@ class ChainObjective(ABC):
 
 
 class LogLikelihood(ChainObjective):
-    """Sum of log P over the sequences."""
+    """Sum of log P over the sequences.
+
+    With unknown labels, minus log P is a difference of two convex functions, log Z - log Z' in the
+    terms of `partial_labels`. The curvature is that of log Z. It still bounds the steps, because
+    - log Z' is nowhere above its tangents.
+    """
 
     has_curvature = True
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         self.likelihoods = np.zeros(len(self.chains) - 1)
+        self._unknown: UnknownLabels | None = None
+        if self.candidates is not None:
+            self._unknown = UnknownLabels(
+                self.chains, self.codes, self.candidates, self._shape[2], self.threads
+            )
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
@@ -177,6 +199,8 @@ class LogLikelihood(ChainObjective):
             ),
             self.parts,
         )
+        if self._unknown is not None:
+            self._unknown.subtract_likelihoods(scores, self.likelihoods)
         return self._value()
 
     def _value(self) -> float:
@@ -189,6 +213,8 @@ class LogLikelihood(ChainObjective):
             for residuals, curvature in zip(self._residuals, self._curvature, strict=True):
                 sizes = np.abs(residuals)
                 curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
+        if self._unknown is not None:
+            self._unknown.subtract_residuals(scores, self._residuals, self.likelihoods)
         return self._value()
 
     def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:
@@ -314,6 +340,7 @@ class LocalObjective:
     """
 
     counts = None
+    candidates = None
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -111,6 +112,16 @@ class ScoreParts:
         part.transitions = self.transitions.copy()
         part.rest = None if self.rest is None else self.rest[:, positions].copy()
         return part
+
+    def restricted(self, candidates: np.ndarray) -> ScoreParts:
+        """Return the same scores, not copied, where only these labels are allowed.
+
+        ``candidates`` is a bool array (n_positions, n_labels). Other constraints stay in force.
+        """
+        restricted, allowed = copy.copy(self), self.constraints.allowed
+        allowed = candidates if allowed is None else candidates & allowed
+        restricted._constrain(replace(self.constraints, allowed=allowed))
+        return restricted
 
     def add(self, transitions: np.ndarray, state: np.ndarray | None = None) -> None:
         """Add to the scores.

@@ -21,7 +21,7 @@ RUN_POSITIONS = 1 << 14
 
 
 def sequence_keys(
-    encoded: EncodedSequences, codes: np.ndarray, allowed: np.ndarray | None = None
+    encoded: EncodedSequences, codes: np.ndarray, *masks: np.ndarray | None
 ) -> np.ndarray:
     """Compute a different key for each labeled sequence, from its content.
 
@@ -30,26 +30,26 @@ def sequence_keys(
     encoded : EncodedSequences
     codes : int32 array (n_positions,)
         Labels of all positions.
-    allowed : bool array (n_positions, n_labels), optional
-        Which labels are possible at each position.
+    *masks : bool array (n_positions, n_labels) or None
+        Labels that are allowed at each position, and labels that are possible.
 
     Returns
     -------
     uint64 array (n_sequences,)
-        Hashes of rows, labels, possible labels, and the rank of each sequence among identical ones.
+        Hashes of rows, labels, masks, and the rank of each sequence among identical ones.
     """
     hashes = np.empty(len(encoded.offsets) - 1, dtype=np.uint64)
     for first, last in runs(encoded.offsets, RUN_POSITIONS):
         positions = slice(encoded.offsets[first], encoded.offsets[last])
         content = _hash_rows(encoded, encoded.row_of_position[positions])
-        of_labels = _hash_labels(codes, allowed, positions)
+        of_labels = _hash_labels(codes, masks, positions)
         offsets = encoded.offsets[first : last + 1]
         hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
     return _distinct(hashes)
 
 
 def input_keys(
-    sequences: Sequences, codes: np.ndarray | None = None, allowed: np.ndarray | None = None
+    sequences: Sequences, codes: np.ndarray | None = None, *masks: np.ndarray | None
 ) -> np.ndarray:
     """Compute a different key for each sequence before it is encoded, from its content.
 
@@ -58,7 +58,8 @@ def input_keys(
     Parameters
     ----------
     sequences : Sequences
-    codes, allowed : arrays, optional
+    codes : int32 array (n_positions,), optional
+    *masks : bool array (n_positions, n_labels) or None
         As in `sequence_keys`.
 
     Returns
@@ -69,7 +70,7 @@ def input_keys(
     for start, stop, piece in sequences.pieces():
         content = _hash_values(piece)
         if codes is not None:
-            content = mix(content, _hash_labels(codes, allowed, slice(start, stop)))
+            content = mix(content, _hash_labels(codes, masks, slice(start, stop)))
         n = int(np.searchsorted(sequences.offsets, stop)) - done
         hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
         done += n
@@ -86,11 +87,15 @@ def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray
     return _sum_runs(mix(of_positions, indices), offsets - offsets[0])
 
 
-def _hash_labels(codes: np.ndarray, allowed: np.ndarray | None, positions: slice) -> np.ndarray:
-    """Hash the label of each position, and its possible labels."""
-    if allowed is None:
-        return codes[positions]
-    return mix(codes[positions], _hash_bytes(np.packbits(allowed[positions], axis=1)))
+def _hash_labels(
+    codes: np.ndarray, masks: tuple[np.ndarray | None, ...], positions: slice
+) -> np.ndarray:
+    """Hash the label of each position, and its rows of the masks."""
+    hashes = codes[positions]
+    for mask in masks:
+        if mask is not None:
+            hashes = mix(hashes, _hash_bytes(np.packbits(mask[positions], axis=1)))
+    return hashes
 
 
 def _hash_rows(encoded: EncodedSequences, rows: np.ndarray) -> np.ndarray:

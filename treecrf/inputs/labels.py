@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.offsets import offsets_of, position_name, split
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -14,11 +16,15 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import (
     as_list,
     characters,
+    find_missing,
     plain_array,
     refuse_final_nul,
     short_repr,
     whole_numbers,
 )
+
+# Types of values that hold the possible labels of a position.
+SETS = (set, frozenset)
 
 
 @dataclass(frozen=True)
@@ -38,34 +44,227 @@ class RawData:
 
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
-    ) -> tuple[Sequences, list[np.ndarray]]:
-        """Check and convert both; see `as_sequences` and `as_label_arrays`."""
+    ) -> tuple[Sequences, Labels]:
+        """Check and convert both; see `as_sequences` and `as_labels`."""
         sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
-        return sequences, as_label_arrays(self.y, sequences.offsets, self.segmentation)
+        return sequences, as_labels(self.y, sequences.offsets, self.segmentation)
 
 
-def as_label_arrays(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> list[np.ndarray]:
-    """Check that ``y`` holds one label for every position.
+@dataclass(frozen=True)
+class Labels:
+    """Labels of some sequences, one sequence after another; some may be unknown.
+
+    Attributes
+    ----------
+    values : array (n_positions,)
+        Strings, integers or booleans; a placeholder where the label is unknown.
+    offsets : int64 array (n_sequences + 1,)
+        Start of each sequence, and the end of the last.
+    missing : bool array (n_positions,) or None
+        Where any label is possible; None if nowhere.
+    choices : dict of int to array
+        The possible labels, sorted, of positions where there are several.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+    missing: np.ndarray | None = None
+    choices: dict[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether all labels are known."""
+        return self.missing is None and not self.choices
+
+    @property
+    def known(self) -> np.ndarray:
+        """Where labels are known; bool array (n_positions,)."""
+        known = np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
+        known[list(self.choices)] = False
+        return known
+
+    def present(self) -> list[np.ndarray]:
+        """Return the labels that occur, as known or as possible ones: at least one array."""
+        values = self.values if self.missing is None else self.values[~self.missing]
+        return [values, *self.choices.values()]
+
+    def refuse_unknown(self, reason: str) -> None:
+        """Raise ValueError for the first label that is unknown, if any."""
+        if not self.are_complete:
+            where = position_name(int(np.argmin(self.known)), self.offsets)
+            raise ValueError(f"{where}: the label is unknown; {reason}")
+
+    def complete(self) -> list[np.ndarray]:
+        """Return the labels of each sequence.
+
+        Raises
+        ------
+        ValueError
+            If a label is unknown.
+        """
+        self.refuse_unknown("expected a label at every position")
+        return split(self.values, self.offsets)
+
+    def encoded(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return codes of the labels, and masks of the possible labels.
+
+        Returns
+        -------
+        codes : int32 array (n_positions,)
+            Indices into the sorted classes; 0 where the label is unknown.
+        candidates : bool array (n_positions, n_labels) or None
+            None if all labels are known.
+
+        Raises
+        ------
+        ValueError
+            If labels are of another type, or one is not among the classes.
+        """
+        if self.are_complete:
+            return encode_labels(self.complete(), classes), None
+        known = np.flatnonzero(self.known)
+        codes = np.zeros(len(self.values), dtype=np.int32)
+        if len(known):
+            codes[known] = self._codes(self.values[known], known, classes)
+        candidates = np.zeros((len(codes), len(classes)), dtype=bool)
+        candidates[known, codes[known]] = True
+        if self.missing is not None:
+            candidates[self.missing] = True
+        for position, labels in self.choices.items():
+            candidates[position, self._codes(labels, [position] * len(labels), classes)] = True
+        return codes, candidates
+
+    def _codes(
+        self, labels: np.ndarray, positions: Sequence[int], classes: np.ndarray
+    ) -> np.ndarray:
+        """Return the codes of labels at some positions."""
+        check_kind([labels], classes)
+        return _codes_of(labels, classes, lambda i: position_name(positions[i], self.offsets))
+
+
+def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:
+    """Check that ``y`` holds a label, or a mark of an unknown one, for every position.
 
     Raises
     ------
     ValueError, TypeError
-        If the number of sequences or a length differs, a label is missing, or types are mixed.
+        If the number of sequences or a length differs, or types are mixed.
     """
     if segmentation.is_long:
-        return segmentation.split(label_array(y, "y"), offsets, "y")
+        labels = _join([_read_labels(y, "y")])
+        if len(labels.values) != offsets[-1]:
+            raise ValueError(f"X has {offsets[-1]} positions, y has {len(labels.values)}")
+        return Labels(labels.values, offsets, labels.missing, labels.choices)
     items, lengths = as_list(y, "y"), np.diff(offsets)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, y has {len(items)}")
-    arrays = [label_array(item, f"sequence {i}") for i, item in enumerate(items)]
-    for i, (array, length) in enumerate(zip(arrays, lengths, strict=True)):
-        if len(array) != length:
-            raise ValueError(f"sequence {i}: {len(array)} labels for {length} positions")
-    if len(set(map(label_kind, arrays))) > 1:
+    parts = [
+        _nothing_known(length) if item is None else _read_labels(item, f"sequence {i}")
+        for i, (item, length) in enumerate(zip(items, lengths.tolist(), strict=True))
+    ]
+    for i, (part, length) in enumerate(zip(parts, lengths, strict=True)):
+        if len(part.values) != length:
+            raise ValueError(f"sequence {i}: {len(part.values)} labels for {length} positions")
+    return _join(parts)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Labels of one sequence; attributes are those of `Labels`."""
+
+    values: np.ndarray
+    missing: np.ndarray | None = None
+    choices: dict[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def has_labels(self) -> bool:
+        return self.missing is None or not self.missing.all()
+
+
+def _nothing_known(length: int) -> _Part:
+    return _Part(np.zeros(length, dtype=bool), np.ones(length, dtype=bool))
+
+
+def _read_labels(item: Any, where: str) -> _Part:
+    """Convert the labels of one sequence, as `label_array` does; missing values and sets may occur.
+
+    A set of labels means that one of them is the label.
+    """
+    if isinstance(item, str):
+        return _Part(label_array(item, where))
+    array = _one_dimensional(item, where)
+    missing = _find_missing(array, item)
+    choices = _find_choices(array, where)
+    if missing is None and not choices:
+        return _Part(_plain_labels(array, where))
+    missing = np.zeros(len(array), dtype=bool) if missing is None else missing
+    if missing.all():
+        return _nothing_known(len(array))
+    filled = array.copy()
+    for t, labels in choices.items():
+        filled[t] = labels[0].item()
+    # Placeholders instead of a shorter array, so that errors count positions right.
+    filled[missing] = "" if isinstance(filled[int(np.argmin(missing))], str) else 0
+    choices = {t: labels for t, labels in choices.items() if len(labels) > 1}
+    return _Part(_plain_labels(filled, where), missing if missing.any() else None, choices)
+
+
+def _find_missing(array: np.ndarray, item: Any) -> np.ndarray | None:
+    if np.ma.is_masked(item):
+        return np.ma.getmaskarray(item)
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+        return missing if missing.any() else None
+    return find_missing(array) if array.dtype.kind == "O" else None
+
+
+def _find_choices(array: np.ndarray, where: str) -> dict[int, np.ndarray]:
+    """Return the possible labels, sorted, of the positions with sets."""
+    if array.dtype.kind != "O" or not any(issubclass(k, SETS) for k in set(map(type, array))):
+        return {}
+    return {
+        t: _read_set(labels, f"{where}, position {t}")
+        for t, labels in enumerate(array)
+        if isinstance(labels, SETS)
+    }
+
+
+def _read_set(labels: set | frozenset, where: str) -> np.ndarray:
+    """Return the labels of a set, sorted."""
+    if not labels:
+        raise ValueError(f"{where}: the set of labels is empty")
+    try:
+        return np.unique(label_array(list(labels), where))
+    except (ValueError, TypeError):
+        raise TypeError(
+            f"{where}: {short_repr(labels)} holds values that are not labels; expected a set of "
+            "strings or of integers"
+        ) from None
+
+
+def _join(parts: list[_Part]) -> Labels:
+    labeled = [part.values for part in parts if part.has_labels]
+    if len(set(map(label_kind, labeled))) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")
-    return arrays
+    offsets = offsets_of([len(part.values) for part in parts])
+    if all(part.missing is None and not part.choices for part in parts):
+        return Labels(np.concatenate(labeled), offsets)
+    # Placeholders must not widen the type of the labels.
+    kind = labeled[0].dtype if labeled else np.dtype(bool)
+    values = [p.values if p.has_labels else np.zeros(len(p.values), kind) for p in parts]
+    missing = [
+        np.zeros(len(part.values), dtype=bool) if part.missing is None else part.missing
+        for part in parts
+    ]
+    choices = {
+        int(start) + t: labels
+        for start, part in zip(offsets[:-1], parts, strict=True)
+        for t, labels in part.choices.items()
+    }
+    anywhere = np.concatenate(missing)
+    return Labels(np.concatenate(values), offsets, anywhere if anywhere.any() else None, choices)
 
 
 def label_array(item: Any, where: str) -> np.ndarray:
@@ -89,10 +288,18 @@ def label_array(item: Any, where: str) -> np.ndarray:
         return characters(item)
     if np.ma.is_masked(item):
         raise ValueError(f"{where}: labels are masked; expected a label at every position")
+    return _plain_labels(_one_dimensional(item, where), where)
+
+
+def _one_dimensional(item: Any, where: str) -> np.ndarray:
     # NumPy alone would convert ["a", 1] to two strings.
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
     if array.ndim != 1:
         raise ValueError(f"{where}: labels have {array.ndim} dimensions; expected 1")
+    return array.astype(object) if array.dtype.kind == "T" else array
+
+
+def _plain_labels(array: np.ndarray, where: str) -> np.ndarray:
     array = plain_array(array, where, "label")
     return array if array.dtype.kind in "bU" else whole_numbers(array, where, "label")
 
@@ -111,17 +318,17 @@ def encode_labels(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
         If labels are of another type, or one is not among the sorted classes.
     """
     check_kind(arrays, classes)
-    flat = np.concatenate(arrays)
-    codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
-    unknown = classes[codes] != flat
-    if unknown.any():
-        position = int(np.flatnonzero(unknown)[0])
-        ends = np.cumsum([len(array) for array in arrays])
-        i = int(np.searchsorted(ends, position, side="right"))
-        t = position - int(ends[i] - len(arrays[i]))
-        raise ValueError(
-            f"sequence {i}, position {t}: label {flat[position].item()!r} was not seen in training"
-        )
+    offsets = offsets_of([len(array) for array in arrays])
+    return _codes_of(np.concatenate(arrays), classes, lambda i: position_name(i, offsets))
+
+
+def _codes_of(labels: np.ndarray, classes: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+    """Return the codes of labels; ``name`` describes the position of the i-th one in errors."""
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    unseen = classes[codes] != labels
+    if unseen.any():
+        i = int(np.argmax(unseen))
+        raise ValueError(f"{name(i)}: label {labels[i].item()!r} was not seen in training")
     return codes.astype(np.int32)
 
 
@@ -133,17 +340,16 @@ def check_kind(arrays: list[np.ndarray], classes: np.ndarray) -> None:
         raise ValueError(f"y holds {here}, but the labels of the model are {there}")
 
 
-def find_classes(arrays: list[np.ndarray]) -> np.ndarray:
-    """Return the distinct labels, sorted.
+def find_classes(labels: Labels) -> np.ndarray:
+    """Return the distinct labels, known or possible, sorted.
 
     Raises
     ------
     ValueError
-        If there is only one label.
+        If there is only one label, or none.
     """
-    classes = np.unique(np.concatenate(arrays))
+    classes = np.unique(np.concatenate(labels.present()))
     if len(classes) < 2:
-        raise ValueError(
-            f"y holds only the label {classes[0].item()!r}; expected at least 2 different labels"
-        )
+        found = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
+        raise ValueError(f"y holds {found}; expected at least 2 different labels")
     return classes

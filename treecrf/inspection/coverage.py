@@ -44,7 +44,8 @@ def fractions_of(
 def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np.ndarray]:
     """Return sequences with label codes, which are predicted if no labels are given."""
     if data.y is not None:
-        sequences, labels = model._read_labeled(data)
+        sequences, read = model._read_labeled(data)
+        labels = read.complete()
     else:
         sequences = model._sequences(data.X, data.segmentation)
         labels = model.predict(sequences)

@@ -110,7 +110,8 @@ def permutation_importance(
     scorer = _scorer(scoring)
     names = feature_names(model._schema)
     chosen = np.arange(len(names)) if features is None else _chosen(features, names)
-    sequences, labels = model._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
+    sequences, read = model._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
+    labels = read.complete()
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     score = float(scorer(model, sequences, labels))
     if not np.isfinite(score):

@@ -201,7 +201,7 @@ def likelihood_curve(
 
 def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
     sequences, labels = model._read_labeled(data)
-    codes = encode_labels(labels, model.classes_)
+    codes = encode_labels(labels.complete(), model.classes_)
     if model._trained_backward:
         sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
     with Threads(model.n_jobs) as threads:

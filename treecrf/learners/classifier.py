@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed, check_labels
+from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.labels import RawData, as_label_arrays, check_kind, encode_labels
+from treecrf.chains.partial_labels import completed, label_paths
+from treecrf.inputs.labels import Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
@@ -248,7 +249,8 @@ class SequenceClassifier(BaseEstimator):
         X : list of sequences, or one long table
             As in `predict`.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
-            Labels of each sequence, all of them in ``classes_``.
+            Labels of each sequence, all of them in ``classes_``. Where labels are unknown, as in
+            `fit`, the probability is the sum over all label sequences with the known labels.
         lengths, groups : optional
             As in `predict`.
 
@@ -275,10 +277,14 @@ class SequenceClassifier(BaseEstimator):
         True
         """
         sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
-        codes = encode_labels(labels, self.classes_)
+        codes, candidates = labels.encoded(self.classes_)
         if self._trained_backward:
-            sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
+            positions = reversed_positions(sequences.offsets)
+            sequences, codes = sequences.reversed(), codes[positions]
+            candidates = None if candidates is None else candidates[positions]
         with Threads(self.n_jobs) as threads:
+            if candidates is not None:
+                return self._summed_log_likelihoods(sequences, candidates, threads)
             return self._log_likelihoods(sequences, codes, threads)
 
     def decode(
@@ -360,14 +366,15 @@ class SequenceClassifier(BaseEstimator):
         X : list of sequences, or one long table
             As in `predict`.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
-            True labels of each sequence.
+            True labels of each sequence. Positions whose label is unknown, as in `fit`, are
+            ignored.
         lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         float
-            Number of correct labels divided by the number of positions.
+            Number of correct labels divided by the number of known labels.
 
         Raises
         ------
@@ -378,9 +385,13 @@ class SequenceClassifier(BaseEstimator):
             sequence and the reason.
         """
         sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
-        check_kind(labels, self.classes_)
-        predicted = self._labels(*self._read(sequences))
-        return float(np.mean(np.concatenate(predicted) == np.concatenate(labels)))
+        known = slice(None) if labels.are_complete else labels.known
+        true = labels.values[known]
+        if not len(true):
+            raise ValueError("y holds no known labels")
+        check_kind([true], self.classes_)
+        predicted = np.concatenate(self._labels(*self._read(sequences)))
+        return float(np.mean(predicted[known] == true))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.
@@ -426,10 +437,10 @@ class SequenceClassifier(BaseEstimator):
         check_is_fitted(self, "classes_")
         return as_sequences(X, self._schema, segmentation)
 
-    def _read_labeled(self, raw: RawData) -> tuple[Sequences, list[np.ndarray]]:
+    def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""
         sequences = self._sequences(raw.X, raw.segmentation)
-        return sequences, as_label_arrays(raw.y, sequences.offsets, raw.segmentation)
+        return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
     def _read(
         self,
@@ -486,18 +497,51 @@ class SequenceClassifier(BaseEstimator):
         constraints = self._constraints(sequences.offsets)
         return self._lattice_of(sequences, constraints, threads).log_likelihoods(codes)
 
+    def _summed_log_likelihoods(
+        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
+    ) -> np.ndarray:
+        """Compute logarithms of the probability that all labels are among the candidates."""
+        offsets = sequences.offsets
+        rules = as_transitions(self.transitions, self.classes_, self._trained_order)
+        if rules is not None and self._trained_backward:
+            rules = rules.reversed()
+        codes, found = label_paths(candidates, rules, offsets)
+        # Without a path, nothing is excluded, so that there is a lattice.
+        masks = candidates | ~np.repeat(found, np.diff(offsets))[:, None]
+        every, some = (
+            self._lattice(sequences, allowed, threads).log_likelihoods(codes)
+            for allowed in (None, masks)
+        )
+        return np.subtract(every, some, where=found, out=np.full(len(found), -np.inf))
+
     def _checked_codes(
         self,
-        labels: list[np.ndarray],
+        labels: Labels,
         classes: np.ndarray,
         offsets: np.ndarray,
         masks: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Encode training labels, and check them against the parameters and the masks."""
-        codes = encode_labels(labels, classes)
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Encode training labels, and check them against the parameters and the masks.
+
+        Returns
+        -------
+        codes : int32 array (n_positions,)
+            Where labels are unknown, one of the possible label sequences.
+        candidates : bool array (n_positions, n_labels) or None
+            The possible labels; None if all labels are known.
+        """
+        codes, candidates = labels.encoded(classes)
         cost_table(self.cost_matrix, classes)
-        check_labels(self.transitions, self.order, classes, codes, offsets, masks)
-        return codes
+        if candidates is None:
+            check_labels(self.transitions, self.order, classes, codes, offsets, masks)
+            return codes, None
+        self._check_unknown(labels)
+        rules = as_transitions(self.transitions, classes, self.order)
+        return completed(candidates, masks, rules, classes, offsets)
+
+    def _check_unknown(self, labels: Labels) -> None:
+        """Raise ValueError if some labels are unknown, and training needs all of them."""
+        labels.refuse_unknown(f"{type(self).__name__} needs all labels in training")
 
     # Saved models
 

@@ -165,7 +165,7 @@ class HMMClassifier(SequenceClassifier):
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
-        codes = self._checked_codes(labels, classes, sequences.offsets)
+        codes, _ = self._checked_codes(labels, classes, sequences.offsets)
         vocabulary = Vocabulary.of(sequences)
         transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, sequences)

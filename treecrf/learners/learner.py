@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
-from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.labels import Labels, RawData, find_classes
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -96,7 +96,8 @@ class SequenceLearner(SequenceClassifier):
             after another; it needs ``lengths`` or ``groups``.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
             Labels of each sequence: strings, integers or booleans. A string stands for its
-            characters.
+            characters. None, NaN and masked values stand for unknown labels, and a set of labels
+            for one of them. None in place of a sequence's labels means that all are unknown.
         X_val, y_val : optional
             Validation sequences and their labels, in the same form as X and y. The score of the
             model on them is recorded after each iteration. With ``early_stopping``, they are used
@@ -104,7 +105,9 @@ class SequenceLearner(SequenceClassifier):
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each training position, with columns in the order of the
             sorted labels. None in the list means that all labels are possible in that sequence. For
-            a long table, one array of all positions.
+            a long table, one array of all positions. Probabilities are conditional on the labels
+            being allowed, in training as in `predict`. If several labels may be the true one, pass
+            sets in ``y``.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional
@@ -162,9 +165,11 @@ class SequenceLearner(SequenceClassifier):
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
-        training = self._labeled(sequences, labels, classes, masks)
+        training = self._labeled(sequences, labels, classes, masks).informative()
         schema = schema or sequences.schema
-        held_out = read_validation(validation, schema, lambda *read: self._labeled(*read, classes))
+        held_out = read_validation(
+            validation, schema, lambda *read: self._labeled(*read, classes).informative()
+        )
         if held_out is None and self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         return TrainingInput(classes, training, held_out, seed, earlier)
@@ -176,13 +181,13 @@ class SequenceLearner(SequenceClassifier):
     def _labeled(
         self,
         sequences: Sequences,
-        labels: list[np.ndarray],
+        labels: Labels,
         classes: np.ndarray,
         masks: np.ndarray | None = None,
     ) -> LabeledSequences:
         """Check labeled sequences against the parameters; return them in the chain's direction."""
-        codes = self._checked_codes(labels, classes, sequences.offsets, masks)
-        labeled = LabeledSequences(sequences, codes, masks)
+        codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
+        labeled = LabeledSequences(sequences, codes, masks, candidates)
         return labeled.reversed() if self._is_backward() else labeled
 
     def _is_backward(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.sequence_keys import input_keys
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, joined
@@ -22,30 +22,36 @@ MAX_WEIGHT = 1e6
 
 @dataclass(frozen=True)
 class LabeledSequences:
-    """Sequences, the codes of their labels, and masks of the possible labels.
+    """Sequences, the codes of their labels, and masks of allowed and of possible labels.
 
     Attributes
     ----------
     sequences : Sequences
     codes : int32 array (n_positions,)
-        Labels of all positions, as indices into the sorted classes.
+        Labels of all positions, as indices into the sorted classes. Where labels are unknown, one
+        of the possible label sequences.
     allowed : bool array (n_positions, n_labels) or None
-        Which labels are possible at each position; None if all are.
+        Labels that the model may choose from at each position; None if these are all labels.
+    candidates : bool array (n_positions, n_labels) or None
+        Labels among which the true one is; None if all labels are known.
     """
 
     sequences: Sequences
     codes: np.ndarray
     allowed: np.ndarray | None = None
+    candidates: np.ndarray | None = None
 
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
         pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
         positions = np.concatenate([pieces[i] for i in chosen])
-        allowed = None if self.allowed is None else self.allowed[positions]
-        return LabeledSequences(self.sequences.take(chosen), self.codes[positions], allowed)
+        return self._at(self.sequences.take(chosen), positions)
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
-        """Append other sequences; without masks, all labels are possible in them."""
+        """Append other sequences; without masks, all labels are allowed in them.
+
+        All labels must be known.
+        """
         allowed, more = self.allowed, other.allowed
         if allowed is not None:
             more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
@@ -56,8 +62,33 @@ class LabeledSequences:
     def reversed(self) -> LabeledSequences:
         """Return the same sequences, each in reverse order."""
         positions = reversed_positions(self.sequences.offsets)
-        allowed = None if self.allowed is None else self.allowed[positions]
-        return LabeledSequences(self.sequences.reversed(), self.codes[positions], allowed)
+        return self._at(self.sequences.reversed(), positions)
+
+    def informative(self) -> LabeledSequences:
+        """Return the sequences in which not all allowed labels are possible.
+
+        The likelihood of the others is 1 under all models.
+
+        Raises
+        ------
+        ValueError
+            If none is left.
+        """
+        if self.candidates is None:
+            return self
+        possible = self.candidates if self.allowed is None else self.candidates | ~self.allowed
+        starts = self.sequences.offsets[:-1]
+        chosen = np.logical_or.reduceat(~possible.all(axis=1), starts)
+        if not chosen.any():
+            raise ValueError("y holds no known labels")
+        return self if chosen.all() else self.take(np.flatnonzero(chosen))
+
+    def _at(self, sequences: Sequences, positions: np.ndarray) -> LabeledSequences:
+        """Return other sequences with the labels of some positions."""
+        allowed, candidates = (
+            None if mask is None else mask[positions] for mask in (self.allowed, self.candidates)
+        )
+        return LabeledSequences(sequences, self.codes[positions], allowed, candidates)
 
 
 @dataclass(frozen=True)
@@ -106,7 +137,7 @@ def hold_out(
             f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
             "training; pass X_val and y_val, or more sequences"
         )
-    keys = input_keys(data.sequences, data.codes, data.allowed)
+    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates)
     chosen = smallest(mix(seed, keys), n_held_out)
     training = data.take(np.flatnonzero(~chosen))
     # Categories that only occur in the held-out sequences are unseen in training.
@@ -117,7 +148,7 @@ def hold_out(
 def read_validation(
     raw: RawData,
     schema: InputSchema,
-    label: Callable[[Sequences, list[np.ndarray]], LabeledSequences],
+    label: Callable[[Sequences, Labels], LabeledSequences],
 ) -> LabeledSequences | None:
     """Read the user's validation data, or None; error messages name them as such.
 
@@ -139,11 +170,15 @@ def read_validation(
 
 
 def position_weights(
-    class_weight: dict | str | None, classes: np.ndarray, codes: np.ndarray
+    class_weight: dict | str | None,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    candidates: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the weight of each position, that of its label; float64 array (n_positions,).
 
-    If all weights are 1, the array takes no memory and cannot be written to.
+    The weight is 1 where the label is unknown. If all weights are 1, the array takes no memory and
+    cannot be written to.
 
     Parameters
     ----------
@@ -153,6 +188,8 @@ def position_weights(
     classes : array (n_labels,)
     codes : int array (n_positions,)
         Labels of all positions, as indices into ``classes``.
+    candidates : bool array (n_positions, n_labels), optional
+        The possible labels, if not all labels are known.
 
     Raises
     ------
@@ -161,10 +198,11 @@ def position_weights(
     """
     of_labels = np.ones(1)
     if class_weight is not None:
-        of_labels = _label_weights(class_weight, classes.tolist(), codes)
+        known = slice(None) if candidates is None else candidates.sum(axis=1) == 1
+        of_labels = _label_weights(class_weight, classes.tolist(), codes[known])
     if (of_labels == 1).all():
         return np.broadcast_to(np.ones(1), codes.shape)
-    return of_labels[codes]
+    return of_labels[codes] if candidates is None else np.where(known, of_labels[codes], 1.0)
 
 
 def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) -> np.ndarray:
@@ -177,7 +215,7 @@ def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) ->
             )
     else:
         counts = np.bincount(codes, minlength=len(labels))
-        balanced = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        balanced = len(codes) / (max(1, np.count_nonzero(counts)) * np.maximum(counts, 1))
         weights = dict(zip(labels, balanced.tolist(), strict=True))
     for label, weight in weights.items():
         if not isinstance(weight, Real) or not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:

@@ -84,7 +84,8 @@ def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax:
     predicted = encode_labels(model.predict([x]), classes)
     true = None
     if y is not None:
-        true = encode_labels(model._read_labeled(RawData([x], [y], Segmentation()))[1], classes)
+        _, labels = model._read_labeled(RawData([x], [y], Segmentation()))
+        true = encode_labels(labels.complete(), classes)
     written = _symbols(model, x, n, symbols)
     shown = _shown(proba, predicted, true)
     height = max(3.6, 1.2 + legend_inches(len(shown) + 2))

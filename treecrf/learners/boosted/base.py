@@ -141,7 +141,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder.encode(training.sequences, threads),
             self._objective_of(training, classes, threads),
             self._growth(data.seed),
-            position_weights(self.class_weight, classes, training.codes),
+            self._position_weights(training, classes),
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
         )
@@ -176,8 +176,12 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _objective_of(
         self, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> Objective:
-        offsets, constraints = data.sequences.offsets, self._constraints_of(data, classes)
-        return self._objective(offsets, data.codes, len(classes), constraints, threads)
+        constraints = self._constraints_of(data, classes)
+        return self._objective(data, len(classes), constraints, threads)
+
+    def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
+        """Return the weight of each position in tree fitting."""
+        return position_weights(self.class_weight, classes, data.codes, data.candidates)
 
     def _constraints_of(self, data: LabeledSequences, classes: np.ndarray) -> Constraints:
         """Return the constraints on the labels of training or validation data."""
@@ -251,8 +255,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     @abstractmethod
     def _objective(
         self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
+        data: LabeledSequences,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,

@@ -87,6 +87,7 @@ class BeamObjective:
 
     given = None
     counts = None
+    candidates = None
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.inputs.labels import RawData
+from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import (
@@ -40,7 +40,7 @@ from treecrf.learners.boosted.sampled import (
 from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
 from treecrf.utils import checks, model_file
@@ -402,6 +402,18 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
             )
 
+    def _check_unknown(self, labels: Labels) -> None:
+        for name, is_supported, expected in (
+            ("beam_width", self.beam_width is None, "None"),
+            ("init", self.init == "zero", "'zero'"),
+            ("objective", not self.objective.startswith("hamming"), "'log' or 'exponential'"),
+        ):
+            if not is_supported:
+                labels.refuse_unknown(
+                    f"{name}={getattr(self, name)!r} needs all labels in training; expected "
+                    f"{expected}"
+                )
+
     def _fixed_settings(self) -> dict[str, Any]:
         return super()._fixed_settings() | {
             "objective": self._trained_objective,
@@ -457,9 +469,11 @@ class TreeCRF(BoostedSequenceClassifier):
         if sampling is None or not self._has_parts():
             return super()._booster(data, encoder, forest, threads)
         training, growth = data.training, self._growth(data.seed)
+        if training.candidates is not None:
+            raise ValueError(f"sampling={self.sampling!r} needs all labels in training")
         encoded = encoder.encode(training.sequences, threads)
-        keys = sequence_keys(encoded, training.codes, training.allowed)
-        weights = position_weights(self.class_weight, data.classes, training.codes)
+        keys = sequence_keys(encoded, training.codes, training.allowed, training.candidates)
+        weights = self._position_weights(training, data.classes)
         transitions = None
         if self.constant_transitions:
             transitions = TransitionGrowth(
@@ -548,12 +562,12 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _objective(
         self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
+        data: LabeledSequences,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,
     ) -> ChainObjective | BeamObjective:
+        offsets, codes = data.sequences.offsets, data.codes
         if self.beam_width is not None:
             return BeamObjective(
                 offsets,
@@ -575,6 +589,7 @@ class TreeCRF(BoostedSequenceClassifier):
             threads,
             curvature=self.curvature if self.second_order else None,
             n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
+            candidates=data.candidates,
         )
 
     def _lattice_of(

@@ -17,6 +17,7 @@ from treecrf.chains.objectives import LocalObjective, normalize
 from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.context_scores import tree_scores
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
@@ -54,14 +55,19 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _objective(
         self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
+        data: LabeledSequences,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,
     ) -> LocalObjective:
         return LocalObjective(
-            offsets, codes, n_labels, self.order, self.second_order, constraints, threads
+            data.sequences.offsets,
+            data.codes,
+            n_labels,
+            self.order,
+            self.second_order,
+            constraints,
+            threads,
         )
 
     def _constrained(

@@ -115,7 +115,8 @@ class Booster:
     def keys(self) -> np.ndarray:
         """Keys of the sequences, for random choices; uint64 array (n_sequences,)."""
         objective = self.objective
-        return sequence_keys(self.whole, objective.codes, objective.constraints.allowed)
+        masks = objective.constraints.allowed, objective.candidates
+        return sequence_keys(self.whole, objective.codes, *masks)
 
     def _start(
         self,

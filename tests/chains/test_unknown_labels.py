@@ -1,0 +1,236 @@
+"""Likelihoods with unknown labels agree with enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support.chains import STEP, Chains, possible_kinds, seeds, shapes
+from support.objectives_oracle import inverse_weights, log_mean_inverse
+from support.oracles import brute_force, finite_difference_gradient, indicator, log_sum_exp
+from support.score_parts import draw_case, lengths_of, rules, scales
+from support.score_parts import shapes as shapes_of_parts
+
+from treecrf.chains.constraints import Constraints, Transitions
+from treecrf.chains.objectives import make_objective
+from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
+from treecrf.utils.threads import Threads
+
+FREE = Constraints(None, None)
+ONE = Threads(None)
+
+
+def draw_candidates(rng, labels, n_labels, share=0.5):
+    """Return masks of possible labels: one, some or all of them, with the given ones."""
+    n = len(labels)
+    candidates = rng.random((n, n_labels)) < rng.choice([0.0, 0.5, 1.0], (n, 1))
+    candidates[rng.random(n) > share] = False
+    candidates[np.arange(n), labels] = True
+    return candidates
+
+
+class Given:
+    """The distribution over the label sequences of one sequence, given the possible labels."""
+
+    def __init__(self, everything, candidates):
+        positions = np.arange(len(candidates))
+        possible = candidates[positions, everything.sequences].all(axis=1)
+        sequences, logs = everything.sequences[possible], everything.log_probabilities[possible]
+        self.log_probability = log_sum_exp(logs)
+        self.joint = np.zeros(everything.joint.shape)
+        for labels, log_p in zip(sequences, logs, strict=True):
+            p = np.exp(log_p - self.log_probability)
+            self.joint += p * indicator(labels, everything.n_labels, everything.order)
+
+
+class Expected:
+    """Value and gradient of an objective of sequences by enumeration."""
+
+    def __init__(self, name, case, candidates):
+        given = [(Given(oracle, candidates[where]), oracle, where)
+                 for oracle, _, _, where in case.oracles()]  # fmt: skip
+        n_positions = len(case.labels)
+        logs = np.array([one.log_probability for one, _, _ in given])
+        self.value, weights = logs.sum() / n_positions, np.ones(len(logs))
+        if name == "exponential":
+            self.value = -log_mean_inverse(logs) * len(logs) / n_positions
+            weights = inverse_weights(logs)
+        self.gradient = np.zeros(case.scores.shape)
+        for weight, (one, oracle, where) in zip(weights, given, strict=True):
+            self.gradient[:, where] = weight * (one.joint - oracle.joint)
+
+
+def objective_of(name, case, candidates, threads=ONE, **options):
+    shape = case.n_labels, case.order
+    return make_objective(
+        name, case.offsets, case.labels, *shape, FREE, threads, candidates=candidates, **options
+    )
+
+
+@pytest.mark.parametrize("name", ["log", "exponential"])
+@given(possible_kinds, seeds, shapes)
+def test_values_and_residuals_agree_with_enumeration(name, kind, rng, shape):
+    case = Chains(kind, rng, *shape)
+    candidates = draw_candidates(rng, case.labels, case.n_labels)
+    objective = objective_of(name, case, candidates)
+    residuals, _, value = objective.examples(case.scores, 0)
+    expected = Expected(name, case, candidates)
+    assert value == objective_of(name, case, candidates).value(case.scores)
+    np.testing.assert_allclose(value, expected.value, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(residuals, expected.gradient, rtol=0, atol=4 * STEP + 1e-10)
+    assert (residuals / STEP % 1 == 0).all()
+    assert (np.abs(residuals) <= 1 + 4 * STEP).all() or name == "exponential"
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_residuals_are_the_slope_of_the_value(order):
+    rng = np.random.default_rng(order)
+    case = Chains("moderate", rng, 3 if order < 3 else 2, order, [4, 1, 3])
+    candidates = draw_candidates(rng, case.labels, case.n_labels, 0.8)
+    residuals = objective_of("log", case, candidates).examples(case.scores, 0)[0]
+    numeric = finite_difference_gradient(
+        objective_of("log", case, candidates).value, case.scores, eps=1e-4
+    )
+    np.testing.assert_allclose(residuals, len(case.labels) * numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("curvature", ["bound", "diagonal"])
+@given(possible_kinds, seeds, shapes)
+def test_curvature_is_that_of_known_labels(curvature, kind, rng, shape):
+    """The term of the known labels is concave, and only the other one needs a bound."""
+    case = Chains(kind, rng, *shape)
+    candidates = draw_candidates(rng, case.labels, case.n_labels)
+    ours, theirs = (
+        objective_of("log", case, masks, curvature=curvature).examples(case.scores, 0)[1]
+        for masks in (candidates, None)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@given(possible_kinds, seeds, shapes)
+def test_nothing_known_contributes_nothing(kind, rng, shape):
+    case = Chains(kind, rng, *shape)
+    everything = np.ones((len(case.labels), case.n_labels), dtype=bool)
+    residuals, _, value = objective_of("log", case, everything).examples(case.scores, 0)
+    assert not residuals.any()
+    assert value == 0
+
+
+@given(possible_kinds, seeds, shapes)
+def test_known_labels_give_the_residuals_of_complete_labels(kind, rng, shape):
+    case = Chains(kind, rng, *shape)
+    one = np.eye(case.n_labels, dtype=bool)[case.labels]
+    ours, theirs = (
+        objective_of("log", case, masks).examples(case.scores, 0) for masks in (one, None)
+    )
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    assert ours[2] == theirs[2]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_order_threads_and_blocks_change_nothing(order, monkeypatch):
+    rng = np.random.default_rng(order)
+    case = Chains("moderate", rng, 3, order, rng.integers(1, 9, 60).tolist())
+    candidates = draw_candidates(rng, case.labels, 3)
+    expected = objective_of("log", case, candidates).examples(case.scores, 0)
+    monkeypatch.setattr("treecrf.chains.partial_labels.MAX_BYTES", 20 * 8 * 3 ** (order + 1))
+    with Threads(3) as threads:
+        objective = objective_of("log", case, candidates, threads)
+        found = objective.examples(case.scores, 0)
+        assert objective.value(case.scores) == expected[2]
+    np.testing.assert_array_equal(found[0], expected[0])
+    shuffled = rng.permutation(60)
+    old = np.concatenate([np.arange(*case.offsets[i : i + 2]) for i in shuffled])
+    offsets = np.append(0, np.cumsum(np.diff(case.offsets)[shuffled]))
+    moved = make_objective(
+        "log", offsets, case.labels[old], 3, order, FREE, ONE, candidates=candidates[old]
+    ).examples(np.ascontiguousarray(case.scores[:, old]), 0)
+    np.testing.assert_array_equal(moved[0], expected[0][:, old])
+    assert moved[2] == expected[2]
+
+
+@given(seeds, shapes_of_parts, lengths_of, scales, rules)
+def test_scores_in_parts(rng, shape, lengths, scale, constraints):
+    parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
+    candidates = draw_candidates(rng, labels, parts.n_labels)
+    objective = make_objective(
+        "log", parts.offsets, labels, *shape, FREE, ONE, candidates=candidates
+    )
+    np.testing.assert_allclose(
+        objective.value(parts), objective.value(parts.table()), rtol=1e-12, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 500])
+def test_long_sequences(scale):
+    rng = np.random.default_rng(0)
+    case = Chains("moderate", rng, 3, 1, [30_000, 40])
+    scores = scale * case.scores
+    candidates = draw_candidates(rng, case.labels, 3)
+    residuals, _, value = objective_of("log", case, candidates).examples(scores, 0)
+    assert np.isfinite(value) and value < 0
+    np.testing.assert_allclose(residuals.sum(axis=(0, 2)), 0, atol=1e-6)
+
+
+def test_likelihood_grows_with_the_number_of_possible_labels():
+    rng = np.random.default_rng(0)
+    case = Chains("moderate", rng, 3, 1, [5, 2])
+    values = []
+    candidates = np.eye(3, dtype=bool)[case.labels]
+    for label in (0, 1, 2):
+        values.append(objective_of("log", case, candidates.copy()).value(case.scores))
+        candidates[:, label] = True
+    assert values == sorted(values)
+
+
+# Paths of possible labels
+
+
+def draw_transitions(rng, n_labels):
+    follows = rng.random((n_labels + 1, n_labels)) < 0.5
+    return Transitions(follows, rng.random(n_labels) < 0.7)
+
+
+def is_path(labels, transitions):
+    before = [len(transitions.ends), *labels[:-1]]
+    return transitions.follows[before, labels].all() and transitions.ends[labels[-1]]
+
+
+@given(seeds)
+def test_paths_exist_where_enumeration_finds_one(rng):
+    n_labels = int(rng.integers(2, 4))
+    offsets = np.cumsum([0, *rng.integers(1, 5, 4)])
+    transitions = draw_transitions(rng, n_labels)
+    candidates = rng.random((offsets[-1], n_labels)) < 0.6
+    candidates[np.arange(offsets[-1]), rng.integers(n_labels, size=offsets[-1])] = True
+    before = candidates.copy()
+    codes, found = label_paths(candidates, transitions, offsets)
+    np.testing.assert_array_equal(candidates, before)
+    for i, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        every = brute_force(np.zeros((n_labels, stop - start, 1)), n_labels, 0).sequences
+        inside = candidates[np.arange(start, stop), every].all(axis=1)
+        paths = [path.tolist() for path in every[inside] if is_path(path, transitions)]
+        assert found[i] == bool(paths)
+        if paths:
+            assert codes[start:stop].tolist() == min(paths)
+
+
+def test_only_allowed_labels_are_possible():
+    classes, offsets = np.array(["x", "y", "z"]), np.array([0, 2])
+    allowed = np.array([[True, False, True], [True, True, False]])
+    candidates = np.array([[True, True, False], [True, False, True]])
+    codes, left = completed(candidates, allowed, None, classes, offsets)
+    assert left is None
+    assert codes.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"sequence 0, position 1: 'x' or 'z' is forbidden by al"):
+        completed(candidates, np.array([[True] * 3, [False, True, False]]), None, classes, offsets)
+
+
+def test_blocks_hold_the_chains_with_unknown_labels():
+    candidates = np.ones((6, 2), dtype=bool)
+    candidates[[0, 1, 4], 0] = False
+    chains = np.array([0, 2, 3, 5, 6])
+    unknown = UnknownLabels(chains, np.zeros(6, np.int32), candidates, 2, ONE)
+    assert unknown.numbers.tolist() == [1, 2, 3]

@@ -1,0 +1,196 @@
+"""Training with unknown labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.family import TREES, assert_equal_arrays, assert_predicts_the_same
+
+from treecrf import HMMClassifier, StructuredPerceptron, TreeCRF
+
+SUMMING = {
+    "order 0": TreeCRF(order=0, **TREES),
+    "order 1": TreeCRF(**TREES),
+    "order 2": TreeCRF(order=2, **TREES),
+    "Newton steps": TreeCRF(second_order=True, **TREES),
+    "diagonal curvature": TreeCRF(second_order=True, curvature="diagonal", **TREES),
+    "exponential": TreeCRF(objective="exponential", **TREES),
+}
+summing = pytest.mark.parametrize("name", SUMMING)
+
+
+def hide(y, rng, share=0.5):
+    """Replace labels by None, and some by sets; at least one of each sequence stays known."""
+
+    def unknown(label):
+        other = rng.choice([v for v in "xyz" if v != label])
+        return None if rng.random() < 0.5 else {label, str(other)}
+
+    hidden = []
+    for labels in y:
+        goes = rng.random(len(labels)) < share
+        goes[rng.integers(len(labels))] = False
+        both = zip(labels, goes, strict=True)
+        hidden.append([unknown(label) if gone else label for label, gone in both])
+    return hidden
+
+
+@pytest.fixture
+def hidden(letters):
+    X, y = letters
+    return X, hide(y, np.random.default_rng(0))
+
+
+@summing
+def test_known_labels_in_other_forms_train_the_same_model(name, letters):
+    X, y = letters
+    sets = [[{label} if t % 2 else label for t, label in enumerate(labels)] for labels in y]
+    one, other = (clone(SUMMING[name]).fit(X, labels) for labels in (y, sets))
+    np.testing.assert_array_equal(one.train_score_, other.train_score_)
+    assert_predicts_the_same(one, other, X)
+
+
+@summing
+def test_scores_are_likelihoods_of_the_known_labels(name, hidden):
+    X, y = hidden
+    model = clone(SUMMING[name]).fit(X, y, X[:9], y[:9])
+    if name == "exponential":
+        return
+    for scores, n in (model.train_score_, len(X)), (model.validation_score_, 9):
+        assert np.diff(scores).max() > 0
+        n_positions = sum(map(len, X[:n]))
+        expected = model.predict_log_likelihood(X[:n], y[:n]).sum() / n_positions
+        assert scores[-1] == pytest.approx(expected, abs=1e-12)
+
+
+@summing
+def test_order_of_sequences_and_threads_change_nothing(name, hidden):
+    X, y = hidden
+    model = clone(SUMMING[name]).set_params(subsample=0.7, early_stopping=True).fit(X, y)
+    order = np.random.default_rng(1).permutation(len(X))
+    other = clone(model).set_params(n_jobs=3).fit([X[i] for i in order], [y[i] for i in order])
+    if name != "linear start":  # a linear model depends on the order in its last bits
+        assert_predicts_the_same(model, other, X)
+
+
+@summing
+def test_sequences_without_known_labels_change_nothing(name, hidden):
+    X, y = hidden
+    more = [*y, None, [None] * 3, [{"x", "y", "z"}] * 2]
+    one = clone(SUMMING[name]).fit(X, y)
+    other = clone(SUMMING[name]).fit([*X, "abc", "bcd", "ab"], more)
+    np.testing.assert_array_equal(one.train_score_, other.train_score_)
+    assert_predicts_the_same(one, other, X)
+
+
+@summing
+def test_which_labels_are_possible_matters(name, hidden):
+    X, y = hidden
+    wider = [[{"x", "y", "z"} if isinstance(v, set) else v for v in labels] for labels in y]
+    one, other = (clone(SUMMING[name]).fit(X, labels) for labels in (y, wider))
+    assert one.train_score_[0] < other.train_score_[0]
+
+
+def test_labels_that_are_only_possible_are_classes():
+    model = TreeCRF(max_iter=3).fit(["ab", "ba"], [["x", {"x", "y"}], [None, {"y", "z"}]])
+    assert model.classes_.tolist() == ["x", "y", "z"]
+
+
+def test_allowed_labels_restrict_both_sums(letters):
+    """Where only the true label and one more are allowed, an unknown label is one of the two."""
+    X, y = ["ab", "ab"], [["x", None], ["x", "y"]]
+    allowed = [np.array([[1, 1, 1], [1, 1, 0]]), None]
+    model = TreeCRF(max_iter=3, l2_regularization=1.0)
+    one = clone(model).fit([*X, "c"], [*y, "z"], allowed=[*allowed, None])
+    pairs = [["x", {"x", "y"}], ["x", "y"], ["z"]]
+    other = clone(model).fit([*X, "c"], pairs, allowed=[*allowed, None])
+    np.testing.assert_array_equal(one.train_score_, other.train_score_)
+    free = clone(model).fit([*X, "c"], pairs)
+    # Without masks, the denominators sum over all labels.
+    assert free.train_score_[0] < one.train_score_[0]
+
+
+def test_unknown_labels_follow_the_transitions():
+    """Between O and O, the only possible label under the rules for tags is not I."""
+    X, y = ["aba", "cbc", "ab"], [["O", None, "O"], ["B", "I", "O"], ["B", None]]
+    model = TreeCRF(transitions="bio", max_iter=5).fit(X, y)
+    assert np.isfinite(model.train_score_).all()
+    log_p = model.predict_log_likelihood(["ab", "ab"], [["O", "I"], ["O", {"I"}]])
+    np.testing.assert_array_equal(log_p, [-np.inf, -np.inf])
+    log_p = model.predict_log_likelihood(["ab", "ab"], [["O", {"I", "B"}], ["O", "B"]])
+    assert log_p[0] == pytest.approx(log_p[1])
+    follows = [[False, True], [True, False]]
+    with pytest.raises(ValueError, match="sequence 1: the known labels are forbidden by transit"):
+        TreeCRF(transitions=follows).fit(["ab", "aba"], ["xy", ["x", None, "y"]])
+
+
+def test_class_weights_of_unknown_labels_are_1(hidden):
+    X, y = hidden
+    plain = TreeCRF(**TREES).fit(X, y)
+    ones = TreeCRF(class_weight={"x": 1, "y": 1, "z": 1}, **TREES).fit(X, y)
+    np.testing.assert_array_equal(plain.train_score_, ones.train_score_)
+    balanced = TreeCRF(class_weight="balanced", **TREES).fit(X, y)
+    counts = np.array([sum(labels.count(label) for labels in y) for label in "xyz"])
+    weights = dict(zip("xyz", counts.sum() / (3 * counts), strict=True))
+    weighted = TreeCRF(class_weight=weights, **TREES).fit(X, y)
+    np.testing.assert_array_equal(balanced.train_score_, weighted.train_score_)
+    assert balanced.train_score_[-1] != plain.train_score_[-1]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (TreeCRF(beam_width=5), "beam_width=5 needs all labels in training; expected None"),
+        (TreeCRF(init="pseudo_likelihood"), "init='pseudo_likelihood' needs all labels in train"),
+        (StructuredPerceptron(), "StructuredPerceptron needs all labels in training"),
+    ],
+)
+def test_refusals(model, message, letters):
+    X, y = letters
+    unknown = [*y[:3], [*y[3][:2], None, *y[3][3:]], *y[4:]]
+    with pytest.raises(
+        ValueError, match=f"^sequence 3, position 2: the label is unknown; {message}"
+    ):
+        clone(model).fit(X, unknown)
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_log_likelihood_sums_over_all_labels(order, letters):
+    X, y = letters
+    model = TreeCRF(order=order, **TREES).fit(X, y)
+    log_p = model.predict_log_likelihood(["abc"] * 3, ["xxz", "xyz", "xzz"])
+    found = model.predict_log_likelihood(
+        ["abc"] * 4, [["x", None, "z"], ["x", {"x", "z"}, "z"], None, ["x", float("nan"), {"z"}]]
+    )
+    sums = np.logaddexp.reduce(log_p), np.logaddexp(log_p[0], log_p[2])
+    np.testing.assert_allclose(found, [*sums, 0.0, sums[0]], atol=1e-12)
+
+
+def test_score_ignores_unknown_labels(trained):
+    word = "abab"
+    labels = trained.predict([word])[0].tolist()
+    assert trained.score([word], [[*labels[:2], None, {"x", "y"}]]) == 1
+    assert trained.score([word, "a"], [[*labels[:3], "?"], None]) == 0.75
+    with pytest.raises(ValueError, match="y holds no known labels"):
+        trained.score([word], [[None] * 4])
+
+
+def test_a_hidden_label_is_learned_from_its_neighbor():
+    """The label of b is always that of the a before it, which is known half of the time."""
+    rng = np.random.default_rng(0)
+    X = ["ab"] * 100
+    states = rng.integers(0, 2, 100)
+    y = [[None if rng.random() < 0.5 else s, s] for s in states.tolist()]
+    model = TreeCRF(max_iter=60, l2_regularization=1.0).fit(X, y)
+    pairs = model.predict_pairwise_proba(["ab"])[0][0]
+    assert np.trace(pairs) > 0.95
+    assert_equal_arrays(model.predict(["ab"], known=[[None, 1]]), [np.array([1, 1])])
+
+
+def test_hmm_needs_all_labels():
+    with pytest.raises(ValueError, match="HMMClassifier needs all labels in training"):
+        HMMClassifier().fit(["ab", "b"], [["x", None], ["y"]])

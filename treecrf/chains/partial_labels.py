@@ -1,0 +1,233 @@
+"""Label sequences of which some labels are unknown, and their likelihood.
+
+The likelihood of such a sequence is the sum of the probabilities of all label sequences with the
+known labels. With Z the sum over all label sequences and Z' the sum over those with the known
+labels, its logarithm is log Z' - log Z. The residual of a score is the difference of two
+probabilities, given the known labels and without them. Both come from forward-backward, the first
+one over scores in which impossible labels are forbidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from treecrf import _inference
+from treecrf.chains.constraints import Transitions, labels_reaching_end
+from treecrf.chains.lattice import MAX_BYTES
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.inputs.offsets import offsets_of, position_name, positions_in_sequences, runs
+from treecrf.utils.threads import Threads
+
+
+def completed(
+    candidates: np.ndarray,
+    allowed: np.ndarray | None,
+    transitions: Transitions | None,
+    classes: np.ndarray,
+    offsets: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Restrict possible labels to allowed ones, and choose one possible label sequence of each.
+
+    Parameters
+    ----------
+    candidates : bool array (n_positions, n_labels)
+        The possible labels of each position.
+    allowed : bool array (n_positions, n_labels) or None
+    transitions : Transitions or None
+    classes : array (n_labels,)
+    offsets : int64 array (n_sequences + 1,)
+
+    Returns
+    -------
+    codes : int32 array (n_positions,)
+    candidates : bool array (n_positions, n_labels) or None
+        None if only one label is possible at each position.
+
+    Raises
+    ------
+    ValueError
+        If no label sequence is possible; the message names the sequence.
+    """
+    if allowed is not None:
+        _check_overlap(candidates, allowed, classes, offsets)
+        candidates = candidates & allowed
+    codes, found = label_paths(candidates, transitions, offsets)
+    if not found.all():
+        raise ValueError(
+            f"sequence {int(np.argmin(found))}: the known labels are forbidden by transitions"
+        )
+    return codes, None if (candidates.sum(axis=1) == 1).all() else candidates
+
+
+def _check_overlap(
+    candidates: np.ndarray, allowed: np.ndarray, classes: np.ndarray, offsets: np.ndarray
+) -> None:
+    empty = ~(candidates & allowed).any(axis=1)
+    if empty.any():
+        p = int(np.argmax(empty))
+        labels = " or ".join(map(repr, classes[candidates[p]].tolist()))
+        raise ValueError(f"{position_name(p, offsets)}: {labels} is forbidden by allowed")
+
+
+def label_paths(
+    candidates: np.ndarray, transitions: Transitions | None, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find a label sequence with possible labels for each sequence.
+
+    Parameters
+    ----------
+    candidates : bool array (n_positions, n_labels)
+        At least one label is possible at each position.
+    transitions : Transitions or None
+    offsets : int64 array (n_sequences + 1,)
+
+    Returns
+    -------
+    codes : int32 array (n_positions,)
+        The lowest possible label at one position after another.
+    found : bool array (n_sequences,)
+        Whether there is such a label sequence; otherwise the codes are arbitrary.
+    """
+    if transitions is None:
+        codes = candidates.argmax(axis=1).astype(np.int32)
+        return codes, np.ones(len(offsets) - 1, dtype=bool)
+    candidates = labels_reaching_end(transitions, offsets, candidates)
+    codes = np.zeros(len(candidates), dtype=np.int32)
+    before = np.full(len(offsets) - 1, len(transitions.ends))
+    lengths = np.diff(offsets)
+    for t in range(int(lengths.max())):
+        longer = lengths > t
+        here = offsets[:-1][longer] + t
+        possible = candidates[here] & transitions.follows[before[longer]]
+        if t == 0:
+            found = possible.any(axis=1)
+        codes[here] = before[longer] = possible.argmax(axis=1)
+    return codes, found
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some of the chains with unknown labels, one after another.
+
+    Attributes
+    ----------
+    numbers : int64 array (n,)
+        Indices of the chains.
+    positions : int64 array (n_positions,)
+        Indices of their positions.
+    chains : int64 array (n + 1,)
+        Their offsets among these positions.
+    """
+
+    numbers: np.ndarray
+    positions: np.ndarray
+    chains: np.ndarray
+
+
+class UnknownLabels:
+    """Inference given the known labels, for those chains whose labels are not all known.
+
+    Parameters
+    ----------
+    chains : int64 array (n_chains + 1,)
+        Start of each chain, and the end of the last.
+    codes : int32 array (n_positions,)
+        A possible label sequence of each chain.
+    candidates : bool array (n_positions, n_labels)
+        The possible labels of each position.
+    n_contexts : int
+    threads : Threads
+    """
+
+    def __init__(
+        self,
+        chains: np.ndarray,
+        codes: np.ndarray,
+        candidates: np.ndarray,
+        n_contexts: int,
+        threads: Threads,
+    ):
+        self.chains = chains
+        self.codes = codes
+        self.candidates = candidates
+        self.threads = threads
+        several = candidates.sum(axis=1) > 1
+        self.numbers = np.flatnonzero(np.logical_or.reduceat(several, chains[:-1]))
+        self._blocks = list(self._cut(MAX_BYTES // (8 * candidates.shape[1] * n_contexts)))
+
+    def _cut(self, size: int) -> Iterator[_Block]:
+        """Yield blocks of at most so many positions, unless a chain is longer."""
+        lengths = np.diff(self.chains)[self.numbers]
+        offsets = offsets_of(lengths)
+        positions = np.repeat(self.chains[self.numbers], lengths) + positions_in_sequences(offsets)
+        for first, last in runs(offsets, max(1, size)):
+            inside = positions[offsets[first] : offsets[last]]
+            chains = offsets[first : last + 1] - offsets[first]
+            yield _Block(self.numbers[first:last], inside, chains)
+
+    def subtract_likelihoods(
+        self, scores: np.ndarray | ScoreParts, likelihoods: np.ndarray
+    ) -> None:
+        """Turn the likelihoods of the codes into those of the known labels.
+
+        Parameters
+        ----------
+        scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
+        likelihoods : float64 array (n_chains,)
+            Log-probabilities of the codes, given the input alone.
+        """
+        if isinstance(scores, ScoreParts):
+            self._subtract_from_parts(scores, likelihoods)
+            return
+
+        def subtract(block: _Block) -> None:
+            given = np.empty(len(block.numbers))
+            _inference.log_likelihood(
+                self._scores_of(block, scores), block.chains, self.codes[block.positions],
+                0, len(given), given,
+            )  # fmt: skip
+            likelihoods[block.numbers] -= given
+
+        self.threads.map(subtract, self._blocks)
+
+    def subtract_residuals(
+        self, scores: np.ndarray, residuals: np.ndarray, likelihoods: np.ndarray
+    ) -> None:
+        """Do the same with residuals, (n_labels, n_positions, n_contexts), of these likelihoods."""
+
+        def subtract(block: _Block) -> None:
+            given = np.empty(len(block.numbers))
+            table = self._scores_of(block, scores)
+            of_codes = np.empty_like(table)
+            _inference.residuals(
+                table, block.chains, self.codes[block.positions], 0, len(given), of_codes, None,
+                given,
+            )  # fmt: skip
+            residuals[:, block.positions] -= of_codes
+            likelihoods[block.numbers] -= given
+
+        self.threads.map(subtract, self._blocks)
+
+    def _scores_of(self, block: _Block, scores: np.ndarray) -> np.ndarray:
+        """Return the scores of a block, minus infinity for labels that are not possible."""
+        table = np.ascontiguousarray(scores[:, block.positions])
+        table[~self.candidates[block.positions].T] = -np.inf
+        return table
+
+    def _subtract_from_parts(self, parts: ScoreParts, likelihoods: np.ndarray) -> None:
+        """Subtract the likelihoods of the codes given the known labels."""
+        restricted = parts.restricted(self.candidates)
+        given = np.empty(len(likelihoods))
+        # Runs of neighboring chains.
+        starts = np.flatnonzero(np.diff(self.numbers, prepend=-2) > 1)
+        ends = np.append(starts[1:], len(self.numbers)) - 1
+
+        def compute(run: int) -> None:
+            part = self.numbers[starts[run]], self.numbers[ends[run]] + 1
+            _inference.log_likelihood(restricted, self.chains, self.codes, *part, given)
+
+        self.threads.map(compute, range(len(starts)))
+        likelihoods[self.numbers] -= given[self.numbers]
