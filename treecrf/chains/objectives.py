@@ -34,7 +34,8 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import UnknownLabels
-from treecrf.utils.exact import UNIT, exact_sum, rounded, unit_for
+from treecrf.chains.weighted_mean import WeightedMean
+from treecrf.utils.exact import UNIT, rounded, unit_for
 from treecrf.utils.threads import Threads
 
 
@@ -94,6 +95,9 @@ class ChainObjective(ABC):
     candidates : bool array (n_positions, n_labels), optional
         The possible labels of each position, if not all labels are known. ``codes`` is then a
         possible label sequence.
+    weights : float64 array (n_positions,), optional
+        Weights in the value; a sequence has the mean weight of its positions. The residuals are
+        those without weights.
     """
 
     given = None  # takes the scores of all contexts
@@ -111,10 +115,12 @@ class ChainObjective(ABC):
         curvature: str | None = None,
         n_pseudo: int = 0,
         candidates: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ):
         self.offsets = offsets
         self.constraints = constraints
         self.chains = chains_of(offsets, order)
+        self.mean = WeightedMean(weights, self._items(offsets))
         self.codes = codes
         self.order = order
         self.n_pseudo = n_pseudo
@@ -125,6 +131,10 @@ class ChainObjective(ABC):
         self._shape = (n_labels, len(codes), n_labels**order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
+
+    def _items(self, offsets: np.ndarray) -> np.ndarray:
+        """Return the offsets of the sequences or positions whose values are averaged."""
+        return self.chains
 
     def constrain(self, scores: np.ndarray) -> None:
         """Set the scores of forbidden labels to minus infinity, in place."""
@@ -204,7 +214,7 @@ class LogLikelihood(ChainObjective):
         return self._value()
 
     def _value(self) -> float:
-        return exact_sum(self.likelihoods) / len(self.codes)
+        return self.mean(self.likelihoods)
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
@@ -243,11 +253,15 @@ class ExponentialLoss(LogLikelihood):
         self.counts = np.ones(len(self.codes))
         self._weights = np.ones(len(self.offsets) - 1)
 
+    def _items(self, offsets: np.ndarray) -> np.ndarray:
+        return offsets
+
     def _value(self) -> float:
         logs = self.likelihoods
         if not self.order:
             logs = np.add.reduceat(logs, self.offsets[:-1])
-        return minus_log_mean_inverse(logs, self._weights) * len(logs) / len(self.codes)
+        mean = minus_log_mean_inverse(logs, self._weights, self.mean)
+        return mean * self.mean.n_items / self.mean.n_positions
 
     def _compute(self, scores: np.ndarray) -> float:
         value = super()._compute(scores)
@@ -277,6 +291,9 @@ class HammingLogLikelihood(ChainObjective):
             self.chains, self.codes, self.exponential, self.log_q, self._sizes
         )
 
+    def _items(self, offsets: np.ndarray) -> np.ndarray:
+        return np.arange(offsets[-1] + 1)
+
     def value(self, scores: np.ndarray) -> float:
         """Compute the value at the scores."""
         self.threads.map(
@@ -286,7 +303,7 @@ class HammingLogLikelihood(ChainObjective):
         return self._value()
 
     def _value(self) -> float:
-        return exact_sum(self.log_q) / len(self.codes)
+        return self.mean(self.log_q)
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(
@@ -309,12 +326,16 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
     exponential = True
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(self, *arguments: Any, weights: np.ndarray | None = None, **options: Any):
+        super().__init__(*arguments, weights=weights, **options)
         self._weights = np.ones(len(self.codes))
+        if weights is not None:  # a chain shares one weight, as its residuals share one scale
+            lengths = np.diff(self.chains)
+            means = np.add.reduceat(weights, self.chains[:-1]) / lengths
+            self.mean = WeightedMean(np.repeat(means, lengths), self._items(self.offsets))
 
     def _value(self) -> float:
-        return minus_log_mean_inverse(self.log_q, self._weights)
+        return minus_log_mean_inverse(self.log_q, self._weights, self.mean)
 
     def _balance(self) -> None:
         # The kernel gives the weight 1 to the least probable label of each chain.
@@ -337,6 +358,8 @@ class LocalObjective:
         Whether to compute the curvature in addition to the gradient.
     constraints : Constraints
     threads : Threads
+    weights : float64 array (n_positions,), optional
+        Weights in the value.
     """
 
     counts = None
@@ -351,14 +374,17 @@ class LocalObjective:
         second_order: bool,
         constraints: Constraints,
         threads: Threads,
+        weights: np.ndarray | None = None,
     ):
         self.given = previous_labels(codes, offsets, n_labels, order)
         self.codes = codes
         self.constraints = constraints
         self.threads = threads
-        self.offsets = offsets
-        self.parts = threads.parts(offsets)
-        self.likelihoods = np.zeros(len(offsets) - 1)
+        # With weights, every position has its own likelihood.
+        self.offsets = offsets if weights is None else np.arange(len(codes) + 1)
+        self.parts = threads.parts(self.offsets)
+        self.likelihoods = np.zeros(len(self.offsets) - 1)
+        self.mean = WeightedMean(weights, self.offsets)
         self._residuals = np.zeros((n_labels, len(codes), 1))
         self._curvature = np.zeros_like(self._residuals) if second_order else None
 
@@ -382,7 +408,7 @@ class LocalObjective:
             ),
             self.parts,
         )
-        return exact_sum(self.likelihoods) / len(self.codes)
+        return self.mean(self.likelihoods)
 
 
 def normalize(scores: np.ndarray, threads: Threads) -> None:
@@ -407,11 +433,19 @@ def make_objective(name: str, *arguments: Any, **options: Any) -> ChainObjective
     return OBJECTIVES[name](*arguments, **options)
 
 
-def minus_log_mean_inverse(logs: np.ndarray, weights: np.ndarray) -> float:
-    """Compute minus the logarithm of the mean of ``exp(-logs)``.
+def minus_log_mean_inverse(
+    logs: np.ndarray, terms: np.ndarray, mean: WeightedMean | None = None
+) -> float:
+    """Compute minus the logarithm of the mean of ``exp(-logs)``, with the weights of ``mean``.
 
-    ``weights`` receives the terms divided by their mean. Logarithms that are not finite have the
-    weight 0; the value is -inf or NaN if there are any.
+    ``terms`` receives the terms divided by their mean. Logarithms that are not finite have the
+    term 0; the value is -inf or NaN if there are any.
     """
-    value = -_objectives.inverse_weights(logs, weights)
+    if mean is None or mean.of_items is None:
+        value = -_objectives.inverse_weights(logs, terms)
+    else:
+        weights = mean.of_items * (np.count_nonzero(mean.of_items) / mean.n_items)
+        with np.errstate(divide="ignore"):
+            value = -_objectives.inverse_weights(logs - np.log(weights), terms)
+        np.divide(terms, weights, out=terms, where=weights > 0)
     return value if np.isfinite(logs).all() else float(logs.min())

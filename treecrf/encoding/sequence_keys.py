@@ -21,7 +21,10 @@ RUN_POSITIONS = 1 << 14
 
 
 def sequence_keys(
-    encoded: EncodedSequences, codes: np.ndarray, *masks: np.ndarray | None
+    encoded: EncodedSequences,
+    codes: np.ndarray,
+    *masks: np.ndarray | None,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Compute a different key for each labeled sequence, from its content.
 
@@ -32,6 +35,8 @@ def sequence_keys(
         Labels of all positions.
     *masks : bool array (n_positions, n_labels) or None
         Labels that are allowed at each position, and labels that are possible.
+    weights : float64 array (n_positions,), optional
+        Weights of the positions, which order identical sequences.
 
     Returns
     -------
@@ -45,11 +50,14 @@ def sequence_keys(
         of_labels = _hash_labels(codes, masks, positions)
         offsets = encoded.offsets[first : last + 1]
         hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
-    return _distinct(hashes)
+    return _distinct(hashes, encoded.offsets, weights)
 
 
 def input_keys(
-    sequences: Sequences, codes: np.ndarray | None = None, *masks: np.ndarray | None
+    sequences: Sequences,
+    codes: np.ndarray | None = None,
+    *masks: np.ndarray | None,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Compute a different key for each sequence before it is encoded, from its content.
 
@@ -60,6 +68,7 @@ def input_keys(
     sequences : Sequences
     codes : int32 array (n_positions,), optional
     *masks : bool array (n_positions, n_labels) or None
+    weights : float64 array (n_positions,), optional
         As in `sequence_keys`.
 
     Returns
@@ -74,11 +83,17 @@ def input_keys(
         n = int(np.searchsorted(sequences.offsets, stop)) - done
         hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
         done += n
-    return _distinct(np.concatenate(hashes))
+    return _distinct(np.concatenate(hashes), sequences.offsets, weights)
 
 
-def _distinct(hashes: np.ndarray) -> np.ndarray:
-    return mix(hashes, ranks_of_equals(hashes))
+def _distinct(hashes: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Make the hashes of identical sequences different."""
+    if weights is None:
+        return mix(hashes, ranks_of_equals(hashes))
+    order = np.argsort(_hash_sequences(weights.view(np.uint64), offsets), kind="stable")
+    keys = np.empty_like(hashes)
+    keys[order] = mix(hashes[order], ranks_of_equals(hashes[order]))
+    return keys
 
 
 def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from treecrf.inputs.values import (
     short_repr,
     whole_numbers,
 )
+from treecrf.inputs.weights import as_weights
 
 # Types of values that hold the possible labels of a position.
 SETS = (set, frozenset)
@@ -36,11 +37,14 @@ class RawData:
     X, y : list of sequences and list of label sequences, or one long table and its labels
     segmentation : Segmentation
         Sequences of a long table.
+    sample_weight : array-like or None
+        Weights of the sequences or of the positions.
     """
 
     X: Any
     y: Any
     segmentation: Segmentation
+    sample_weight: Any = None
 
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
@@ -50,6 +54,10 @@ class RawData:
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
         return sequences, as_labels(self.y, sequences.offsets, self.segmentation)
+
+    def weights(self, offsets: np.ndarray) -> np.ndarray | None:
+        """Check the weights and return that of each position; see `as_weights`."""
+        return as_weights(self.sample_weight, offsets, self.segmentation)
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,15 @@ class SequenceClassifier(BaseEstimator):
             codes, log_probabilities = lattice.best()
         return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> float:
         """Compute the accuracy: the fraction of all labels that are predicted correctly.
 
         Parameters
@@ -368,30 +376,41 @@ class SequenceClassifier(BaseEstimator):
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
             True labels of each sequence. Positions whose label is unknown, as in `fit`, are
             ignored.
+        sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
+            Weights of the sequences, or one array of shape (n_positions,) with the weights of its
+            positions for each. For a long table, one array with a weight per sequence or per
+            position.
         lengths, groups : optional
             As in `predict`.
 
         Returns
         -------
         float
-            Number of correct labels divided by the number of known labels.
+            Number of correct labels divided by the number of known labels; with weights, the weight
+            of the correct positions divided by that of all whose label is known.
 
         Raises
         ------
         NotFittedError
             If the model has not been fitted.
         ValueError, TypeError
-            If X does not match the training data, or y does not match X. The message names the
-            sequence and the reason.
+            If X does not match the training data, y does not match X, or the weights are invalid.
+            The message names the sequence and the reason.
         """
-        sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
+        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
+        sequences, labels = self._read_labeled(raw)
         known = slice(None) if labels.are_complete else labels.known
         true = labels.values[known]
         if not len(true):
             raise ValueError("y holds no known labels")
         check_kind([true], self.classes_)
+        weights = raw.weights(sequences.offsets)
+        if weights is not None:
+            weights = weights[known]
+            if not weights.any():
+                raise ValueError("sample_weight is 0 at all known labels")
         predicted = np.concatenate(self._labels(*self._read(sequences)))
-        return float(np.mean(predicted[known] == true))
+        return float(np.average(predicted[known] == true, weights=weights))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.

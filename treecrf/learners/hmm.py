@@ -16,7 +16,9 @@ from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils import checks
+from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval
 
@@ -121,7 +123,15 @@ class HMMClassifier(SequenceClassifier):
         self.transitions = transitions
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None) -> HMMClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> HMMClassifier:
         """Fit the model to labeled sequences by counting labels and symbols.
 
         Parameters
@@ -133,6 +143,10 @@ class HMMClassifier(SequenceClassifier):
         y : list of array-likes of shape (n_positions,), or one array-like for a long sequence
             Labels of each sequence: strings, integers or booleans. A string stands for its
             characters.
+        sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
+            Weights of the sequences, or one array of shape (n_positions,) with the weights of its
+            positions for each. Each position counts as much as its weight. A sequence of weight 0
+            is left out. For a long sequence, one array with a weight per sequence or per position.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long one.
         groups : array-like of shape (n_positions,), optional
@@ -157,7 +171,8 @@ class HMMClassifier(SequenceClassifier):
         ['a', 'b']
         """
         self._validate_params()
-        sequences, labels = RawData(X, y, Segmentation(lengths, groups)).read()
+        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
+        sequences, labels = raw.read()
         if sequences.schema.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "
@@ -166,12 +181,14 @@ class HMMClassifier(SequenceClassifier):
         classes = find_classes(labels)
         check_order(len(classes), self.order)
         codes, _ = self._checked_codes(labels, classes, sequences.offsets)
-        vocabulary = Vocabulary.of(sequences)
-        transitions = count_transitions(sequences.offsets, codes, len(classes), self.order)
-        symbols = _symbol_codes(vocabulary, sequences)
+        weights = raw.weights(sequences.offsets)
+        data = LabeledSequences(sequences, codes, weights=weights).weighted()
+        vocabulary = Vocabulary.of(data.sequences)
+        transitions = count_transitions(data, len(classes), self.order)
+        symbols = _symbol_codes(vocabulary, data.sequences)
         # The last column counts missing symbols, and is dropped.
-        counts = count_pairs(codes, symbols, (len(classes), len(vocabulary.symbols) + 2))
-        emissions = counts[:, :-1]
+        shape = len(classes), len(vocabulary.symbols) + 2
+        emissions = count_pairs(data.codes, symbols, shape, data.weights)[:, :-1]
         self.classes_, self.symbols_, self.n_features_in_ = classes, vocabulary.symbols, 1
         self.transition_log_prob_ = [
             _log_frequencies(counts, self.laplace) for counts in transitions
@@ -257,28 +274,37 @@ def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
     checks.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
 
 
-def count_transitions(
-    offsets: np.ndarray, codes: np.ndarray, n_labels: int, order: int
-) -> list[np.ndarray]:
+def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list[np.ndarray]:
     """Count how often each label follows each context.
 
     Array d has d + 1 axes: the d previous labels, in reading order, and the label. Arrays of fewer
     than ``order`` previous labels only count position d of each sequence.
     """
-    depths, contexts = true_contexts(offsets, codes, n_labels, order)
+    codes, weights = data.codes, data.weights
+    depths, contexts = true_contexts(data.sequences.offsets, codes, n_labels, order)
     tables = []
     for depth in range(order + 1):
         here = depths == depth
-        counts = count_pairs(contexts[here], codes[here], (n_labels**depth, n_labels))
+        shape = n_labels**depth, n_labels
+        of_positions = None if weights is None else weights[here]
+        counts = count_pairs(contexts[here], codes[here], shape, of_positions)
         # The label at lag 1 is the lowest digit of a context, and therefore its last axis.
         tables.append(counts.reshape((n_labels,) * (depth + 1)))
     return tables
 
 
-def count_pairs(first: np.ndarray, second: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Count how often each pair of codes occurs; an array of the given shape."""
+def count_pairs(
+    first: np.ndarray, second: np.ndarray, shape: tuple[int, int], weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Count how often each pair of codes occurs; an array of the given shape.
+
+    Weights are rounded, so that the order of the pairs does not matter.
+    """
     pairs = first.astype(np.int64) * shape[1] + second
-    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+    if weights is not None:
+        unit = unit_for(weights)
+        weights = np.rint(weights / unit) * unit
+    return np.bincount(pairs, weights, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:

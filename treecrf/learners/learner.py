@@ -78,9 +78,11 @@ class SequenceLearner(SequenceClassifier):
         X_val: Any = None,
         y_val: Any = None,
         *,
+        sample_weight: Any = None,
         allowed: Any = None,
         lengths: Any = None,
         groups: Any = None,
+        sample_weight_val: Any = None,
         lengths_val: Any = None,
         groups_val: Any = None,
     ) -> SequenceLearner:
@@ -102,6 +104,11 @@ class SequenceLearner(SequenceClassifier):
             Validation sequences and their labels, in the same form as X and y. The score of the
             model on them is recorded after each iteration. With ``early_stopping``, they are used
             in place of a fraction of the training sequences.
+        sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
+            Weights of the training sequences, or one array of shape (n_positions,) with the weights
+            of its positions for each. A sequence of weight 2 counts as two equal sequences, and one
+            of weight 0 is left out. The reported scores are weighted as well. For a long table, one
+            array with a weight per sequence or per position.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each training position, with columns in the order of the
             sorted labels. None in the list means that all labels are possible in that sequence. For
@@ -114,7 +121,7 @@ class SequenceLearner(SequenceClassifier):
             Sequence that each position of a long table belongs to, or the name of the data frame
             column with this information, which is then not used as a feature. The positions of a
             sequence must be consecutive.
-        lengths_val, groups_val : optional
+        sample_weight_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``.
 
         Returns
@@ -138,8 +145,8 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        raw = RawData(X, y, Segmentation(lengths, groups))
-        validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val))
+        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
+        validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val)
         fitted = self._train(raw, validation, allowed)
         kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
@@ -165,10 +172,15 @@ class SequenceLearner(SequenceClassifier):
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
-        training = self._labeled(sequences, labels, classes, masks).informative()
-        schema = schema or sequences.schema
+        weights = raw.weights(sequences.offsets)
+        training = self._labeled(sequences, labels, classes, masks, weights)
+        schema = schema or training.sequences.schema
         held_out = read_validation(
-            validation, schema, lambda *read: self._labeled(*read, classes).informative()
+            validation,
+            schema,
+            lambda sequences, labels, weights: self._labeled(
+                sequences, labels, classes, weights=weights
+            ),
         )
         if held_out is None and self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
@@ -184,10 +196,15 @@ class SequenceLearner(SequenceClassifier):
         labels: Labels,
         classes: np.ndarray,
         masks: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> LabeledSequences:
-        """Check labeled sequences against the parameters; return them in the chain's direction."""
+        """Check labeled sequences against the parameters; return them in the chain's direction.
+
+        Sequences of weight 0 and those without information are left out.
+        """
         codes, candidates = self._checked_codes(labels, classes, sequences.offsets, masks)
-        labeled = LabeledSequences(sequences, codes, masks, candidates)
+        labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
+        labeled = labeled.weighted().informative()
         return labeled.reversed() if self._is_backward() else labeled
 
     def _is_backward(self) -> bool:

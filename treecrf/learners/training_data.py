@@ -14,10 +14,9 @@ from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, joined
+from treecrf.inputs.weights import MAX_WEIGHT
+from treecrf.utils.exact import exact_sum
 from treecrf.utils.hashing import mix, smallest
-
-# Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
-MAX_WEIGHT = 1e6
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,40 @@ class LabeledSequences:
         Labels that the model may choose from at each position; None if these are all labels.
     candidates : bool array (n_positions, n_labels) or None
         Labels among which the true one is; None if all labels are known.
+    weights : float64 array (n_positions,) or None
+        Sample weight of each position; None if all are 1.
     """
 
     sequences: Sequences
     codes: np.ndarray
     allowed: np.ndarray | None = None
     candidates: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
         pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
         positions = np.concatenate([pieces[i] for i in chosen])
         return self._at(self.sequences.take(chosen), positions)
+
+    def weighted(self) -> LabeledSequences:
+        """Leave out the sequences of weight 0.
+
+        Raises
+        ------
+        ValueError
+            If all symbols of the other sequences are missing.
+        """
+        if self.weights is None:
+            return self
+        kept = np.logical_or.reduceat(self.weights > 0, self.sequences.offsets[:-1])
+        if kept.all():
+            return self
+        taken = self.take(np.flatnonzero(kept))
+        sequences = taken.sequences.with_used_categories()
+        if sequences.of_symbols and not len(sequences.symbols()):
+            raise ValueError("all symbols of X are missing, except in sequences of weight 0")
+        return replace(taken, sequences=sequences)
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
         """Append other sequences; without masks, all labels are allowed in them.
@@ -57,7 +78,16 @@ class LabeledSequences:
             more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
             allowed = np.concatenate([allowed, more])
         codes = np.concatenate([self.codes, other.codes])
-        return LabeledSequences(joined(self.sequences, other.sequences), codes, allowed)
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            parts = [
+                np.ones(len(part.codes)) if part.weights is None else part.weights
+                for part in (self, other)
+            ]
+            weights = np.concatenate(parts)
+        return LabeledSequences(
+            joined(self.sequences, other.sequences), codes, allowed, weights=weights
+        )
 
     def reversed(self) -> LabeledSequences:
         """Return the same sequences, each in reverse order."""
@@ -85,10 +115,11 @@ class LabeledSequences:
 
     def _at(self, sequences: Sequences, positions: np.ndarray) -> LabeledSequences:
         """Return other sequences with the labels of some positions."""
-        allowed, candidates = (
-            None if mask is None else mask[positions] for mask in (self.allowed, self.candidates)
+        allowed, candidates, weights = (
+            None if array is None else array[positions]
+            for array in (self.allowed, self.candidates, self.weights)
         )
-        return LabeledSequences(sequences, self.codes[positions], allowed, candidates)
+        return LabeledSequences(sequences, self.codes[positions], allowed, candidates, weights)
 
 
 @dataclass(frozen=True)
@@ -137,7 +168,9 @@ def hold_out(
             f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
             "training; pass X_val and y_val, or more sequences"
         )
-    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates)
+    keys = input_keys(
+        data.sequences, data.codes, data.allowed, data.candidates, weights=data.weights
+    )
     chosen = smallest(mix(seed, keys), n_held_out)
     training = data.take(np.flatnonzero(~chosen))
     # Categories that only occur in the held-out sequences are unseen in training.
@@ -148,7 +181,7 @@ def hold_out(
 def read_validation(
     raw: RawData,
     schema: InputSchema,
-    label: Callable[[Sequences, Labels], LabeledSequences],
+    label: Callable[[Sequences, Labels, np.ndarray | None], LabeledSequences],
 ) -> LabeledSequences | None:
     """Read the user's validation data, or None; error messages name them as such.
 
@@ -161,21 +194,23 @@ def read_validation(
         passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
         raise ValueError(f"{passed} is given without {missing}; pass both or neither")
     if raw.X is None:
+        if raw.sample_weight is not None:
+            raise ValueError("sample_weight_val is given without X_val and y_val")
         return None
     try:
-        return label(*raw.read(schema))
+        sequences, labels = raw.read(schema)
+        return label(sequences, labels, raw.weights(sequences.offsets))
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"validation data: {error}") from error
 
 
 def position_weights(
-    class_weight: dict | str | None,
-    classes: np.ndarray,
-    codes: np.ndarray,
-    candidates: np.ndarray | None = None,
+    class_weight: dict | str | None, classes: np.ndarray, data: LabeledSequences
 ) -> np.ndarray:
-    """Return the weight of each position, that of its label; float64 array (n_positions,).
+    """Return the weight of each position in training; float64 array (n_positions,).
+
+    It is the sample weight, multiplied by the weight of the label.
 
     The weight is 1 where the label is unknown. If all weights are 1, the array takes no memory and
     cannot be written to.
@@ -186,10 +221,7 @@ def position_weights(
         Labels missing from a dict have weight 1. Labels that do not occur are ignored if the dict
         names all labels that do, as in scikit-learn; otherwise they are treated as mistakes.
     classes : array (n_labels,)
-    codes : int array (n_positions,)
-        Labels of all positions, as indices into ``classes``.
-    candidates : bool array (n_positions, n_labels), optional
-        The possible labels, if not all labels are known.
+    data : LabeledSequences
 
     Raises
     ------
@@ -198,14 +230,20 @@ def position_weights(
     """
     of_labels = np.ones(1)
     if class_weight is not None:
-        known = slice(None) if candidates is None else candidates.sum(axis=1) == 1
-        of_labels = _label_weights(class_weight, classes.tolist(), codes[known])
+        known = slice(None) if data.candidates is None else data.candidates.sum(axis=1) == 1
+        of_labels = _label_weights(class_weight, classes.tolist(), data, known)
     if (of_labels == 1).all():
-        return np.broadcast_to(np.ones(1), codes.shape)
-    return of_labels[codes] if candidates is None else np.where(known, of_labels[codes], 1.0)
+        ones = np.broadcast_to(np.ones(1), data.codes.shape)
+        return ones if data.weights is None else data.weights
+    weights = of_labels[data.codes]
+    if data.candidates is not None:
+        weights = np.where(known, weights, 1.0)
+    return weights if data.weights is None else weights * data.weights
 
 
-def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) -> np.ndarray:
+def _label_weights(
+    class_weight: dict | str, labels: list, data: LabeledSequences, known: slice | np.ndarray
+) -> np.ndarray:
     if isinstance(class_weight, dict):
         weights = class_weight
         unknown = weights.keys() - set(labels)
@@ -214,8 +252,9 @@ def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) ->
                 f"class_weight has {sorted(unknown, key=repr)}, but y holds only {labels}"
             )
     else:
-        counts = np.bincount(codes, minlength=len(labels))
-        balanced = len(codes) / (max(1, np.count_nonzero(counts)) * np.maximum(counts, 1))
+        counts = _label_counts(data, known, len(labels))
+        n_positive = max(1, np.count_nonzero(counts))
+        balanced = counts.sum() / (n_positive * np.where(counts > 0, counts, 1))
         weights = dict(zip(labels, balanced.tolist(), strict=True))
     for label, weight in weights.items():
         if not isinstance(weight, Real) or not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
@@ -224,3 +263,12 @@ def _label_weights(class_weight: dict | str, labels: list, codes: np.ndarray) ->
                 f"{1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
             )
     return np.array([weights.get(label, 1.0) for label in labels], dtype=np.float64)
+
+
+def _label_counts(data: LabeledSequences, known: slice | np.ndarray, n_labels: int) -> np.ndarray:
+    """Sum the sample weights of the positions of each label; the same in any order."""
+    codes = data.codes[known]
+    if data.weights is None:
+        return np.bincount(codes, minlength=n_labels)
+    weights = data.weights[known]
+    return np.array([exact_sum(weights[codes == k]) for k in range(n_labels)])

@@ -181,7 +181,7 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
         """Return the weight of each position in tree fitting."""
-        return position_weights(self.class_weight, classes, data.codes, data.candidates)
+        return position_weights(self.class_weight, classes, data)
 
     def _constraints_of(self, data: LabeledSequences, classes: np.ndarray) -> Constraints:
         """Return the constraints on the labels of training or validation data."""

@@ -15,6 +15,7 @@ import numpy as np
 from treecrf.chains import _beam, _beam_gradients, _beam_paths
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
+from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
@@ -22,7 +23,6 @@ from treecrf.learners.boosted.loop import Booster
 from treecrf.trees._tree_scores import TreeScores
 from treecrf.trees.context_scores import ScoreCache, tree_scores
 from treecrf.trees.forest import Forest
-from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
 # Assumed probability of a validation label outside the beam.
@@ -83,6 +83,8 @@ class BeamObjective:
     beam : Beam
     constraints : Constraints
     threads : Threads
+    weights : float64 array (n_positions,), optional
+        Weights in the value; a sequence has the mean weight of its positions.
     """
 
     given = None
@@ -99,8 +101,11 @@ class BeamObjective:
         beam: Beam,
         constraints: Constraints,
         threads: Threads,
+        weights: np.ndarray | None = None,
     ):
         self.constraints = constraints
+        self.mean = WeightedMean(weights, offsets)
+        self.mean_of_positions = WeightedMean(weights, np.arange(len(codes) + 1))
         self.offsets = offsets
         self.codes = codes
         self.width = beam.width_for(n_labels, order)
@@ -132,7 +137,7 @@ class BeamObjective:
         chains = BeamChains(scores, self.offsets, self.width, self.beam.forward_only)
         self.threads.map(lambda part: self._follow_likelihood(chains, *part), self.parts)
         curvature = None if self._curvature is None else self._curvature[:, :, None]
-        return self._residuals[:, :, None], curvature, self._mean()
+        return self._residuals[:, :, None], curvature, self.mean(self.likelihoods)
 
     def _follow_likelihood(self, chains: BeamChains, first: int, last: int) -> None:
         _beam_gradients.residuals(
@@ -146,7 +151,7 @@ class BeamObjective:
             lambda part: _beam.log_likelihood(chains, self.codes, *part, self.likelihoods),
             self.parts,
         )
-        return self._mean()
+        return self.mean(self.likelihoods)
 
     def label_value(self, cache: ScoreCache) -> float:
         """Compute the mean of log P(label) in a beam that is chosen without the true labels.
@@ -161,10 +166,7 @@ class BeamObjective:
             lambda part: _beam.marginals(chains, *part, marginals, self.likelihoods), self.parts
         )
         true = marginals[np.arange(len(self.codes)), self.codes]
-        return exact_sum(np.log(np.maximum(true, MIN_PROBABILITY))) / len(true)
-
-    def _mean(self) -> float:
-        return exact_sum(self.likelihoods) / len(self.codes)
+        return self.mean_of_positions(np.log(np.maximum(true, MIN_PROBABILITY)))
 
 
 class BeamBooster(Booster):

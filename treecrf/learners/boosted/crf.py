@@ -472,8 +472,10 @@ class TreeCRF(BoostedSequenceClassifier):
         if training.candidates is not None:
             raise ValueError(f"sampling={self.sampling!r} needs all labels in training")
         encoded = encoder.encode(training.sequences, threads)
-        keys = sequence_keys(encoded, training.codes, training.allowed, training.candidates)
         weights = self._position_weights(training, data.classes)
+        keys = sequence_keys(
+            encoded, training.codes, training.allowed, training.candidates, weights=weights
+        )
         transitions = None
         if self.constant_transitions:
             transitions = TransitionGrowth(
@@ -578,6 +580,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 self._beam(),
                 constraints,
                 threads,
+                data.weights,
             )
         return make_objective(
             self.objective,
@@ -590,6 +593,7 @@ class TreeCRF(BoostedSequenceClassifier):
             curvature=self.curvature if self.second_order else None,
             n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
             candidates=data.candidates,
+            weights=data.weights,
         )
 
     def _lattice_of(

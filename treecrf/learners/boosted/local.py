@@ -68,6 +68,7 @@ class LocalClassifier(BoostedSequenceClassifier):
             self.second_order,
             constraints,
             threads,
+            data.weights,
         )
 
     def _constrained(

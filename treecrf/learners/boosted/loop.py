@@ -114,9 +114,9 @@ class Booster:
     @cached_property
     def keys(self) -> np.ndarray:
         """Keys of the sequences, for random choices; uint64 array (n_sequences,)."""
-        objective = self.objective
+        objective, weights = self.objective, self.position_weights if self.weighted else None
         masks = objective.constraints.allowed, objective.candidates
-        return sequence_keys(self.whole, objective.codes, *masks)
+        return sequence_keys(self.whole, objective.codes, *masks, weights=weights)
 
     def _start(
         self,

@@ -337,11 +337,12 @@ class PartsBooster:
             sampling.max_examples,
             counted=self.lists.with_counts,
         )
+        value = self.objective.mean(self.sampler.likelihoods)
         self.lists.grow(draw)
         if self.transitions is not None:
             self.transitions.grow(draw, weights)
         self._add_trees(iteration)
-        return draw.value
+        return value
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""

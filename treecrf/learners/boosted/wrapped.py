@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints
@@ -18,6 +19,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
+from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
 
@@ -47,14 +49,15 @@ class WindowClassifier(LocalClassifier):
         sequences, labels = raw.read(None, self.categorical_features)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)
-        training = self._labeled(sequences, labels, classes)
+        weights = raw.weights(sequences.offsets)
+        training = self._labeled(sequences, labels, classes, weights=weights)
         sequences, codes = training.sequences, training.codes
         encoder = Encoder(self._window(), self.max_bins, self.missing)
         encoder.fit(sequences)
         table = WindowTable(encoder, len(classes))
         previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), previous)
-        estimator = clone(self.estimator).fit(rows, codes)
+        estimator = clone(self.estimator).fit(rows, codes, **self._weights_of(training))
         return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
@@ -62,6 +65,17 @@ class WindowClassifier(LocalClassifier):
             "_encoder": encoder,
             "_order": self.order,
         }
+
+    def _weights_of(self, training: LabeledSequences) -> dict[str, np.ndarray]:
+        """Return the argument of `fit` for the weights of the positions, if they have any."""
+        if training.weights is None:
+            return {}
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight is given, but {type(self.estimator).__name__}.fit does not support "
+                "it; expected an estimator that does, or no weights"
+            )
+        return {"sample_weight": training.weights}
 
     def _check_unused(self, **arguments: Any) -> None:
         """Raise ValueError for settings that have no effect with ``estimator``."""

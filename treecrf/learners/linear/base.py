@@ -6,6 +6,7 @@ import copy
 import numbers
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.schema import InputSchema
@@ -53,7 +55,10 @@ class TrainingData:
     constraints : Constraints
         Which labels are possible; the scores of all others must be minus infinity.
     weights : float64 array (n_sequences,)
-        Weight of each sequence: the mean of its labels' weights by ``class_weight``.
+        Weight of each sequence in training: the mean over its positions of the sample weight times
+        the weight of the label.
+    sample_weights : float64 array (n_positions,) or None
+        Sample weights, for scores; None stands for ones.
     """
 
     scores: LinearScores
@@ -61,6 +66,18 @@ class TrainingData:
     classes: np.ndarray
     constraints: Constraints
     weights: np.ndarray
+    sample_weights: np.ndarray | None = None
+
+    @cached_property
+    def mean(self) -> WeightedMean:
+        """The mean per position of values of the sequences."""
+        return WeightedMean(self.sample_weights, self.offsets)
+
+    def repeated_weights(self) -> np.ndarray | None:
+        """Return the weight in training of the sequence of each position; None for ones."""
+        if (self.weights == 1).all():
+            return None
+        return np.repeat(self.weights, np.diff(self.offsets))
 
     @property
     def offsets(self) -> np.ndarray:
@@ -196,13 +213,13 @@ class LinearSequenceClassifier(SequenceLearner):
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
     ) -> TrainingData:
         table = Table.of(attributes, data.sequences)
-        of_positions = position_weights(self.class_weight, classes, data.codes)
+        of_positions = position_weights(self.class_weight, classes, data)
         weights = np.add.reduceat(of_positions, table.offsets[:-1]) / np.diff(table.offsets)
         scores = LinearScores(table, len(classes), self.transition_features, threads)
         constraints = Constraints.of_parameters(
             self.transitions, self.order, classes, table.offsets, data.allowed
         )
-        return TrainingData(scores, data.codes, classes, constraints, weights)
+        return TrainingData(scores, data.codes, classes, constraints, weights, data.weights)
 
     def _start(
         self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict

@@ -327,5 +327,6 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             self.order,
             data.constraints,
             data.scores.threads,
+            weights=data.repeated_weights(),
         )
         return ScoreLikelihood(data, objective)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from treecrf.chains.objectives import Objective
+from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.encoding.layout import rows_of_positions
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.base import TrainingData
@@ -26,11 +26,14 @@ class Likelihood(ABC):
 
     @abstractmethod
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
+        """Return the weighted sum over sequences, mean per position, and gradient.
+
+        ``class_weight`` does not count in the mean.
+        """
 
     @abstractmethod
     def mean(self, weights: Weights) -> float:
-        """Compute the mean per position, without the weights of the sequences."""
+        """Compute the mean per position, without ``class_weight``."""
 
 
 class StateLikelihood(Likelihood):
@@ -48,7 +51,10 @@ class StateLikelihood(Likelihood):
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
+        """Return the weighted sum over sequences, mean per position, and gradient.
+
+        ``class_weight`` does not count in the mean.
+        """
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
         def fill(k: int) -> None:
@@ -61,12 +67,12 @@ class StateLikelihood(Likelihood):
 
         data.scores.threads.map(fill, range(len(data.scores.table.parts)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
-        return float(self._log_likelihoods @ data.weights), self._mean(), gradient
+        mean = data.mean(self._log_likelihoods)
+        return float(self._log_likelihoods @ data.weights), mean, gradient
 
     def mean(self, weights: Weights) -> float:
-        """Compute the mean per position, without the weights of the sequences."""
-        self.values(weights)
-        return self._mean()
+        """Compute the mean per position, without ``class_weight``."""
+        return self.data.mean(self.values(weights))
 
     def values(self, weights: Weights) -> np.ndarray:
         """Compute log P of the labels of each sequence, without its weight."""
@@ -88,9 +94,6 @@ class StateLikelihood(Likelihood):
             rows = self._row_of_position[positions]
             self._rows[rows] = np.where(allowed[positions], self._rows[rows], -np.inf)
 
-    def _mean(self) -> float:
-        return float(self._log_likelihoods.sum() / len(self.data.codes))
-
 
 class ScoreLikelihood(Likelihood):
     """Any objective that is a function of the scores of labels after labels.
@@ -99,28 +102,34 @@ class ScoreLikelihood(Likelihood):
     ----------
     data : TrainingData
     objective : Objective
-        Sequences can be weighted only if the objective provides the likelihood of each of them as
-        ``likelihoods``.
+        Its weights are those of the sequences in training.
     """
 
     def __init__(self, data: TrainingData, objective: Objective):
         super().__init__(data)
         self.objective = objective
-        self.is_weighted = bool((data.weights != 1).any())
-        self._position_weights = np.repeat(data.weights, np.diff(data.offsets))
+        self._position_weights = data.repeated_weights()
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
-        """Return the weighted sum over sequences, unweighted mean per position, and gradient."""
-        residuals, _, mean = self.objective.examples(self._scores(weights), 0)
-        total = mean * len(self.data.codes)
-        if self.is_weighted:
+        """Return the weighted sum over sequences, mean per position, and gradient.
+
+        ``class_weight`` does not count in the mean.
+        """
+        residuals, _, value = self.objective.examples(self._scores(weights), 0)
+        total = value * len(self.data.codes)
+        if self._position_weights is not None:
             residuals *= self._position_weights[:, np.newaxis]
-            total = float(self.objective.likelihoods @ self.data.weights)
-        return total, mean, self.data.scores.gradient(residuals)
+            total = value * float(self._position_weights.sum())
+        return total, self._reported(value), self.data.scores.gradient(residuals)
 
     def mean(self, weights: Weights) -> float:
-        """Compute the mean per position, without the weights of the sequences."""
-        return self.objective.value(self._scores(weights))
+        """Compute the mean per position, without ``class_weight``."""
+        return self._reported(self.objective.value(self._scores(weights)))
+
+    def _reported(self, value: float) -> float:
+        """Return the value without ``class_weight``, which only the log-likelihood supports."""
+        is_log = type(self.objective) is LogLikelihood
+        return self.data.mean(self.objective.likelihoods) if is_log else value
 
     def _scores(self, weights: Weights) -> np.ndarray:
         scores = self.data.scores.scores(weights)

@@ -202,7 +202,7 @@ class EpochMonitor:
         self._record()
         for _ in range(max_iter):
             found = self.solver.run_epoch()
-            self.history.train.append(math.fsum(found) / len(training.codes))
+            self.history.train.append(training.mean(found))
             self._record()
             self.values.append(self._loss(found, self.solver.weights()))
             shown = {"loss": self.values[-1]} | self.history.latest("log-likelihood")
@@ -239,7 +239,7 @@ class EpochMonitor:
         self.history.train.append(np.nan)
         n_iter = self.history.kept(self.stopping)
         history = self.history.until(n_iter)
-        history.train[-1] = math.fsum(found) / len(training.codes)
+        history.train[-1] = training.mean(found)
         results = {"n_iter_": n_iter, "loss_": self._loss(found, weights)}
         return weights, results | history.scores()
 

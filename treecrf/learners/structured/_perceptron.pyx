@@ -33,7 +33,8 @@ cdef class Updates:
         self.attributes, self.transitions = weights.attributes, weights.transitions
         self.late_attributes, self.late_transitions = late.attributes, late.transitions
 
-    def run(self, const int64_t[::1] order, const double[::1] steps, Py_ssize_t n_seen):
+    def run(self, const int64_t[::1] order, const double[::1] steps, Py_ssize_t n_seen,
+            int64_t[::1] n_wrong):
         """Decode some sequences one after another and correct the weights after each mistake.
 
         Parameters
@@ -44,25 +45,20 @@ cdef class Updates:
             Length of the update of each sequence.
         n_seen : int
             Number of sequences visited before these.
-
-        Returns
-        -------
-        int
-            Number of wrong labels.
+        n_wrong : int64 array (n_sequences,)
+            Receives the number of wrong labels of each of these sequences.
         """
         cdef Scratch scratch = self.chains.open(self.rows.width)
-        cdef Py_ssize_t k, i, wrong, n_wrong = 0
+        cdef Py_ssize_t k, i
         with nogil:
             for k in range(order.shape[0]):
                 i = order[k]
                 self.rows.score(i, self.chains.length(i), weights_at(self.attributes), scratch.rows)
                 self.chains.decode(i, self.rows.width, &self.transitions[0, 0], &scratch)
-                wrong = self.chains.n_mistakes(i, scratch.path)
-                if wrong:
+                n_wrong[i] = self.chains.n_mistakes(i, scratch.path)
+                if n_wrong[i]:
                     self._correct(i, scratch.path, steps[i], n_seen + k)
-                n_wrong += wrong
             self.chains.close(&scratch)
-        return n_wrong
 
     cdef void _correct(self, Py_ssize_t i, const int32_t *path, double step,
                        double n_before) noexcept nogil:

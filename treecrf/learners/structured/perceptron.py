@@ -253,12 +253,12 @@ class Epochs:
 
     def run(self, order: np.ndarray) -> float:
         """Pass over the sequences once; returns the fraction of labels predicted correctly."""
-        n_wrong = 0
-        for some in bursts(self._data.offsets, order):
-            n_wrong += self._updates.run(some, self._data.weights, self._n_seen)
+        data = self._data
+        n_wrong = np.zeros(len(data.weights), dtype=np.int64)
+        for some in bursts(data.offsets, order):
+            self._updates.run(some, data.weights, self._n_seen, n_wrong)
             self._n_seen += len(some)
-        n = len(self._data.codes)
-        return (n - n_wrong) / n
+        return data.mean(np.diff(data.offsets) - n_wrong)
 
     def mean(self) -> Weights:
         """Return the mean of the weights after each sequence."""
@@ -267,8 +267,9 @@ class Epochs:
 
 
 def accuracy(data: TrainingData, weights: Weights) -> float:
-    """Compute the fraction of the labels that Viterbi's algorithm predicts correctly."""
+    """Compute the accuracy of Viterbi's algorithm, with the weights of the sequences."""
     scores = data.scores.scores(weights)
     data.constraints.forbid(scores, data.offsets)
     lattice = Lattice(scores, data.offsets, 1, data.scores.threads)
-    return float(np.mean(lattice.best()[0] == data.codes))
+    n_correct = np.add.reduceat(lattice.best()[0] == data.codes, data.offsets[:-1], dtype=np.int64)
+    return data.mean(n_correct)

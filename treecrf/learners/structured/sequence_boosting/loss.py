@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
@@ -89,6 +90,7 @@ class SequenceLosses:
     def __init__(self, data: TrainingData, weights: Weights, max_length: int | None = None):
         self.data = data
         self.pieces = Pieces.of(data, max_length)
+        self._mean = WeightedMean(data.sample_weights, self.pieces.offsets)
         self.rows = data.scores.table.layout.rows
         self.transitions = weights.transitions.copy()
         self.scores = self._start_scores(weights)
@@ -115,7 +117,7 @@ class SequenceLosses:
     @property
     def mean_log_likelihood(self) -> float:
         """Mean of log P(labels) over the positions."""
-        return float(-self.losses.sum() / len(self.rows))
+        return -self._mean(self.losses)
 
     @property
     def log_value(self) -> float:

@@ -1,0 +1,319 @@
+"""Sample weights of all learners: repeated sequences, scores, validation data and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from support.family import (
+    BOOSTED,
+    COUNTED,
+    ESTIMATED,
+    FAMILY,
+    GROWN,
+    assert_equal_arrays,
+    every,
+    marked,
+    objective_of,
+)
+
+from treecrf import (
+    LinearCRF,
+    SequenceBoostingClassifier,
+    SlidingWindowClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
+    TreeCRF,
+    TreeMEMM,
+)
+
+TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+NEWTON = {"second_order": True, **TREES}
+# All examples are in the samples.
+SAMPLED = {"sampling": 1e-9, "max_examples": None, **NEWTON}
+REPEATED = {
+    **BOOSTED,
+    **COUNTED,
+    "balanced labels": TreeCRF(class_weight="balanced", **TREES),
+    "order 0, exponential": TreeCRF(order=0, objective="exponential", **TREES),
+    "order 0, single labels": TreeCRF(order=0, objective="hamming_exponential", **TREES),
+    "a tree around windows": ESTIMATED["recurrent window of a tree"],
+}
+# Examples are rounded after the weights.
+ROUNDED = {
+    "samples": TreeCRF(**SAMPLED),
+    "samples of a table": TreeMEMM(**SAMPLED),
+    "constant transitions": TreeCRF(constant_transitions=True, **SAMPLED),
+    "features that are chosen by sequence": SequenceBoostingClassifier(bound="sequence"),
+}
+LINEAR = {
+    "linear CRF": LinearCRF(window=1, tol=1e-12, l2_regularization=0.1),
+    "transition features": LinearCRF(window=1, transition_features=True, tol=1e-12),
+    "balanced": LinearCRF(transition_features=True, class_weight="balanced", tol=1e-12),
+    **{
+        objective: LinearCRF(objective=objective, tol=1e-12)
+        for objective in ("exponential", "hamming_log", "hamming_exponential")
+    },
+    "vectors": StructuredSVM(tol=1e-4, max_iter=10_000, random_state=0),
+}
+
+
+@pytest.fixture(scope="module")
+def repeated(letters):
+    """Sequences, labels, weights, and the sequences repeated as often as their weights state."""
+    X, y = letters
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    often = np.repeat(np.arange(len(X)), weights)
+    return X, y, weights, ([X[i] for i in often], [y[i] for i in often])
+
+
+def scores_of(model) -> dict:
+    names = ("train_score_", "validation_score_", "loss_", "train_accuracy_", "objective_")
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
+
+
+def check_scores(one, other) -> None:
+    for name, value in scores_of(one).items():
+        np.testing.assert_allclose(value, getattr(other, name), rtol=1e-10, err_msg=name)
+
+
+def check_probabilities(one, other, X, tolerance) -> None:
+    for ours, theirs in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", marked(sorted(REPEATED)))
+def test_a_weight_stands_for_equal_sequences(name, repeated):
+    X, y, weights, (all_X, all_y) = repeated
+    expected = clone(REPEATED[name]).fit(all_X, all_y)
+    model = clone(REPEATED[name]).fit(X, y, sample_weight=weights)
+    assert_equal_arrays(model.predict_proba(X), expected.predict_proba(X))
+    check_scores(model, expected)
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(model.score(all_X, all_y))
+
+
+@pytest.mark.parametrize("name", sorted(ROUNDED))
+def test_a_weight_stands_for_almost_equal_sequences(name, repeated):
+    X, y, weights, (all_X, all_y) = repeated
+    expected = clone(ROUNDED[name]).fit(all_X, all_y)
+    model = clone(ROUNDED[name]).fit(X, y, sample_weight=weights)
+    check_probabilities(model, expected, X, 1e-6)
+    np.testing.assert_allclose(model.train_score_, expected.train_score_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(LINEAR))
+def test_weights_of_linear_models(name, repeated):
+    X, y, weights, (all_X, all_y) = repeated
+    expected = clone(LINEAR[name]).fit(all_X, all_y)
+    model = clone(LINEAR[name]).fit(X, y, sample_weight=weights)
+    check_probabilities(model, expected, X, 1e-3 if name == "vectors" else 1e-5)
+    value = "objective_" if name == "vectors" else "loss_"
+    assert getattr(model, value) == pytest.approx(getattr(expected, value), rel=1e-3)
+    if name != "vectors":
+        assert model.train_score_[-1] == pytest.approx(expected.train_score_[-1], rel=1e-4)
+
+
+@every(FAMILY)
+def test_equal_weights_of_positions_are_those_of_the_sequence(name, letters):
+    X, y = letters
+    weights = np.random.default_rng(1).choice([0, 0.5, 1.25, 3], len(X))
+    model = clone(FAMILY[name]).fit(X, y, sample_weight=weights)
+    per_position = [np.full(len(x), w) for x, w in zip(X, weights, strict=True)]
+    same = clone(FAMILY[name]).fit(X, y, sample_weight=per_position)
+    assert_equal_arrays(same.predict_proba(X), model.predict_proba(X))
+    kept = np.flatnonzero(weights)
+    without = clone(FAMILY[name]).fit(
+        [X[i] for i in kept], [y[i] for i in kept], sample_weight=weights[kept]
+    )
+    assert_equal_arrays(without.predict_proba(X), model.predict_proba(X))
+    check_scores(without, model)
+    unweighted = clone(FAMILY[name]).fit(X, y, sample_weight=np.ones(len(X)))
+    assert_equal_arrays(unweighted.predict_proba(X), clone(model).fit(X, y).predict_proba(X))
+    assert any((p != q).any() for p, q in zip(
+        unweighted.predict_proba(X), model.predict_proba(X), strict=True
+    ))  # fmt: skip
+
+
+@every(GROWN)
+def test_long_tables(name, letters):
+    X, y = letters
+    weights = np.random.default_rng(1).choice([0, 0.5, 3], len(X))
+    expected = clone(FAMILY[name]).fit(X, y, sample_weight=weights).predict_proba(X)
+    lengths = [len(x) for x in X]
+    long = [*"".join(X)], [*"".join(y)]
+    for given in weights, np.repeat(weights, lengths):
+        model = clone(FAMILY[name]).fit(*long, sample_weight=given, lengths=lengths)
+        assert_equal_arrays(model.predict_proba(X), expected)
+        score = model.score(*long, sample_weight=given, lengths=lengths)
+        assert score == pytest.approx(model.score(X, y, sample_weight=weights))
+
+
+@every(BOOSTED)
+def test_reported_scores_are_weighted_means(name, letters):
+    X, y = letters
+    weights = np.random.default_rng(1).choice([0.5, 1, 3], len(X))
+    model = clone(BOOSTED[name]).fit(X, y, X, y, sample_weight=weights, sample_weight_val=weights)
+    log_p = model.predict_log_likelihood(X, y)
+    codes = [np.searchsorted(model.classes_, list(labels)) for labels in y]
+    q = [p[np.arange(len(p)), c] for p, c in zip(model.predict_proba(X), codes, strict=True)]
+    # Weights that are multiples of 0.5 are numbers of copies.
+    often = np.repeat(np.arange(len(X)), (2 * weights).astype(int))
+    expected = objective_of(model, log_p[often], np.log(np.concatenate([q[i] for i in often])))
+    assert model.train_score_[-1] == pytest.approx(expected)
+    if "beam" not in name:
+        assert model.validation_score_[-1] == pytest.approx(expected)
+
+
+def test_weights_of_positions_in_a_local_model(letters):
+    X, y = letters
+    rng = np.random.default_rng(2)
+    weights = [rng.choice([0, 1, 2], len(x)) for x in X]
+    memm = TreeMEMM(order=0, **TREES).fit(X, y, sample_weight=weights)
+    codes = [np.searchsorted(memm.classes_, list(labels)) for labels in y]
+    q = [p[np.arange(len(p)), c] for p, c in zip(memm.predict_proba(X), codes, strict=True)]
+    expected = np.average(np.log(np.concatenate(q)), weights=np.concatenate(weights))
+    assert memm.train_score_[-1] == pytest.approx(expected)
+    # Positions of order 0 are independent, so that a weight repeats a position.
+    crf = TreeCRF(order=0, **TREES).fit(X, y, sample_weight=weights)
+    check_probabilities(crf, memm, X, 1e-12)
+
+
+def test_a_position_of_weight_0_is_a_part_of_its_sequence(letters):
+    X, y = letters
+    weights = [np.r_[0.0, np.ones(len(x) - 1)] for x in X]
+    crf = TreeCRF(**TREES).fit(X, y, sample_weight=weights)
+    assert not np.array_equal(
+        crf.predict_proba(X)[0], TreeCRF(**TREES).fit(X, y).predict_proba(X)[0]
+    )
+    # Its label has no weight either, except through the labels after it.
+    other = [labels.replace("x", "z")[:1] + labels[1:] for labels in y]
+    memm = [
+        TreeMEMM(order=0, **TREES).fit(X, labels, sample_weight=weights) for labels in (y, other)
+    ]
+    assert_equal_arrays(memm[0].predict_proba(X), memm[1].predict_proba(X))
+
+
+@pytest.mark.parametrize("name", ["TreeCRF", "LinearCRF"])
+def test_class_weights_multiply_sample_weights(name, letters):
+    X, y = letters
+    kind, settings = {"TreeCRF": (TreeCRF, TREES), "LinearCRF": (LinearCRF, {})}[name]
+    weights = np.random.default_rng(3).choice([0.5, 1, 2], len(X))
+    both = kind(class_weight={"x": 3.0}, **settings).fit(X, y, sample_weight=weights)
+    products = [
+        [w * (3 if label == "x" else 1) for label in labels]
+        for labels, w in zip(y, weights, strict=True)
+    ]
+    product = kind(**settings).fit(X, y, sample_weight=products)
+    assert_equal_arrays(both.predict_proba(X), product.predict_proba(X))
+
+
+def test_validation_sequences_keep_their_weights(letters):
+    X, y = letters
+    weights = np.random.default_rng(4).choice([1, 5], len(X))
+    settings = {"early_stopping": True, "validation_fraction": 0.3, **TREES}
+    crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
+    assert TreeCRF(**settings).fit(X, y).validation_score_[0] == crf.validation_score_[0]
+    # Weights do not decide which sequences are held out.
+    log_p = crf.predict_log_likelihood(X, y)
+    lengths = np.array([len(x) for x in X])
+    rng = np.random.default_rng(0)
+    shuffled = rng.permutation(len(X))
+    again = TreeCRF(**settings).fit(
+        [X[i] for i in shuffled], [y[i] for i in shuffled], sample_weight=weights[shuffled]
+    )
+    np.testing.assert_array_equal(again.validation_score_, crf.validation_score_)
+    values = (log_p * weights).sum() / (lengths * weights).sum()
+    assert crf.validation_score_[-1] != pytest.approx(values)  # of all sequences
+
+
+def test_equal_sequences_of_different_weights_in_any_order():
+    X, y = ["abca"] * 12 + ["bcab"] * 12, ["xyzx"] * 12 + ["yzxx"] * 12
+    weights = np.random.default_rng(5).choice([1, 2, 5], 24)
+    settings = {"subsample": 0.4, "early_stopping": True, "validation_fraction": 0.4, **TREES}
+    crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(24)
+        same = TreeCRF(**settings).fit(
+            [X[i] for i in order], [y[i] for i in order], sample_weight=weights[order]
+        )
+        assert_equal_arrays(same.predict_proba(X), crf.predict_proba(X))
+
+
+def test_labels_of_weight_0_are_classes(letters):
+    X, y = letters
+    model = TreeCRF(**TREES).fit([*X, "ab"], [*y, "ww"], sample_weight=[1] * len(X) + [0])
+    assert model.classes_.tolist() == ["w", "x", "y", "z"]
+
+
+def test_the_accuracy_of_perceptrons_is_weighted(letters):
+    X, y = letters
+    weights = np.random.default_rng(6).choice([0.5, 4], len(X))
+    settings = {"max_iter": 1, "average": False, "shuffle": False}
+    model = StructuredPerceptron(**settings).fit(
+        X, y, X, y, sample_weight=weights, sample_weight_val=weights
+    )
+    expected = model.score(X, y, sample_weight=weights)
+    assert model.validation_accuracy_.tolist() == [pytest.approx(expected)]
+    assert expected != pytest.approx(model.score(X, y))
+    assert 0 < model.train_accuracy_[0] < 1
+
+
+def test_weights_of_accuracy(letters):
+    X, y = letters
+    model = TreeMEMM(**TREES).fit(X, y)
+    wrong = [
+        [int(a != b) for a, b in zip(predicted, labels, strict=True)]
+        for predicted, labels in zip(model.predict(X), y, strict=True)
+    ]
+    assert model.score(X, y, sample_weight=wrong) == 0
+    with pytest.raises(ValueError, match=r"sequence 1 has weight -1\.0"):
+        model.score(X, y, sample_weight=[1, -1] + [1] * (len(X) - 2))
+
+
+def test_estimators_without_weights_are_refused(letters):
+    model = SlidingWindowClassifier(KNeighborsClassifier())
+    with pytest.raises(ValueError, match=r"KNeighborsClassifier.fit does not support it"):
+        model.fit(*letters, sample_weight=np.arange(24) + 1)
+    model = SlidingWindowClassifier(LogisticRegression()).fit(*letters, sample_weight=np.ones(24))
+    assert hasattr(model, "estimator_")
+
+
+@pytest.mark.parametrize("name", ["CRF of order 1", "linear CRF", "HMM of order 1"])
+def test_invalid_weights_leave_the_model_unchanged(name, letters):
+    model = clone(FAMILY[name]).fit(*letters)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="sequence 3 has weight nan"):
+        model.fit(*letters, sample_weight=[1, 1, 1, np.nan, *[1] * 20])
+    assert vars(model) == before
+
+
+def test_invalid_weights_of_validation_data(letters):
+    with pytest.raises(ValueError, match="validation data: X has 24 sequences, sample_weight has"):
+        TreeCRF(**TREES).fit(*letters, *letters, sample_weight_val=[1])
+    with pytest.raises(ValueError, match="sample_weight_val is given without X_val and y_val"):
+        TreeCRF(**TREES).fit(*letters, sample_weight_val=[1] * 24)
+
+
+def test_cross_validation_splits_weights(letters):
+    weights = list(range(24))
+    found = cross_validate(
+        TreeCRF(**TREES), *letters, params={"sample_weight": weights}, cv=3, error_score="raise"
+    )
+    assert len(found["test_score"]) == 3
+
+
+@pytest.mark.parametrize("settings", [{}, {"order": 0}, {"class_weight": "balanced"}])
+def test_weights_of_partly_labeled_sequences(settings, repeated):
+    X, y, weights, _ = repeated
+    rng = np.random.default_rng(7)
+    y = [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
+    often = np.repeat(np.arange(len(X)), weights)
+    expected = TreeCRF(**settings, **TREES).fit([X[i] for i in often], [y[i] for i in often])
+    model = TreeCRF(**settings, **TREES).fit(X, y, sample_weight=weights)
+    assert_equal_arrays(model.predict_proba(X), expected.predict_proba(X))
+    check_scores(model, expected)
+    score = model.score(X, y, sample_weight=weights)
+    assert score == pytest.approx(model.score([X[i] for i in often], [y[i] for i in often]))

@@ -1,0 +1,108 @@
+"""Sample weights: checked against the sequences, one for each position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import (
+    as_list,
+    find_missing,
+    is_number,
+    short_repr,
+    stands_for_missing,
+)
+
+# Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
+MAX_WEIGHT = 1e6
+RANGE = f"0, or a number from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
+EXPECTED = "weights, one per sequence, or one array per sequence with a weight per position"
+
+
+def as_weights(
+    sample_weight: Any, offsets: np.ndarray, segmentation: Segmentation
+) -> np.ndarray | None:
+    """Return the weight of each position; float64 array (n_positions,), or None for ones.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_sequences,) or list of array-likes, or None
+        One weight per sequence, or an array of shape (n_positions,) for each. For a long table,
+        one array with a weight per sequence or per position.
+    offsets : int64 array (n_sequences + 1,)
+    segmentation : Segmentation
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the number of weights is wrong, a weight is not a number in the valid range, or all
+        weights are 0. The message names the sequence.
+    """
+    if sample_weight is None:
+        return None
+    if segmentation.is_long:
+        weights, per_sequence = _of_long_table(sample_weight, offsets)
+    else:
+        weights, per_sequence = _of_list(sample_weight, offsets)
+    valid = (weights == 0) | ((weights >= 1 / MAX_WEIGHT) & (weights <= MAX_WEIGHT))
+    if not valid.all():
+        i = int(np.argmin(valid))
+        where = f"sequence {i}" if per_sequence else position_name(i, offsets)
+        raise ValueError(f"sample_weight: {where} has weight {weights[i]}; expected {RANGE}")
+    if not weights.any():
+        raise ValueError("sample_weight holds only zeros; expected at least one positive weight")
+    if (weights == 1).all():
+        return None
+    return np.repeat(weights, np.diff(offsets)) if per_sequence else weights
+
+
+def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the weights, and whether they are those of sequences."""
+    weights = _numbers(as_list(sample_weight, "sample_weight", "weights"), "sample_weight")
+    n_sequences, n_positions = len(offsets) - 1, int(offsets[-1])
+    if len(weights) not in (n_sequences, n_positions):
+        raise ValueError(
+            f"X has {n_sequences} sequences with {n_positions} positions, sample_weight has "
+            f"{len(weights)} weights; expected one per sequence or one per position"
+        )
+    return weights, len(weights) == n_sequences
+
+
+def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the weights, and whether they are those of sequences."""
+    items, lengths = as_list(sample_weight, "sample_weight", EXPECTED), np.diff(offsets)
+    if len(items) != len(lengths):
+        raise ValueError(f"X has {len(lengths)} sequences, sample_weight has {len(items)}")
+    is_array = [np.ndim(item) > 0 for item in items]
+    if not any(is_array):
+        return _numbers(items, "sample_weight"), True
+    if not all(is_array):
+        i = is_array.index(False)
+        raise TypeError(
+            f"sample_weight: sequence {i} has one weight, and sequence {is_array.index(True)} a "
+            f"list of weights; expected {EXPECTED}"
+        )
+    arrays = [_numbers(item, f"sample_weight: sequence {i}") for i, item in enumerate(items)]
+    for i, (array, length) in enumerate(zip(arrays, lengths, strict=True)):
+        if len(array) != length:
+            raise ValueError(
+                f"sample_weight: sequence {i} has {len(array)} weights for {length} positions"
+            )
+    return np.concatenate(arrays), False
+
+
+def _numbers(items: Any, where: str) -> np.ndarray:
+    """Convert weights to a 1-D array of floats; missing ones become NaN."""
+    array = np.asarray(items, dtype=None if hasattr(items, "dtype") else object)
+    if array.ndim != 1:
+        raise TypeError(f"{where} has {array.ndim} dimensions; expected 1")
+    for item in array.tolist() if array.dtype.kind not in "biuf" else ():
+        if not is_number(type(item)) and not stands_for_missing(type(item)):
+            raise TypeError(f"{where} holds {short_repr(item)}; expected numbers")
+    missing = find_missing(array.tolist()) if array.dtype.kind == "O" else None
+    if missing is not None:
+        array = np.where(missing, np.nan, array)
+    return array.astype(np.float64) + 0.0  # no negative zeros
