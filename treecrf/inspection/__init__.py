@@ -3,14 +3,20 @@
 `treecrf.plotting` draws the results.
 """
 
+from treecrf.inspection.explanation import Explanation, explain
 from treecrf.inspection.export import export_graphviz, export_text
 from treecrf.inspection.gain import gain_importance
 from treecrf.inspection.permutation import permutation_importance
 from treecrf.inspection.rules import Rule, strongest_rules
+from treecrf.inspection.score_contributions import Contributions, contributions
 from treecrf.inspection.scores import likelihood_curve, transition_scores
 
 __all__ = [
+    "Contributions",
+    "Explanation",
     "Rule",
+    "contributions",
+    "explain",
     "export_graphviz",
     "export_text",
     "gain_importance",

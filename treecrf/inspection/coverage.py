@@ -7,10 +7,9 @@ import numpy as np
 from treecrf.chains.contexts import check_label_codes, previous_labels
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.labels import RawData, encode_labels
-from treecrf.inputs.offsets import reversed_positions
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.labels import RawData
 from treecrf.inspection.fitted_trees import FittedTrees
+from treecrf.inspection.with_labels import with_labels
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.trees.forest import LABEL, SURROGATE_FIELDS, Forest
 from treecrf.trees.rules import Condition
@@ -31,25 +30,12 @@ def fractions_of(
     """
     n_labels, order = len(grown.classes), grown.forest.order
     check_label_codes(n_labels, "counting rules")
-    sequences, codes = _with_labels(model, data)
-    if grown.backward:
-        sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
+    sequences, codes = with_labels(model, data)
     previous = previous_labels(codes, sequences.offsets, n_labels, order)
     forest = _paths(conditions, n_labels, order)
     encoded = grown.encoder.encode(sequences)
     with Threads(model.n_jobs) as threads:
         return _means(forest, grown.encoder, encoded, previous, threads)[: len(conditions)]
-
-
-def _with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np.ndarray]:
-    """Return sequences with label codes, which are predicted if no labels are given."""
-    if data.y is not None:
-        sequences, read = model._read_labeled(data)
-        labels = read.complete()
-    else:
-        sequences = model._sequences(data.X, data.segmentation)
-        labels = model.predict(sequences)
-    return sequences, encode_labels(labels, model.classes_)
 
 
 def _means(

@@ -1,0 +1,256 @@
+"""Explanation of the scores of labels at one position."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.schema import BOOLEAN
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
+from treecrf.inspection.fitted_trees import code_of
+from treecrf.inspection.score_contributions import ScoreExplainer
+from treecrf.inspection.with_labels import with_labels
+from treecrf.trees.forest import LABEL
+
+# Contributions that are listed in the text of an explanation.
+N_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Contributions to the scores of labels at one position.
+
+    Attributes
+    ----------
+    base_values : float array (n_labels,)
+        Expected score of each label.
+    values : float array (n_labels, n_features)
+        Contributions to the score of each label.
+    feature_names : array of str (n_features,)
+        Names, as in `Contributions`.
+    descriptions : array of str (n_features,)
+        Names with the values at this position, such as ``word[-1] = 'the'``.
+    labels : array (n_labels,)
+    label : str, int or bool
+        The label that was chosen or, by default, that of the position, predicted or given.
+    position : int
+    """
+
+    base_values: np.ndarray
+    values: np.ndarray
+    feature_names: np.ndarray
+    descriptions: np.ndarray
+    labels: np.ndarray
+    label: Any
+    position: int
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Score of each label, the sum of its base value and its contributions."""
+        return self.base_values + self.values.sum(axis=1)
+
+    def strongest(self, label: Any = None, n: int = N_SHOWN) -> list[tuple[str, float]]:
+        """Return the contributions with the largest absolute values.
+
+        Parameters
+        ----------
+        label : str, int or bool, optional
+            Label whose score is explained; that of the position by default.
+        n : int, default=10
+            Maximum number of contributions.
+
+        Returns
+        -------
+        list of (str, float)
+            Descriptions and contributions, the strongest first.
+
+        Raises
+        ------
+        ValueError
+            If there is no such label.
+        """
+        values = self.values[code_of(self.labels, self.label if label is None else label)]
+        chosen = np.argsort(-np.abs(values), kind="stable")[:n]
+        return [(self.descriptions[j], float(values[j])) for j in chosen if values[j]]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame with a row for each feature and a column for each label.
+
+        The first row is the base value.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+        table = np.vstack([self.base_values, self.values.T])
+        return pd.DataFrame(table, index=["base value", *self.descriptions], columns=self.labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation(position={self.position}, label={self.label!r}, "
+            f"{len(self.labels)} labels, {len(self.feature_names)} features)"
+        )
+
+    def __str__(self) -> str:
+        k, strongest = code_of(self.labels, self.label), self.strongest()
+        rest = self.values[k].sum() - sum(value for _, value in strongest)
+        lines = [("base value", float(self.base_values[k])), *strongest]
+        n_others = int(np.count_nonzero(self.values[k])) - len(strongest)
+        if n_others:
+            lines.append((f"{n_others} others", float(rest)))
+        text = [f"{value:+8.3f}  {name}" for name, value in lines]
+        total = f"{self.scores[k]:+8.3f}  score of {self.label!r} at position {self.position}"
+        return "\n".join([*text, total])
+
+
+def explain(model: Any, x: Any, position: int, y: Any = None, *, label: Any = None) -> Explanation:
+    """Explain the scores of the labels at one position of a sequence.
+
+    The score of a label, given the previous labels, is the sum of a base value and of contributions
+    of the features at each offset of the window and of each previous label. The contributions are
+    Shapley values; see `contributions` for their definition.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees, a flat model of one, or a linear model.
+    x : sequence
+        One sequence, in a form that the model accepts.
+    position : int
+        Position in the sequence; negative numbers count from the end.
+    y : array-like of shape (n_positions,), optional
+        Labels of the sequence, for the tests of previous labels; predicted by default.
+    label : str, int or bool, optional
+        If given, only the score of this label is explained.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the scores of the model are not sums of trees or of weights of a window's attributes.
+    ValueError
+        If x does not match the training data, y does not match x, or the position or the label does
+        not exist.
+
+    See Also
+    --------
+    contributions : The same for all positions of many sequences.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import explain
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> print(explain(crf, "nab", 1))
+      +0.025  base value
+      +0.883  label[-1] = 'c'
+      +0.504  symbol[-1] = 'n'
+      -0.013  not outside[+1]
+      +1.399  score of 'v' at position 1
+    """
+    explainer = ScoreExplainer.of(model, label)
+    data = RawData([x], None if y is None else [y], Segmentation())
+    sequences, codes = with_labels(model, data)
+    t = _checked(position, sequences.n_positions)
+    in_chain = sequences.n_positions - 1 - t if model._trained_backward else t
+    previous = explainer.labels_before(sequences, codes)
+    values = explainer.values(sequences, previous, in_chain)[0]
+    describe = _Descriptions(explainer, sequences, previous[:, in_chain], in_chain)
+    return Explanation(
+        base_values=explainer.base_values,
+        values=values,
+        feature_names=explainer.names,
+        descriptions=np.array([describe(*pair) for pair in explainer.players.pairs], dtype=object),
+        labels=model.classes_[explainer.codes],
+        label=model.classes_[codes[in_chain]].item() if label is None else label,
+        position=t,
+    )
+
+
+def _checked(position: Any, n_positions: int) -> int:
+    """Return a position counted from the start."""
+    is_integer = isinstance(position, numbers.Integral) and not isinstance(position, bool)
+    if not is_integer or not -n_positions <= position < n_positions:
+        raise ValueError(
+            f"position={position!r}; expected an integer from {-n_positions} to "
+            f"{n_positions - 1}: the sequence has {n_positions} positions"
+        )
+    return int(position) % n_positions
+
+
+class _Descriptions:
+    """Descriptions of players with their values at a position.
+
+    Parameters
+    ----------
+    explainer : ScoreExplainer
+    sequences : Sequences
+        One sequence, in the direction of the chain.
+    previous : uint8 array (order,)
+        The label at each lag before the position.
+    position : int
+    """
+
+    def __init__(
+        self,
+        explainer: ScoreExplainer,
+        sequences: Sequences,
+        previous: np.ndarray,
+        position: int,
+    ):
+        self.explainer = explainer
+        self.sequences = sequences
+        self.previous = previous.tolist()
+        self.position = position
+        self._rows = sequences.rows(0, 1)
+
+    def __call__(self, feature: int, offset: int) -> str:
+        name = self.explainer.name_of(feature, offset)
+        if feature == LABEL:
+            return f"{name} = {self._label(self.previous[offset - 1])}"
+        row = self.position + offset
+        is_outside = not 0 <= row < self.sequences.n_positions
+        if feature == BOUNDARY:
+            return name if is_outside else f"not {name}"
+        if feature >= self.sequences.n_features:
+            return name
+        if is_outside:
+            return f"{name} is outside"
+        value = self._value(row, feature)
+        return f"{name} is missing" if value is None else f"{name} = {value}"
+
+    def _label(self, code: int) -> str:
+        classes = self.explainer.model.classes_
+        return "none" if code == len(classes) else repr(classes[code].item())
+
+    def _value(self, row: int, j: int) -> str | None:
+        """Return the value of a feature as text; None if it is missing."""
+        sequences, rows = self.sequences, self._rows
+        if sequences.form == "symbols":
+            return repr(rows[row].item())
+        value = rows[[row]].toarray()[0, j] if sparse.issparse(rows) else rows[row, j]
+        if value != value:
+            return None
+        if j in sequences.categories:
+            return repr(sequences.categories[j][int(value) - 1].item()) if value else "none"
+        if sequences.column_kinds[j] == BOOLEAN:
+            return repr(bool(value))
+        return f"{value:.6g}"

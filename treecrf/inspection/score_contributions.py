@@ -1,0 +1,322 @@
+"""Contributions of features and previous labels to the scores of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from treecrf.chains.context_contributions import context_contributions
+from treecrf.chains.contexts import check_label_codes, previous_labels
+from treecrf.chains.score_parts import SCORE_UNIT
+from treecrf.encoding.names import bracketed, feature_name
+from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.offsets import split
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
+from treecrf.inspection.fitted_trees import check_model, code_of, has_trees
+from treecrf.inspection.with_labels import with_labels
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.contributions import LinearExplainer
+from treecrf.trees.forest import LABEL
+from treecrf.trees.shapley import ForestExplainer, Players
+from treecrf.utils.threads import Threads
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions:
+    """Contributions to the scores of labels at all positions of some sequences.
+
+    Attributes
+    ----------
+    base_values : float array (n_labels,)
+        Expected score of each label.
+    values : list of float arrays (n_positions, n_labels, n_features), or one array
+        Contributions, for each sequence or for all positions of a long table.
+    feature_names : array of str (n_features,)
+        Such as ``word[-1]`` for the word before the position, ``label[-1]`` for the label before
+        it, and ``outside[-1]`` for the absence of such a position.
+    labels : array (n_labels,)
+    """
+
+    base_values: np.ndarray
+    values: Any
+    feature_names: np.ndarray
+    labels: np.ndarray
+
+    def __repr__(self) -> str:
+        return (
+            f"Contributions({len(self._long())} positions, {len(self.labels)} labels, "
+            f"{len(self.feature_names)} features)"
+        )
+
+    @property
+    def mean_absolute(self) -> np.ndarray:
+        """Mean absolute contribution of each feature, float array (n_labels, n_features)."""
+        return np.abs(self._long()).mean(axis=0)
+
+    def _long(self) -> np.ndarray:
+        return np.concatenate(self.values) if isinstance(self.values, list) else self.values
+
+
+def contributions(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    label: Any = None,
+    lengths: Any = None,
+    groups: Any = None,
+) -> Contributions:
+    """Divide the scores of labels among the features and the previous labels.
+
+    The score of a label at a position, given the previous labels, is the sum of a base value and
+    the contributions, which are Shapley values [1]_. In a conditional random field and in a maximum
+    margin model, scores are summed over the positions of a label sequence. In local models, the
+    scores at a position are normalized to log-probabilities.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees, a flat model of one, or a linear model.
+    X : list of sequences, or one long table
+        As in the model's ``predict``.
+    y : list of array-likes of shape (n_positions,), or one array-like for a long table, optional
+        Labels of the sequences, for the tests of previous labels; predicted by default.
+    label : str, int or bool, optional
+        If given, only the score of this label is explained, which takes less time and memory.
+    lengths, groups : optional
+        As in the model's ``predict``.
+
+    Returns
+    -------
+    Contributions
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the scores of the model are not sums of trees or of weights of a window's attributes.
+    ValueError
+        If X does not match the training data, y does not match X, the model has no such label, or
+        it has more than 255 labels.
+    MemoryError
+        If the contributions do not fit in memory.
+
+    See Also
+    --------
+    explain : The same for one position, with descriptions of the values.
+
+    Notes
+    -----
+    The players are the features at each offset of the window, the ends of the sequence at each
+    offset, and the previous label at each lag. The value of a coalition of players is the score if
+    only the tests of these players are answered. At all other tests, a position goes to both
+    children, weighted by their relative covers: the fractions of the training examples that went
+    there [2]_. The base value is the value of the empty coalition.
+
+    - With ``missing="weighting"``, positions without a value are treated in the same way, hence the
+      contribution of a missing value is exactly 0. The model rounds fractions to multiples of
+      2**-16, so that scores may differ from the sum of contributions by about 1e-5.
+    - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
+      and the contribution is that of this feature. With ``"impute"`` or ``"indicator"``, it is the
+      contribution of the imputed value or of the indicator.
+    - Covers are sums of the weights of examples. In a conditional random field, these are positions
+      in all contexts of previous labels, hence the base value is a mean over all previous labels
+      and not over those that are likely.
+    - For linear models and linear starts, the contribution of a feature is the sum of its
+      attributes, multiplied by their weights, and the base value is that of a position where all
+      attributes are 0. Weights of previous labels, and constant transitions, are relative to their
+      mean over the previous labels. A weight of an attribute that depends on the previous label
+      is divided equally, as far as it differs from that mean.
+    - Labels that the parameter ``transitions`` forbids have scores as if they were allowed.
+
+    References
+    ----------
+    .. [1] L. Shapley, "A value for n-person games", Contributions to the Theory of Games II, 1953.
+    .. [2] S. Lundberg et al., "From local explanations to global understanding with explainable AI
+       for trees", Nature Machine Intelligence 2, 2020.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import contributions
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> found = contributions(crf, X)
+    >>> found
+    Contributions(18 positions, 2 labels, 5 features)
+    >>> found.feature_names.tolist()
+    ['symbol[-1]', 'symbol[0]', 'outside[-1]', 'outside[+1]', 'label[-1]']
+    >>> found.values[0].shape
+    (6, 2, 5)
+    """
+    explainer = ScoreExplainer.of(model, label)
+    segmentation = Segmentation(lengths, groups)
+    sequences, codes = with_labels(model, RawData(X, y, segmentation))
+    values = explainer.values(sequences, explainer.labels_before(sequences, codes))
+    by_sequence = model._as_read(split(values, sequences.offsets))
+    return Contributions(
+        base_values=explainer.base_values,
+        values=segmentation.join(by_sequence),
+        feature_names=explainer.names,
+        labels=model.classes_[explainer.codes],
+    )
+
+
+@dataclass(frozen=True)
+class ScoreExplainer:
+    """Explainer of the scores of a model, which may have several parts.
+
+    Attributes
+    ----------
+    model : SequenceClassifier
+        A model with trees, or a linear model.
+    codes : list of int
+        The labels whose scores to explain.
+    trees : ForestExplainer or None
+    linear : LinearExplainer or None
+    """
+
+    model: SequenceClassifier
+    codes: list[int]
+    trees: ForestExplainer | None
+    linear: LinearExplainer | None
+
+    @classmethod
+    def of(cls, model: Any, label: Any = None) -> ScoreExplainer:
+        """Find the parts of a model.
+
+        Raises
+        ------
+        NotFittedError, TypeError, ValueError
+            As `contributions`.
+        """
+        check_model(model)
+        classes = model.classes_
+        check_label_codes(len(classes), "explaining scores")
+        codes = list(range(len(classes))) if label is None else [code_of(classes, label)]
+        if isinstance(model, FlatModel):
+            model = model._model
+        if isinstance(model, LinearSequenceClassifier):
+            return cls(model, codes, None, LinearExplainer(model, codes))
+        if not has_trees(model):
+            raise TypeError(
+                f"{type(model).__name__} has neither boosted trees nor weights; expected a model "
+                "such as TreeCRF or LinearCRF"
+            )
+        start = model._start
+        linear = None if start is None else LinearExplainer(start.estimator, codes)
+        return cls(model, codes, ForestExplainer(model._forest, model._encoder, codes), linear)
+
+    @property
+    def players(self) -> Players:
+        """The players of all parts."""
+        parts = [part.players for part in (self.trees, self.linear) if part is not None]
+        if self._has_transitions:
+            order = self.model._trained_order
+            parts.append(Players.of_pairs(np.full(order, LABEL), np.arange(1, order + 1)))
+        return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
+
+    @property
+    def base_values(self) -> np.ndarray:
+        """Expected scores, float64 array (n_codes,)."""
+        parts = [part.base_values for part in (self.trees, self.linear) if part is not None]
+        if self._has_transitions:
+            none = np.zeros((self.model._trained_order, 0), dtype=np.uint8)
+            parts.append(context_contributions(self._transitions(), none)[0][self.codes])
+        return np.sum(parts, axis=0)
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the players, array of str objects."""
+        return np.array([self.name_of(*player) for player in self.players.pairs], dtype=object)
+
+    def name_of(self, feature: int, offset: int) -> str:
+        """Name a player as in the names of tests."""
+        schema, backward = self.model._schema, self.model._trained_backward
+        if feature == LABEL:
+            return f"label{bracketed(offset if backward else -offset)}"
+        if feature >= schema.n_features:
+            return f"future{feature - schema.n_features}"
+        at = bracketed(-offset if backward else offset) if any(self._window) else ""
+        return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
+
+    @property
+    def _window(self) -> tuple[int, int]:
+        """The widest window of all parts."""
+        windows = [self.trees.encoder.window] if self.trees is not None else []
+        if self.linear is not None:
+            windows.append(self.linear.model._attributes.window)
+        return tuple(map(max, zip(*windows, strict=True)))
+
+    @property
+    def _has_transitions(self) -> bool:
+        return self.trees is not None and self.trees.forest.transitions is not None
+
+    def _transitions(self) -> np.ndarray:
+        forest = self.trees.forest
+        return forest.sum_of_transitions((0, forest.n_iter)) * SCORE_UNIT
+
+    def labels_before(self, sequences: Sequences, codes: np.ndarray) -> np.ndarray:
+        """Return the label at each lag before each position; uint8 array (order, n_positions)."""
+        model = self.model
+        return previous_labels(codes, sequences.offsets, len(model.classes_), model._trained_order)
+
+    def values(
+        self, sequences: Sequences, previous: np.ndarray, position: int | None = None
+    ) -> np.ndarray:
+        """Compute the contributions at all positions, or at one.
+
+        Parameters
+        ----------
+        sequences : Sequences
+            In the direction of the chain.
+        previous : uint8 array (order, n_positions)
+        position : int, optional
+
+        Returns
+        -------
+        float64 array (n_positions, n_codes, n_players)
+
+        Raises
+        ------
+        MemoryError
+            If the result does not fit in memory.
+        """
+        n = sequences.n_positions if position is None else 1
+        players = self.players
+        values = _zeros(n, len(self.codes), len(players))
+        if self.linear is not None:
+            self.linear.add_contributions(sequences, previous, players, values, position)
+        if position is not None:
+            previous = np.ascontiguousarray(previous[:, [position]])
+        with Threads(self.model.n_jobs) as threads:
+            if self.trees is not None:
+                encoded = self.trees.encoder.encode(sequences, threads)
+                if position is not None:
+                    rows = encoded.row_of_position[[position]]
+                    encoded = replace(encoded, row_of_position=rows)
+                self.trees.add_contributions(encoded, previous, players, values, threads)
+        if self._has_transitions:
+            lags = np.arange(1, len(previous) + 1)
+            columns = players.index_of(np.full(len(lags), LABEL), lags)
+            of_lags = context_contributions(self._transitions(), previous)[1]
+            values[:, :, columns] += of_lags[:, self.codes]
+        return values
+
+
+def _zeros(n_positions: int, n_labels: int, n_players: int) -> np.ndarray:
+    n_bytes = 8 * n_positions * n_labels * n_players
+    try:
+        return np.zeros((n_positions, n_labels, n_players))
+    except MemoryError:
+        raise MemoryError(
+            f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
+            f"positions need {n_bytes / 1e9:.0f} GB: pass a label, or fewer sequences"
+        ) from None

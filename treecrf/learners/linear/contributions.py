@@ -1,0 +1,171 @@
+"""Contributions of features and previous labels to the scores of linear models."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.chains.context_contributions import context_contributions
+from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear.attributes import WindowAttributes
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.table import Table
+from treecrf.trees.forest import LABEL
+from treecrf.trees.shapley import Players
+
+
+class LinearExplainer:
+    """Explainer of the scores of a linear model, given the previous labels.
+
+    An absent feature has attributes of 0, and an absent previous label stands for the mean over all
+    labels. The contribution of a feature is the sum of its attributes, multiplied by their weights.
+    Where a weight also depends on the previous label, the two share what they add together.
+
+    Parameters
+    ----------
+    model : LinearSequenceClassifier
+        A fitted model with the attributes of a window.
+    codes : list of int
+        The labels whose scores to explain.
+
+    Attributes
+    ----------
+    players : Players
+        Those that have weights other than 0.
+    base_values : float64 array (n_codes,)
+        The scores if all attributes are 0, as means over previous labels.
+
+    Raises
+    ------
+    TypeError
+        If the model has other attributes, or a kernel instead of weights.
+    """
+
+    def __init__(self, model: LinearSequenceClassifier, codes: list[int]):
+        check_weights(model)
+        if not isinstance(model._attributes, WindowAttributes):
+            raise TypeError(
+                f"the attributes of the {type(model).__name__} are conjunctions or those of a "
+                "transformer; expected those of a window. strongest_weights supports all linear "
+                "models"
+            )
+        self.model = model
+        self.codes = codes
+        self._features = attribute_features(model)
+        self.players = self._players()
+        weights = model._weights.transitions
+        n_labels = len(weights) - 1
+        tables = np.zeros((2, n_labels, n_labels))
+        tables[0, :, 0], tables[1] = weights[-1], weights[:-1].T
+        self._tables = tables
+        self.base_values = tables[1].mean(axis=1)[codes]
+
+    @property
+    def _offsets(self) -> np.ndarray:
+        """The offset of each column of weights; they run from right to left."""
+        left, right = self.model._attributes.window
+        return np.arange(right, -left - 1, -1)
+
+    def _players(self) -> Players:
+        attributes = self.model._weights.attributes
+        a, j = np.nonzero((attributes != 0).any(axis=2))
+        pairs = np.append(self._features[a], LABEL), np.append(self._offsets[j], 1)
+        return Players.of_pairs(*pairs)
+
+    def add_contributions(
+        self,
+        sequences: Sequences,
+        previous: np.ndarray,
+        players: Players,
+        values: np.ndarray,
+        position: int | None = None,
+    ) -> None:
+        """Add the contributions to the scores of all labels at all positions, or at one.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        previous : uint8 array (order, n_positions)
+            The label at each lag before each position, ``n_labels`` for none; only the first lag
+            matters.
+        players : Players
+            The players of ``values``, among which are those of this model.
+        values : float64 array (n_positions, n_codes, n_players), changed in place
+        position : int, optional
+        """
+        weights, table = self.model._weights, Table.of(self.model._attributes, sequences)
+        rows_of_positions = table.layout.rows
+        if position is not None:
+            previous, rows_of_positions = previous[:, [position]], rows_of_positions[[position]]
+        own = players.index_of(self.players.features, self.players.offsets)
+        before = own[-1]  # the previous label
+        _, of_labels = context_contributions(self._tables, previous[:1])
+        values[:, :, before] += of_labels[:, self.codes, 0]
+        for j, offset in enumerate(self._offsets):
+            rows = table.matrix[rows_of_positions + offset]
+            used = (weights.attributes[:, j] != 0).any(axis=1)
+            columns = np.zeros(len(used), dtype=np.int64)
+            of_used = self._features[used]
+            columns[used] = players.index_of(of_used, np.full(len(of_used), offset))
+            for k, code in enumerate(self.codes):
+                add_by_player(values[:, k], rows, weights.labels[:, j, code], columns)
+                if weights.layout.transition_features:
+                    self._add_pairs(values[:, k], rows, (j, code), previous[0], (columns, before))
+
+    def _add_pairs(
+        self,
+        values: np.ndarray,
+        rows: sparse.csr_array,
+        which: tuple[int, int],
+        previous: np.ndarray,
+        players: tuple[np.ndarray, int],
+    ) -> None:
+        """Add the weights of pairs of labels: half of the interaction to each of the players."""
+        (j, code), (columns, before) = which, players
+        pairs = self.model._weights.pairs[:, j, :, code]
+        mean = pairs.mean(axis=1)
+        for label in np.unique(previous):
+            here = np.flatnonzero(previous == label)
+            # First positions have no weights of pairs.
+            of_label = pairs[:, label] if label < pairs.shape[1] else np.zeros(len(mean))
+            half, some = (of_label - mean) / 2, values[here]
+            add_by_player(some, rows[here], mean + half, columns)
+            some[:, before] += rows[here] @ half
+            values[here] = some
+
+
+def add_by_player(
+    values: np.ndarray, rows: sparse.csr_array, weights: np.ndarray, columns: np.ndarray
+) -> None:
+    """Add attributes multiplied by weights to the columns of their players.
+
+    Parameters
+    ----------
+    values : float64 array (n_positions, n_players), changed in place
+    rows : CSR array (n_positions, n_attributes)
+    weights : float64 array (n_attributes,)
+    columns : int array (n_attributes,)
+    """
+    shape = len(weights), values.shape[1]
+    used = np.flatnonzero(weights)
+    spread = sparse.csr_array((weights[used], (used, columns[used])), shape=shape)
+    values += (rows @ spread).toarray()
+
+
+def attribute_features(model: LinearSequenceClassifier) -> np.ndarray:
+    """Return the feature of each attribute of a window, int64; `BOUNDARY` for "outside"."""
+    attributes = model._attributes
+    n_values = np.where(attributes._sizes() >= 0, attributes._sizes(), 1)
+    features = np.repeat(attributes.imputation.sources, n_values)[attributes.kept]
+    n_outside = model._weights.layout.n_attributes - len(features)
+    return np.append(features, np.full(n_outside, BOUNDARY)).astype(np.int64)
+
+
+def check_weights(model: LinearSequenceClassifier) -> None:
+    """Raise TypeError if a model has a kernel instead of weights of attributes."""
+    if getattr(model, "_support", None) is not None:
+        raise TypeError(
+            f"the {type(model).__name__} has kernel={model.kernel!r}; expected kernel='linear', "
+            "which has weights of attributes"
+        )

@@ -1,0 +1,248 @@
+"""Contributions of features and previous labels to the scores of trees.
+
+The method is described in ``shapley.h``. A test whose value is missing follows its surrogates, or
+sends the position to both children, as if the feature were absent from every coalition.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from treecrf.trees.scoring._answers cimport (
+    Answers,
+    Bits,
+    Positions,
+    begin_bits,
+    close_bits,
+    open_bits,
+)
+
+cdef extern from "trees/shapley.h" nogil:
+    struct inner_node:
+        int32_t node, true_child, false_child, ancestor, slot
+    struct tested_tree:
+        const inner_node *inner
+        Py_ssize_t n_inner, n_slots
+        const int32_t *players
+        const double *ratios
+        const double *slopes
+    enum:
+        N_OUTCOMES
+    void explain_positions(const tested_tree *tree, const uint64_t *passed,
+                           const uint64_t *absent, int n_positions, const double *weights,
+                           Py_ssize_t width, double *products, uint8_t *outcomes, double *sums,
+                           double *out, Py_ssize_t stride)
+
+# Positions that share a word.
+cdef enum:
+    BLOCK = 64
+
+
+cdef struct Work:
+    uint64_t *passed           # of each inner node of a tree: the positions that pass
+    uint64_t *absent           # and those that lack the value
+    double *products
+    double *sums
+    uint8_t *outcomes
+
+
+def link_tests(const int32_t[::1] starts, const int32_t[::1] true_child,
+               const int32_t[::1] false_child, const int32_t[::1] players,
+               const double[::1] shares, int32_t[::1] parents, int32_t[::1] ancestors,
+               double[::1] covers, double[::1] reaches, int32_t[::1] n_players):
+    """Follow the tests of each player down the trees.
+
+    Parameters
+    ----------
+    starts : int32 array (n_trees + 1,)
+        First node of each tree.
+    true_child, false_child : int32 arrays (n_nodes,)
+        Counted from the start of the tree; -1 in leaves.
+    players : int32 array (n_nodes,)
+        Player of each test.
+    shares : float64 array (n_nodes,)
+        Cover of the true child relative to its parent.
+    parents : int32 array (n_nodes,)
+        Receives the parent of each node, and 0 for the root.
+    ancestors : int32 array (n_nodes,)
+        Receives, for each inner node, the node below the nearest test of the same player, and 0,
+        the root, if there is none.
+    covers : float64 array (n_nodes,)
+        Receives the product of the relative covers below the tests of the player that the parent
+        tests.
+    reaches : float64 array (n_nodes,)
+        Receives the product of all relative covers on the path.
+    n_players : int32 array (n_nodes,)
+        Receives the number of players on the path.
+    """
+    cdef Py_ssize_t tree, start, n, child
+    cdef int32_t above
+    cdef int side
+    cdef double share
+    with nogil:
+        for tree in range(starts.shape[0] - 1):
+            start = starts[tree]
+            parents[start] = ancestors[start] = n_players[start] = 0
+            covers[start] = reaches[start] = 1.0
+            for n in range(start, starts[tree + 1]):
+                if true_child[n] < 0:
+                    continue
+                above = <int32_t> (n - start)
+                while above and players[start + parents[start + above]] != players[n]:
+                    above = parents[start + above]
+                ancestors[n] = above
+                for side in range(2):
+                    child = start + (true_child[n] if side else false_child[n])
+                    share = shares[n] if side else 1.0 - shares[n]
+                    parents[child] = <int32_t> (n - start)
+                    ancestors[child] = 0
+                    covers[child] = covers[start + above] * share
+                    reaches[child] = reaches[n] * share
+                    n_players[child] = n_players[n] + (above == 0)
+
+
+cdef class Explainer:
+    """Explainer of some trees at many positions.
+
+    Parameters
+    ----------
+    packed : treecrf.trees.scoring.scorer.PackedTrees
+    tables : treecrf.trees.shapley.PathTables
+    classes : int32 array (n_trees,)
+        Index of the scores to which each tree contributes.
+    n_given : int
+        Number of previous labels that are given for each position.
+    follows_surrogates : bool
+        Whether positions whose value is missing follow surrogates, or else the majority.
+    """
+
+    cdef Answers answers
+    cdef const int32_t[::1] test, surrogate_starts, surrogates, classes, players
+    cdef const int32_t[::1] starts
+    cdef const int64_t[::1] inner_starts, slot_starts
+    cdef const int32_t[:, ::1] inner
+    cdef const double[::1] shares, weights
+    cdef const double[:, ::1] ratios, slopes
+    cdef const uint8_t[::1] is_reversed
+    cdef bint follows_surrogates
+    cdef Py_ssize_t n_labels, n_columns, max_inner, max_nodes, max_slots
+
+    def __init__(self, packed, tables, classes, Py_ssize_t n_given, bint follows_surrogates):
+        self.answers = Answers(packed.tests)
+        self.starts, self.test, self.shares = packed.starts, packed.test_of_node, tables.shares
+        self.surrogate_starts, self.surrogates = packed.surrogate_starts, packed.surrogates
+        self.is_reversed = packed.nodes["reversed"].astype("u1")
+        self.follows_surrogates = follows_surrogates
+        self.classes, self.players = classes, tables.players
+        self.inner, self.inner_starts = tables.inner, tables.inner_starts
+        self.slot_starts, self.weights = tables.slot_starts, tables.weights
+        self.ratios, self.slopes = tables.ratios, tables.slopes
+        self.n_labels = packed.n_labels
+        self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
+        self.max_nodes = self.max_inner = self.max_slots = 1
+        for tree in range(len(classes)):
+            self.max_nodes = max(self.max_nodes, self.starts[tree + 1] - self.starts[tree])
+            self.max_inner = max(self.max_inner,
+                                 self.inner_starts[tree + 1] - self.inner_starts[tree])
+            self.max_slots = max(self.max_slots,
+                                 self.slot_starts[tree + 1] - self.slot_starts[tree])
+
+    def add_contributions(self, encoded, const uint8_t[:, ::1] given, double[:, :, ::1] values,
+                          Py_ssize_t first, Py_ssize_t last):
+        """Add the contributions to the scores of the positions from ``first`` to ``last - 1``.
+
+        Parameters
+        ----------
+        encoded : treecrf.encoding.encoded.EncodedSequences
+        given : uint8 array (order, n_positions)
+            The label at each lag before each position, ``n_labels`` for none.
+        values : float64 array (n_positions, n_classes, n_players)
+        first, last : int
+        """
+        cdef Bits block
+        cdef Positions positions = Positions(encoded)
+        cdef Work work
+        cdef Py_ssize_t tree
+        cdef bint ready
+        with nogil:
+            memset(&block, 0, sizeof(Bits))
+            memset(&work, 0, sizeof(Work))
+            ready = open_bits(&block, self.n_columns, 1) and self._open(&work)
+            while first < last and ready:
+                begin_bits(&block, first, min(BLOCK, last - first))
+                self.answers.fill(&block, positions)
+                self.answers.fill_given(&block, given, self.n_labels)
+                for tree in range(self.classes.shape[0]):
+                    self._explain(&block, &work, tree, positions.has_missing, values)
+                first += block.size
+            close_bits(&block)
+            free_work(&work)
+        if not ready:
+            raise MemoryError("no memory to explain the scores")
+
+    cdef bint _open(self, Work *work) noexcept nogil:
+        cdef Py_ssize_t width = self.weights.shape[0]
+        work.passed = <uint64_t *> malloc(self.max_inner * sizeof(uint64_t))
+        work.absent = <uint64_t *> malloc(self.max_inner * sizeof(uint64_t))
+        work.products = <double *> malloc(self.max_nodes * width * sizeof(double))
+        work.sums = <double *> malloc(self.max_slots * width * sizeof(double))
+        work.outcomes = <uint8_t *> malloc(self.max_nodes)
+        return (work.passed != NULL and work.absent != NULL and work.products != NULL
+                and work.sums != NULL and work.outcomes != NULL)
+
+    cdef void _explain(self, const Bits *block, Work *work, Py_ssize_t tree, bint has_missing,
+                       double[:, :, ::1] values) noexcept nogil:
+        cdef Py_ssize_t first = self.inner_starts[tree], start = self.starts[tree]
+        cdef Py_ssize_t slot = self.slot_starts[tree], k
+        cdef tested_tree nodes
+        nodes.n_inner = self.inner_starts[tree + 1] - first
+        if nodes.n_inner == 0:
+            return
+        nodes.inner = <const inner_node *> &self.inner[first, 0]
+        nodes.players = &self.players[slot]
+        nodes.n_slots = self.slot_starts[tree + 1] - slot
+        nodes.ratios = &self.ratios[start * N_OUTCOMES, 0]
+        nodes.slopes = &self.slopes[start * N_OUTCOMES, 0]
+        for k in range(nodes.n_inner):
+            self._answer(block, start + self.inner[first + k, 0], has_missing, &work.passed[k],
+                         &work.absent[k])
+        explain_positions(&nodes, work.passed, work.absent, <int> block.size, &self.weights[0],
+                          self.weights.shape[0], work.products, work.outcomes, work.sums,
+                          &values[block.first, self.classes[tree], 0],
+                          values.shape[1] * values.shape[2])
+
+    cdef void _answer(self, const Bits *block, Py_ssize_t node, bint has_missing,
+                      uint64_t *passed, uint64_t *absent) noexcept nogil:
+        """Find the positions that pass the test of a node, and those that lack its value."""
+        cdef int32_t test = self.test[node]
+        cdef const uint64_t *lacking = NULL
+        if has_missing:
+            lacking = self.answers.missing_of(block, test)
+        passed[0] = block.columns[test * block.stride]
+        absent[0] = 0 if lacking == NULL else lacking[0]
+        if absent[0] and self.follows_surrogates:
+            passed[0] |= self._passed_surrogates(block, node, absent[0])
+            absent[0] = 0
+
+    cdef uint64_t _passed_surrogates(self, const Bits *block, Py_ssize_t node,
+                                     uint64_t missing) noexcept nogil:
+        """Find the positions that pass by the first surrogate with a value or the majority."""
+        cdef Py_ssize_t s
+        cdef uint64_t passed = 0, answering
+        cdef const uint64_t *lacking
+        cdef const uint64_t *column
+        for s in range(self.surrogate_starts[node], self.surrogate_starts[node + 1]):
+            lacking = self.answers.missing_of(block, self.surrogates[s])
+            column = block.columns + self.surrogates[s] * block.stride
+            answering = missing & ~lacking[0] if lacking != NULL else missing
+            passed |= answering & (~column[0] if self.is_reversed[s] else column[0])
+            missing ^= answering
+        return passed | missing if self.shares[node] >= 0.5 else passed
+
+
+cdef void free_work(Work *work) noexcept nogil:
+    free(work.passed)
+    free(work.absent)
+    free(work.products)
+    free(work.sums)
+    free(work.outcomes)

@@ -1,0 +1,355 @@
+"""Contributions of features and previous labels to the scores of a forest.
+
+The contributions are Shapley values [1]_, as in path-dependent TreeSHAP [2]_. Players are features
+at offsets in the window, sequence ends at offsets, and previous labels at lags. In a coalition, a
+test of a present player has its actual outcome, and a test of an absent player sends a position to
+both children, with weights that are the children's relative covers. They are computed by quadrature
+along the paths, in time proportional to the number of nodes and players on a path.
+
+References
+----------
+.. [1] L. Shapley, "A value for n-person games", Contributions to the Theory of Games II, 1953.
+.. [2] S. Lundberg et al., "From local explanations to global understanding with explainable AI for
+   trees", Nature Machine Intelligence 2, 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import DERIVED, Encoder
+from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.offsets import runs
+from treecrf.trees._shapley import Explainer, link_tests
+from treecrf.trees.forest import LABEL, Forest
+from treecrf.trees.scoring.scorer import PackedTrees
+from treecrf.utils.threads import Threads
+
+# Numbers of nodes of the quadrature; larger ones are multiples of the last.
+WIDTHS = (2, 4, 8, 16)
+# Maximum number of tree nodes whose tables are in memory at the same time.
+MAX_NODES = 50_000
+# Minimum number of positions of a part for a thread.
+PART = 1 << 6
+
+LEADS, LEAVES, GONE = range(3)
+
+
+@dataclass(frozen=True)
+class Players:
+    """The players among whom the scores are divided.
+
+    Attributes
+    ----------
+    features : int64 array (n_players,)
+        Number of the feature, which those derived in training follow; `BOUNDARY` for the ends of
+        sequences, and `LABEL` for previous labels.
+    offsets : int64 array (n_players,)
+        Offset in the window, or lag of a previous label, in the direction of the chain.
+    """
+
+    features: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @classmethod
+    def of_pairs(cls, features: np.ndarray, offsets: np.ndarray) -> Players:
+        """Make players of pairs that may repeat: features first, previous labels last."""
+        pairs = np.unique(np.stack([features, offsets]).astype(np.int64), axis=1)
+        rank = np.where(pairs[0] >= 0, 0, np.where(pairs[0] == BOUNDARY, 1, 2))
+        pairs = pairs[:, np.lexsort((pairs[1], pairs[0], rank))]
+        return cls(*pairs)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Feature and offset of each player."""
+        return list(zip(self.features.tolist(), self.offsets.tolist(), strict=True))
+
+    def union(self, *others: Players) -> Players:
+        """Return the players of several groups."""
+        every = (self, *others)
+        return Players.of_pairs(
+            np.concatenate([players.features for players in every]),
+            np.concatenate([players.offsets for players in every]),
+        )
+
+    def index_of(self, features: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Return the index of each pair; all must be players."""
+        index = {pair: i for i, pair in enumerate(self.pairs)}
+        pairs = zip(features.tolist(), offsets.tolist(), strict=True)
+        return np.array([index[pair] for pair in pairs], dtype=np.int32)
+
+
+def feature_of_columns(encoder: Encoder) -> np.ndarray:
+    """Return the feature of each column, int64; columns derived in training follow the features."""
+    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
+    return np.array(
+        [index + encoder.n_features * (kind == DERIVED) for kind, index in origins], dtype=np.int64
+    )
+
+
+@dataclass(frozen=True)
+class Links:
+    """Tests of the same player on the paths of some trees; see `treecrf.trees._shapley.link_tests`.
+
+    Attributes
+    ----------
+    packed : dict of arrays
+        The arrays of `Forest.pack`.
+    players : int32 array (n_nodes,)
+        Player of the test of each inner node; 0 in leaves.
+    shares : float64 array (n_nodes,)
+        Relative cover of the true child of each node.
+    parents, ancestors, n_players : int32 arrays (n_nodes,)
+    covers, reaches : float64 arrays (n_nodes,)
+    """
+
+    packed: dict[str, np.ndarray]
+    players: np.ndarray
+    shares: np.ndarray
+    parents: np.ndarray
+    ancestors: np.ndarray
+    n_players: np.ndarray
+    covers: np.ndarray
+    reaches: np.ndarray
+
+    @classmethod
+    def of(cls, packed: dict[str, np.ndarray], players: np.ndarray) -> Links:
+        """Link the tests of some trees."""
+        n, shares = len(players), relative_covers(packed)
+        parents, ancestors, n_players = np.zeros((3, n), dtype=np.int32)
+        covers, reaches = np.zeros((2, n))
+        children = (packed[name].astype(np.int32) for name in ("true_child", "false_child"))
+        starts = packed["starts"].astype(np.int32)
+        link_tests(
+            starts, *children, players, shares, parents, ancestors, covers, reaches, n_players
+        )
+        return cls(packed, players, shares, parents, ancestors, n_players, covers, reaches)
+
+    @property
+    def expected(self) -> np.ndarray:
+        """Expected value of each tree, where all players are absent."""
+        is_leaf = self.packed["true_child"] < 0
+        values = np.where(is_leaf, self.packed["leaf"], 0.0) * self.reaches
+        return np.add.reduceat(values, self.packed["starts"][:-1])
+
+    @property
+    def widths(self) -> np.ndarray:
+        """Number of nodes of the quadrature that is exact for each tree."""
+        most = np.maximum.reduceat(self.n_players, self.packed["starts"][:-1])
+        return np.array([_width_for(n) for n in most.tolist()], dtype=np.int64)
+
+
+def relative_covers(packed: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the cover of each node's true child, relative to that of the node.
+
+    For window tests it is the fraction that divides positions without a value, so that a missing
+    value is the same as an absent player. For previous labels it is the fraction of the weight.
+    """
+    children = [packed[name].astype(np.int64) for name in ("true_child", "false_child")]
+    first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"]))
+    is_inner = children[0] >= 0
+    passed, failed = (packed["weight"][np.maximum(first + c, 0)] for c in children)
+    total = passed + failed
+    of_weight = np.divide(passed, total, out=np.full(len(total), 0.5), where=total > 0)
+    shares = np.where(packed["column"] == LABEL, of_weight, packed["share"])
+    return np.where(is_inner, shares, 0.0)
+
+
+def _width_for(n_players: int) -> int:
+    """Return a number of quadrature nodes that is exact for the product of n - 1 linear factors."""
+    needed = -(-n_players // 2)
+    for width in WIDTHS:
+        if needed <= width:
+            return width
+    return -(-needed // WIDTHS[-1]) * WIDTHS[-1]
+
+
+@dataclass(frozen=True)
+class PathTables:
+    """Trees as `treecrf.trees._shapley.Explainer` reads them.
+
+    Attributes
+    ----------
+    weights : float64 array (width,)
+        Weights of the quadrature.
+    ratios, slopes : float64 arrays (n_nodes * 3, width)
+        See ``shapley.h``.
+    inner : int32 array (n_inner, 5)
+        Index in the tree, children, ancestor and slot of each inner node.
+    inner_starts : int64 array (n_trees + 1,)
+        First inner node of each tree.
+    players : int32 array (n_slots,)
+        The players of each tree, one tree after another.
+    slot_starts : int64 array (n_trees + 1,)
+        First slot of each tree.
+    shares : float64 array (n_nodes,)
+    """
+
+    weights: np.ndarray
+    ratios: np.ndarray
+    slopes: np.ndarray
+    inner: np.ndarray
+    inner_starts: np.ndarray
+    players: np.ndarray
+    slot_starts: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, links: Links, width: int) -> PathTables:
+        """Compute the tables of some trees."""
+        packed = links.packed
+        starts = packed["starts"].astype(np.int64)
+        points, weights = np.polynomial.legendre.leggauss(width)
+        nodes = np.flatnonzero(packed["true_child"] >= 0)
+        trees = np.searchsorted(starts, nodes, side="right") - 1
+        n_trees, n_players = len(starts) - 1, int(links.players.max(initial=0)) + 1
+        slots, which = np.unique(trees * n_players + links.players[nodes], return_inverse=True)
+        slot_starts = np.searchsorted(slots, np.arange(n_trees + 1) * n_players)
+        children = (packed[name][nodes] for name in ("true_child", "false_child"))
+        first = starts[trees]
+        columns = (nodes - first, *children, links.ancestors[nodes], which - slot_starts[trees])
+        return cls(
+            weights / 2,
+            *_ratios_and_slopes(links, (points + 1) / 2),
+            inner=np.stack(columns, axis=1).astype(np.int32),
+            inner_starts=np.searchsorted(nodes, starts).astype(np.int64),
+            players=(slots % n_players).astype(np.int32),
+            slot_starts=slot_starts.astype(np.int64),
+            shares=links.shares,
+        )
+
+
+def _ratios_and_slopes(links: Links, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the ratios and slopes of all nodes at the points of the quadrature."""
+    packed, n = links.packed, len(links.players)
+    first = np.repeat(packed["starts"][:-1], np.diff(packed["starts"])).astype(np.int64)
+    parents = first + links.parents
+    above = links.covers[first + links.ancestors[parents]][:, None]
+    here = links.covers[:, None]
+    is_true = packed["true_child"][parents] == np.arange(n) - first
+    share = np.where(is_true, links.shares[parents], 1.0 - links.shares[parents])[:, None]
+    leads, led = here + (1.0 - here) * points, above + (1.0 - above) * points
+    ratios, slopes = np.zeros((2, n, 3, len(points)))
+    ratios[:, LEADS] = leads / led
+    ratios[:, LEAVES] = here * (1.0 - points) / led
+    ratios[:, GONE] = share
+    is_leaf = packed["true_child"] < 0
+    ratios *= np.where(is_leaf, packed["leaf"], 1.0)[:, None, None]
+    slopes[:, LEADS] = (1.0 - here) / leads - (1.0 - above) / led
+    slopes[:, LEAVES] = -1.0 / (1.0 - points) - (1.0 - above) / led
+    return ratios.reshape(-1, len(points)), slopes.reshape(-1, len(points))
+
+
+class ForestExplainer:
+    """Explainer of the scores of a forest, given the previous labels.
+
+    Parameters
+    ----------
+    forest : Forest
+    encoder : Encoder
+    codes : list of int
+        The labels whose scores to explain.
+
+    Attributes
+    ----------
+    players : Players
+        Those that occur in the trees.
+    base_values : float64 array (n_codes,)
+        Expected scores, where all players are absent.
+    """
+
+    def __init__(self, forest: Forest, encoder: Encoder, codes: list[int]):
+        self.forest = forest
+        self.encoder = encoder
+        n_labels = forest.n_labels
+        trees = [
+            (iteration * n_labels + code, k)
+            for iteration in range(forest.n_iter)
+            for k, code in enumerate(codes)
+        ]
+        self._trees, self._classes = np.array(trees, dtype=np.int64).reshape(-1, 2).T
+        self._features = feature_of_columns(encoder)
+        self.players = self._find_players()
+        self.base_values = np.zeros(len(codes))
+        self._widths = np.zeros(len(self._trees), dtype=np.int64)
+        for chosen in self._runs(np.arange(len(self._trees))):
+            links = self._link(chosen)
+            self._widths[chosen] = links.widths
+            self.base_values += np.bincount(self._classes[chosen], links.expected, len(codes))
+
+    def add_contributions(
+        self,
+        encoded: EncodedSequences,
+        given: np.ndarray,
+        players: Players,
+        values: np.ndarray,
+        threads: Threads,
+    ) -> None:
+        """Add the contributions to the scores of all labels at all positions.
+
+        Parameters
+        ----------
+        encoded : EncodedSequences
+        given : uint8 array (order, n_positions)
+            The label at each lag before each position, ``n_labels`` for none.
+        players : Players
+            The players of ``values``, among which are those of the trees.
+        values : float64 array (n_positions, n_codes, n_players), changed in place
+        threads : Threads
+        """
+        columns = players.index_of(self.players.features, self.players.offsets)
+        follows_surrogates = self.encoder.missing == "surrogate"
+        for width in np.unique(self._widths):
+            for chosen in self._runs(np.flatnonzero(self._widths == width)):
+                links, n_labels = self._link(chosen), self.forest.n_labels
+                on_label = links.packed["column"] == LABEL
+                packed = PackedTrees.of(links.packed, self.encoder, n_labels, on_label)
+                tables = PathTables.of(links, int(width))
+                tables = replace(tables, players=columns[tables.players])
+                classes = self._classes[chosen].astype(np.int32)
+                explainer = Explainer(packed, tables, classes, len(given), follows_surrogates)
+                threads.map(
+                    lambda part, run=explainer: run.add_contributions(
+                        encoded, given, values, *part
+                    ),
+                    threads.even_parts(encoded.n_positions, PART),
+                )
+
+    def _find_players(self) -> Players:
+        pairs = [np.zeros((2, 0), dtype=np.int64)]
+        for chosen in self._runs(np.arange(len(self._trees))):
+            packed = self._pack(chosen)
+            inner = packed["true_child"] >= 0
+            pairs.append(np.unique(self._pairs_of(packed)[:, inner], axis=1))
+        return Players.of_pairs(*np.hstack(pairs))
+
+    def _runs(self, chosen: np.ndarray) -> Iterator[np.ndarray]:
+        """Cut chosen trees into runs with a limited number of nodes."""
+        sizes = [len(self.forest.trees[i]["leaf"]) for i in self._trees[chosen]]
+        for first, last in runs(np.append(0, np.cumsum(sizes)), MAX_NODES):
+            yield chosen[first:last]
+
+    def _pack(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        some = Forest(self.forest.n_labels, self.forest.order)
+        some.trees = [self.forest.trees[i] for i in self._trees[chosen]]
+        return some.pack()
+
+    def _pairs_of(self, packed: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the feature and the offset of the test of each node."""
+        column = packed["column"].astype(np.int64)
+        features = np.where(column >= 0, self._features[np.maximum(column, 0)], column)
+        return np.stack([features, packed["offset"].astype(np.int64)])
+
+    def _link(self, chosen: np.ndarray) -> Links:
+        packed = self._pack(chosen)
+        inner = packed["true_child"] >= 0
+        players = np.zeros(len(inner), dtype=np.int32)
+        players[inner] = self.players.index_of(*self._pairs_of(packed)[:, inner])
+        return Links.of(packed, players)
