@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -68,28 +69,29 @@ class Columns(Sequence):
             return Column(kind, self.categories[j])
         return Column(kind, self.thresholds[self.starts[j] : self.starts[j + 1]])
 
-    @property
+    @cached_property
     def is_number(self) -> np.ndarray:
         """Mask of the columns that are numbers."""
         return self.kinds == NUMBER
 
-    @property
+    @cached_property
     def is_category(self) -> np.ndarray:
         """Mask of the columns that are categories."""
         return self.kinds == CATEGORY
 
-    @property
+    @cached_property
     def n_tests(self) -> np.ndarray:
         """Number of tests of each column at one offset."""
         return np.where(self.kinds == BOOLEAN, 1, self.sizes)
 
-    @property
+    @cached_property
     def is_single(self) -> np.ndarray:
         """Mask of the columns that have a single test and are not categories."""
         return (self.n_tests == 1) & ~self.is_category
 
+    @cached_property
     def only_thresholds(self) -> np.ndarray:
-        """Return the threshold of each number with one test, 0 for booleans and all others."""
+        """The threshold of each number with one test, 0 for booleans and all others."""
         only = np.zeros(len(self))
         chosen = self.is_single & self.is_number
         only[chosen] = self.thresholds[self.starts[:-1][chosen]]
@@ -183,7 +185,7 @@ def learn_columns(sequences: Sequences, max_bins: int, seed: int) -> ColumnStati
     columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     if sequences.kinds is not None:
         columns = _with_kinds(columns, sequences.kinds, sequences.categories)
-    fractions = _fraction_listed(sequences, columns.only_thresholds())
+    fractions = _fraction_listed(sequences, columns.only_thresholds)
     return ColumnStatistics(columns, fractions, find_missing(sequences))
 
 

@@ -61,4 +61,6 @@ def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray
     -------
     int64 array (n_positions,)
     """
+    if len(first_rows) == 1:
+        return np.arange(first_rows[0], first_rows[0] + offsets[-1])
     return np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))

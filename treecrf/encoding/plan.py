@@ -16,6 +16,7 @@ A missing value has a separate code, the last of its column, or an id in the oth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,15 @@ class Plan:
         """Number of ids of missing values that training data may list."""
         return int((self.has_missing & (self.missing_ids >= 0)).sum())
 
-    @property
+    @cached_property
     def n_all_ids(self) -> int:
         """Number of ids of values and of missing values."""
         return self.n_ids + int((self.missing_ids >= 0).sum())
+
+    @cached_property
+    def columns_in(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The columns in each storage: codes, bits and lists."""
+        return tuple(np.flatnonzero(self.storage == where) for where in (CODES, BITS, LISTS))
 
     def has_one_id(self, columns: Columns) -> np.ndarray:
         """Mark the columns with one id in lists: those whose only test is false at 0."""

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from treecrf.encoding._codes import find_codes, write_bins
 from treecrf.encoding.columns import Columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.layout import RowLayout
-from treecrf.encoding.plan import BITS, CODES, LISTS, Plan
+from treecrf.encoding.plan import CODES, LISTS, Plan
 from treecrf.encoding.vocabulary import Vocabulary
 
 # Columns of a sparse matrix are made dense in groups of about this many values.
@@ -43,7 +44,7 @@ class RowWriter:
         self.bits = np.zeros((layout.n_rows, -(-plan.n_bits // 8)), dtype=np.uint8)
         # Pairs of arrays: rows, and the ids that they list.
         self._lists: list[tuple[np.ndarray, np.ndarray]] = []
-        self._thresholds = columns.only_thresholds()
+        self._thresholds = columns.only_thresholds
         self._has_one_id = plan.has_one_id(columns)
         if boundary_code:
             self.codes[self.rows, 0] = 1
@@ -80,11 +81,12 @@ class RowWriter:
         """Mark the columns that have missing values."""
         plan = self.plan
         found = np.zeros(len(self.columns), dtype=bool)
-        for j in np.flatnonzero(plan.storage == CODES):
-            found[j] = (self.codes[:, plan.slots[j]] == plan.missing_codes[j]).any()
-        of_id = np.flatnonzero(plan.missing_ids >= 0)
-        of_id = of_id[np.argsort(plan.missing_ids[of_id])]
-        found[of_id[np.unique(ids[ids >= plan.n_ids]) - plan.n_ids]] = True
+        coded = plan.columns_in[CODES]
+        find_codes(self.codes, coded, plan.slots, plan.missing_codes, found.view(np.uint8))
+        if len(ids):
+            of_id = np.flatnonzero(plan.missing_ids >= 0)
+            of_id = of_id[np.argsort(plan.missing_ids[of_id])]
+            found[of_id[np.unique(ids[ids >= plan.n_ids]) - plan.n_ids]] = True
         return found
 
     def _write_symbols(self, piece: np.ndarray, rows: np.ndarray) -> None:
@@ -97,10 +99,8 @@ class RowWriter:
             self._lists.append((rows, ids.astype(np.int32)))
 
     def _write_dense(self, piece: np.ndarray, rows: np.ndarray) -> None:
-        plan = self.plan
-        for j in np.flatnonzero(plan.storage == CODES):
-            self.codes[rows, plan.slots[j]] = self._codes_of(j, piece[:, j])
-        in_bits = np.flatnonzero(plan.storage == BITS)
+        _, in_bits, in_lists = self.plan.columns_in
+        self._write_codes(piece, rows)
         if len(in_bits):
             values = piece[:, in_bits]
             # Booleans may be passed to a model that was trained on numbers.
@@ -108,12 +108,23 @@ class RowWriter:
             passed = values if is_bool else values > self._thresholds[in_bits]
             self.bits[rows] = np.packbits(passed, axis=1, bitorder="little")
             self._list_missing(values, in_bits, rows)
-        in_lists = np.flatnonzero(plan.storage == LISTS)
         if len(in_lists):
             values = piece[:, in_lists]
             where, which = np.nonzero(self._is_listed(values, in_lists))
             self._list_values(values[where, which], in_lists[which], rows[where])
             self._list_missing(values, in_lists, rows)
+
+    def _write_codes(self, piece: np.ndarray, rows: np.ndarray) -> None:
+        plan, columns = self.plan, self.columns
+        coded = plan.columns_in[CODES]
+        is_binned = columns.is_number[coded] & (piece.dtype.itemsize <= 8)
+        binned = coded[is_binned]
+        if len(binned):
+            values = piece.astype(np.float64, copy=False)
+            tables = (columns.thresholds, columns.starts, plan.slots, plan.missing_codes)
+            write_bins(values, rows, binned, *tables, self.codes)
+        for j in coded[~is_binned]:
+            self.codes[rows, plan.slots[j]] = self._codes_of(j, piece[:, j])
 
     def _write_sparse(self, piece: Any, rows: np.ndarray) -> None:
         plan = self.plan

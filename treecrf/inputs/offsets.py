@@ -56,6 +56,8 @@ def positions_in_sequences(offsets: np.ndarray) -> np.ndarray:
     -------
     int64 array (n_positions,)
     """
+    if len(offsets) == 2:
+        return np.arange(offsets[-1])
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 

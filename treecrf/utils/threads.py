@@ -26,7 +26,7 @@ class Threads:
 
     def __init__(self, n_jobs: int | None):
         self.n_threads = effective_n_jobs(1 if n_jobs is None else n_jobs)
-        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Threads:
         return self
@@ -37,22 +37,29 @@ class Threads:
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list:
         """Return the results in the order of the items; raises the first error at the end."""
-        if self._pool is None:
+        items = list(items)
+        if self.n_threads == 1 or len(items) <= 1:
             return [function(item) for item in items]
-        return list(self._pool.map(function, items))
+        return list(self._started().map(function, items))
 
     def run(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
         """Call a function on each item; few of the items exist at the same time."""
         running: deque[Future] = deque()
         for item in items:
-            if self._pool is None:
+            if self.n_threads == 1:
                 function(item)
                 continue
-            running.append(self._pool.submit(function, item))
+            running.append(self._started().submit(function, item))
             if len(running) > 2 * self.n_threads:
                 running.popleft().result()
         for future in running:
             future.result()
+
+    def _started(self) -> ThreadPoolExecutor:
+        """Return the pool, which starts only if it is used."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        return self._pool
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.
@@ -67,7 +74,9 @@ class Threads:
         list of (int, int)
             First sequence of each run, and the one after its last.
         """
-        n_parts = self.n_threads * PARTS_PER_THREAD if self.n_threads > 1 else 1
+        if self.n_threads == 1 or len(offsets) == 2:
+            return [(0, len(offsets) - 1)]
+        n_parts = self.n_threads * PARTS_PER_THREAD
         targets = np.linspace(0, offsets[-1], n_parts + 1)
         cuts = np.unique(np.searchsorted(offsets, targets))
         return list(pairwise(cuts.tolist()))

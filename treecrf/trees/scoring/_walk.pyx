@@ -1,9 +1,13 @@
 """Scores of trees at a few positions without missing values, each of which walks down the trees.
 
-All contexts of a position walk together until a test of a previous label separates them.
+All contexts of a position walk together until a test of a previous label separates them. The walks
+of all positions down a tree take turns, so that the processor need not wait for any of them.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from treecrf.trees.scoring._answers cimport (
@@ -18,95 +22,140 @@ from treecrf.trees.scoring._answers cimport (
 cdef extern from "utils/bitsets.h" nogil:
     int lowest_bit(uint64_t word)
 
-# Contexts are the bits of a word.
 cdef enum:
-    MAX_CONTEXTS = 64
+    BLOCK = 64               # positions
+    MAX_CONTEXTS = 64        # the bits of a word
+
+
+cdef struct Node:
+    int32_t test             # -1 in a leaf
+    int32_t children[2]      # if the test fails, and if it passes
+
+
+cdef struct Walk:
+    # Some contexts of a position, which have reached the same node.
+    int32_t node
+    int32_t position         # in the block
+    uint64_t contexts
 
 
 cdef class Walker:
-    """Evaluator of one position at a time, in at most 64 contexts.
+    """Evaluator of few positions, in at most 64 contexts.
 
     Parameters
     ----------
     packed : treecrf.trees.scoring.scorer.PackedTrees
     n_given : int
         Number of previous labels that are given to `add_scores`; 0 to score all contexts.
-    groups : treecrf.trees.scoring.context_groups.Groups
-        Groups of the contexts of the positions.
+    passing : uint64 array (order + 1, n_label_tests)
+        The contexts of each depth, as bits, that pass each test of a previous label.
+    n_contexts : list of int
+        Number of contexts of each depth.
     """
 
     cdef Answers answers
-    cdef const int32_t[::1] starts, classes, test, true_child, false_child
+    cdef const int32_t[::1] starts, classes
+    cdef const int32_t[:, ::1] nodes
     cdef const double[::1] values
-    cdef const uint64_t[::1] passing
-    cdef Py_ssize_t n_labels, n_columns, n_contexts
+    cdef const uint64_t[:, ::1] passing
+    cdef const uint64_t[::1] every
+    cdef Py_ssize_t n_labels, n_columns
 
-    def __init__(self, packed, Py_ssize_t n_given, groups):
+    def __init__(self, packed, Py_ssize_t n_given, passing, n_contexts):
         self.answers = Answers(packed.tests)
-        self.starts, self.classes, self.test = packed.starts, packed.classes, packed.test_of_node
-        self.true_child, self.false_child = packed.children
+        self.starts, self.classes = packed.starts, packed.classes
+        self.nodes = nodes_of(packed)
         self.values = packed.nodes["leaf"]
-        self.passing = groups.passing
+        self.passing = passing
+        self.every = np.array([(1 << n) - 1 for n in n_contexts], dtype=np.uint64)
         self.n_labels = packed.n_labels
         self.n_columns = self.answers.n_tests + n_given * (self.n_labels + 1)
-        self.n_contexts = groups.members.shape[1]
 
     def add_scores(self, scoring, const int32_t[::1] positions, Py_ssize_t first,
                    Py_ssize_t last):
         """Add the trees' values to the scores.
 
-        The parameters are those of `LookupEvaluator.add_scores`.
+        The parameters are those of `LookupEvaluator.add_scores`. If ``positions`` is None, the
+        rows of the scores are those of all encoded positions.
         """
         cdef const uint8_t[:, ::1] given = scoring.given
+        cdef const uint8_t[::1] depth = scoring.depth
         cdef double[:, :, ::1] scores = scoring.scores
         cdef Bits block
         cdef Positions encoded = Positions(scoring.encoded)
-        cdef uint64_t every = (<uint64_t> 2 << (self.n_contexts - 1)) - 1
-        cdef Py_ssize_t i, tree
+        cdef Py_ssize_t i, tree, n_contexts = scores.shape[2]
+        cdef double *rows[BLOCK]
+        cdef Walk *walks = <Walk *> malloc(BLOCK * n_contexts * sizeof(Walk))
         cdef bint ready
         with nogil:
             memset(&block, 0, sizeof(Bits))
-            ready = open_bits(&block, self.n_columns, 1)
+            ready = open_bits(&block, self.n_columns, 1) and walks != NULL
             while first < last and ready:
-                begin_bits(&block, first, min(64, last - first))
+                begin_bits(&block, first, min(BLOCK, last - first))
                 self.answers.fill(&block, encoded)
                 if given is not None:
                     self.answers.fill_given(&block, given, self.n_labels)
                 for i in range(block.size):
-                    for tree in range(self.classes.shape[0]):
-                        self._walk(&block, i, tree, every,
-                                   &scores[self.classes[tree], positions[first + i], 0])
+                    rows[i] = &scores[0, first + i if positions is None else positions[first + i],
+                                      0]
+                for tree in range(self.classes.shape[0]):
+                    self._walk(&block, tree, &depth[0], walks, rows,
+                               self.classes[tree] * scores.shape[1] * n_contexts)
                 first += block.size
             close_bits(&block)
+            free(walks)
         if not ready:
             raise MemoryError("no memory to evaluate the trees")
 
-    cdef void _walk(self, const Bits *block, Py_ssize_t i, Py_ssize_t tree,
-                    uint64_t contexts, double *row) noexcept nogil:
-        """Take a position down a tree; where contexts diverge, some wait for the others."""
-        cdef int32_t nodes[MAX_CONTEXTS]
-        cdef uint64_t waiting[MAX_CONTEXTS]
-        cdef int32_t start = self.starts[tree], node = start, test
-        cdef Py_ssize_t n_waiting = 0
-        cdef uint64_t passed
-        while True:
-            while self.true_child[node] >= 0:
-                test = self.test[node]
-                if test < self.n_columns:
-                    passed = contexts if block.columns[test] >> i & 1 else 0
+    cdef void _walk(self, const Bits *block, Py_ssize_t tree, const uint8_t *depth, Walk *walks,
+                    double **rows, Py_ssize_t to_class) noexcept nogil:
+        """Take the positions down a tree, one step of each at a time."""
+        cdef const Node *nodes = <const Node *> &self.nodes[0, 0]
+        cdef const Node *node
+        cdef const uint64_t *columns = block.columns
+        cdef Walk *walk
+        cdef Py_ssize_t i, n = block.size, n_columns = self.n_columns
+        cdef uint64_t contexts
+        cdef double *row
+        for i in range(n):
+            walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[block.first + i]])
+        while n:
+            i = 0
+            while i < n:
+                walk = &walks[i]
+                node = nodes + walk.node
+                if node.test < 0:
+                    row = rows[walk.position] + to_class
+                    contexts = walk.contexts
+                    while contexts:
+                        row[lowest_bit(contexts)] += self.values[walk.node]
+                        contexts &= contexts - 1
+                    n -= 1
+                    walks[i] = walks[n]
+                    continue
+                if node.test < n_columns:
+                    walk.node = node.children[columns[node.test] >> walk.position & 1]
                 else:
-                    passed = contexts & self.passing[test - self.answers.n_tests]
-                if passed != 0 and passed != contexts:
-                    nodes[n_waiting] = start + self.false_child[node]
-                    waiting[n_waiting] = contexts & ~passed
-                    n_waiting += 1
-                    contexts = passed
-                node = start + (self.true_child[node] if passed else self.false_child[node])
-            while contexts:
-                row[lowest_bit(contexts)] += self.values[node]
-                contexts &= contexts - 1
-            if n_waiting == 0:
-                return
-            n_waiting -= 1
-            node = nodes[n_waiting]
-            contexts = waiting[n_waiting]
+                    n = self._separate(walks, i, n, node, depth[block.first + walk.position])
+                i += 1
+
+    cdef Py_ssize_t _separate(self, Walk *walks, Py_ssize_t i, Py_ssize_t n, const Node *node,
+                              uint8_t depth) noexcept nogil:
+        """Test a previous label; if contexts separate, there is one more walk."""
+        cdef uint64_t passing = self.passing[depth, node.test - self.answers.n_tests]
+        cdef uint64_t passed = walks[i].contexts & passing, failed = walks[i].contexts & ~passing
+        if passed and failed:
+            walks[n] = Walk(node.children[0], walks[i].position, failed)
+            walks[i].contexts = passed
+            n += 1
+        walks[i].node = node.children[passed != 0]
+        return n
+
+
+def nodes_of(packed):
+    """Pack the tests and children of all trees."""
+    passed, failed = packed.children
+    first = np.repeat(packed.starts[: len(packed.classes)], np.diff(packed.starts))
+    is_leaf = passed < 0
+    nodes = np.stack([np.where(is_leaf, -1, packed.test_of_node), first + failed, first + passed])
+    return np.ascontiguousarray(nodes.T, dtype=np.int32)

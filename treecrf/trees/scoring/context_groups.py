@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -33,14 +32,6 @@ class Groups:
     starts: np.ndarray
     trees: np.ndarray
 
-    @cached_property
-    def passing(self) -> np.ndarray:
-        """The contexts (at most 64) that pass each test of previous labels, as bits; uint64."""
-        words = np.zeros((self.outcomes.shape[1], 8), dtype=np.uint8)
-        bits = np.packbits(self.outcomes, axis=0, bitorder="little").T
-        words[:, : bits.shape[1]] = bits
-        return words.view("<u8")[:, 0].astype(np.uint64)
-
 
 def groups_of(
     classes: np.ndarray,
@@ -60,8 +51,7 @@ def groups_of(
     symbols : int32 array (n_contexts, order)
     n_labels : int
     """
-    lag, symbol = np.divmod(np.arange(symbols.shape[1] * (n_labels + 1)), n_labels + 1)
-    outcomes = symbols[:, lag] == symbol
+    outcomes = outcomes_of(symbols, n_labels)
     cuts = np.searchsorted(tree_of, np.arange(len(classes) + 1)).tolist()
     found: dict[tuple[int, bytes], list[int]] = {}
     parted: dict[bytes, list[bytes]] = {}
@@ -81,6 +71,30 @@ def groups_of(
         starts=np.cumsum([0, *(len(found[group]) for group in ordered)]).astype(np.int32),
         trees=np.array([tree for group in ordered for tree in found[group]], dtype=np.int32),
     )
+
+
+def outcomes_of(symbols: np.ndarray, n_labels: int) -> np.ndarray:
+    """Determine which contexts pass each test of previous labels.
+
+    Parameters
+    ----------
+    symbols : int32 array (n_contexts, order)
+    n_labels : int
+
+    Returns
+    -------
+    bool array (n_contexts, order * (n_labels + 1))
+    """
+    lag, symbol = np.divmod(np.arange(symbols.shape[1] * (n_labels + 1)), n_labels + 1)
+    return symbols[:, lag] == symbol
+
+
+def passing_contexts(symbols: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return the contexts (at most 64) that pass each test, as bits; uint64 array (n_tests,)."""
+    bits = np.packbits(outcomes_of(symbols, n_labels), axis=0, bitorder="little").T
+    words = np.zeros((len(bits), 8), dtype=np.uint8)
+    words[:, : bits.shape[1]] = bits
+    return words.view("<u8")[:, 0].astype(np.uint64)
 
 
 def _parts(outcomes: np.ndarray) -> list[bytes]:

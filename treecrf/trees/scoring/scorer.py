@@ -47,7 +47,7 @@ from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
 from treecrf.trees.scoring._programs import can_run, has_permutes
 from treecrf.trees.scoring._walk import Walker
-from treecrf.trees.scoring.context_groups import Groups, groups_of
+from treecrf.trees.scoring.context_groups import Groups, groups_of, passing_contexts
 from treecrf.trees.scoring.distinct_tests import DistinctTests, find_distinct_tests
 from treecrf.utils.threads import Threads
 
@@ -62,6 +62,7 @@ MAX_MISSING = 1 / 4
 # Minimum number of positions of a part for a thread. Even few positions may take long: the first to
 # be scored are those that the system finds memory for.
 PART = 1 << 9
+NO_POSITIONS = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class Scorer:
         self.encoder = encoder
         self.n_given = order if is_given else 0
         self.order = 0 if is_given else order
-        self._evaluators: dict[tuple, LookupEvaluator | Walker] = {}
+        self._lookups: dict[tuple[int, bool], LookupEvaluator] = {}
 
     def add_scores(self, scoring: Scoring) -> None:
         """Add the trees' values to the scores."""
@@ -209,17 +210,28 @@ class Scorer:
         missing = self.with_missing(scoring.encoded)
         if len(missing) > MAX_MISSING * len(scoring.depth):
             scoring.run(self.sets)
-            return
-        if len(missing):
-            self.add_with_missing(scoring, missing)
+        elif len(missing) == 0 and len(scoring.depth) < MIN_POSITIONS:
+            scoring.run(self.walker, None)
+        else:
+            if len(missing):
+                self.add_with_missing(scoring, missing)
+            self._add_complete(scoring, missing)
+
+    def _add_complete(self, scoring: Scoring, missing: np.ndarray) -> None:
+        """Score all positions except those with missing values."""
         is_complete = np.ones(len(scoring.depth), dtype=bool)
         is_complete[missing] = False
+        few = []
         for depth in range(self.order + 1):
             positions = np.flatnonzero(is_complete & (scoring.depth == depth)).astype(np.int32)
-            if len(positions):
-                is_lookup = len(positions) >= MIN_POSITIONS
-                evaluator = self._evaluator_at(depth, LookupEvaluator if is_lookup else Walker)
+            if len(positions) < MIN_POSITIONS:
+                few.append(positions)
+            elif len(positions):
+                evaluator = self._lookup_at(depth)
                 scoring.take(positions, scoring.scores).run(evaluator, positions)
+        positions = np.concatenate(few) if few else is_complete[:0]
+        if len(positions):
+            scoring.take(positions, scoring.scores).run(self.walker, positions)
 
     def add_with_missing(self, scoring: Scoring, positions: np.ndarray) -> None:
         """Score positions with missing values, which may go to both sides of a test."""
@@ -230,9 +242,10 @@ class Scorer:
 
     def with_missing(self, encoded: EncodedSequences) -> np.ndarray:
         """Find the positions that lack the value of any test."""
+        if not encoded.has_missing.any():
+            return NO_POSITIONS
         found = np.zeros(encoded.n_positions, dtype=np.uint8)
-        if encoded.has_missing.any():
-            mark_missing(self.packed.tests, encoded, found)
+        mark_missing(self.packed.tests, encoded, found)
         return np.flatnonzero(found)
 
     # Evaluators
@@ -258,14 +271,25 @@ class Scorer:
         packed = self.packed
         return can_run(packed, len(packed.tests) + self.n_given * (packed.n_labels + 1))
 
-    def _evaluator_at(self, depth: int, kind: type) -> LookupEvaluator | Walker:
-        """Return the evaluator for positions with this many labels before them."""
-        options = (has_permutes(),) if kind is LookupEvaluator else ()
-        key = depth, kind, *options
-        if key not in self._evaluators:
+    @cached_property
+    def walker(self) -> Walker:
+        """Evaluator of few positions."""
+        n_labels = self.packed.n_labels
+        symbols, starts = extended_contexts(n_labels, self.order)
+        sizes = [n_labels**depth for depth in range(self.order + 1)]
+        passing = [
+            passing_contexts(symbols[start : start + n], n_labels)
+            for start, n in zip(starts.tolist(), sizes, strict=True)
+        ]
+        return Walker(self.packed, self.n_given, np.stack(passing), sizes)
+
+    def _lookup_at(self, depth: int) -> LookupEvaluator:
+        """Return the evaluator for many positions with this many labels before them."""
+        key = depth, has_permutes()
+        if key not in self._lookups:
             groups = self._groups_at(depth)
-            self._evaluators[key] = kind(self.packed, self.n_given, groups, *options)
-        return self._evaluators[key]
+            self._lookups[key] = LookupEvaluator(self.packed, self.n_given, groups, key[1])
+        return self._lookups[key]
 
     def _groups_at(self, depth: int) -> Groups:
         """Return the groups of the contexts of positions with this many labels before them."""
