@@ -12,6 +12,7 @@ from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every
 from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF, TreeMEMM
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
+    explain,
     gain_importance,
     likelihood_curve,
     permutation_importance,
@@ -20,6 +21,7 @@ from treecrf.inspection import (
 )
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.plotting import (
+    plot_explanation,
     plot_future_features,
     plot_importance_map,
     plot_importances,
@@ -458,6 +460,7 @@ def test_names_are_shown_literally():
         plot_rules(model),
         plot_tree(model, 0, "WP$"),
         plot_transition_scores(model, words),
+        plot_explanation(model, words[0], 0, label="PRP$"),
         plot_importances(gain_importance(model, per_label=True)),
     ):
         ax.figure.canvas.draw()
@@ -473,6 +476,7 @@ PICTURES = {
     "transition scores": lambda model, ax: plot_transition_scores(model, ["ab"], ax=ax),
     "likelihood": lambda model, ax: plot_likelihood(model, ax=ax),
     "sequence": lambda model, ax: plot_sequence(model, "ab", ax=ax),
+    "explanation": lambda model, ax: plot_explanation(model, "ab", 1, ax=ax),
 }
 
 
@@ -514,3 +518,65 @@ def test_the_missing_library_is_named(picture, trained, monkeypatch):
 
 def test_hatches_differ():
     assert len(set(HATCHES)) == len(HATCHES)
+
+
+# Explanations
+
+
+def bars_of(ax) -> list[tuple[float, float]]:
+    """Start and end of each bar."""
+    return [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+
+
+@pytest.mark.parametrize("label", [None, "x"])
+def test_bars_lead_from_the_base_value_to_the_score(label, trained, letters):
+    x = letters[0][0]
+    found = explain(trained, x, 2)
+    k = found.labels.tolist().index(label or found.label)
+    ax = plot_explanation(trained, x, 2, label=label)
+    bars = bars_of(ax)
+    assert bars[0][0] == pytest.approx(found.base_values[k])
+    assert bars[-1][1] == pytest.approx(found.scores[k])
+    assert [end for _, end in bars[:-1]] == pytest.approx([start for start, _ in bars[1:]])
+    strongest = found.strongest(label)
+    assert [end - start for start, end in bars] == pytest.approx([v for _, v in strongest])
+    names = ["base value", *(name for name, _ in strongest), "score"]
+    assert names_of(ax.get_yticklabels()) == names
+    assert ax.get_xlabel() == f"score of {label or found.label!r} at position 2"
+    numbers = [text.get_text() for text in ax.texts]
+    assert numbers[0] == f"{found.base_values[k]:.2f}"
+    assert numbers[-1] == f"{found.scores[k]:.2f}"
+    low, high = ax.get_xlim()
+    assert all(low < edge < high for bar in bars for edge in bar)
+
+
+def test_the_difference_of_two_labels(trained, letters):
+    found = explain(trained, letters[0][0], 2)
+    ax = plot_explanation(found, label="x", against="z")
+    bars = bars_of(ax)
+    assert bars[0][0] == pytest.approx(found.base_values[0] - found.base_values[2])
+    assert bars[-1][1] == pytest.approx(found.scores[0] - found.scores[2])
+    assert ax.get_xlabel() == "score of 'x' minus 'z' at position 2"
+    with pytest.raises(ValueError, match="against='x' is the label itself"):
+        plot_explanation(found, label="x", against="x")
+
+
+def test_weak_contributions_share_a_bar(trained, letters):
+    found = explain(trained, letters[0][0], 2)
+    n = np.count_nonzero(found.values[found.labels.tolist().index(found.label)])
+    ax = plot_explanation(found, max_features=1)
+    assert names_of(ax.get_yticklabels())[2:] == [f"{n - 1} others", "score"]
+    assert len(ax.patches) == 2
+
+
+def test_a_score_without_contributions():
+    model = TreeCRF(min_gain=1e9, max_iter=2).fit(["ab"], ["xy"])
+    ax = plot_explanation(model, "ab", 0, ["x", "y"])
+    assert names_of(ax.get_yticklabels()) == ["base value", "score"]
+    assert not ax.patches
+
+
+def test_explanations_need_a_sequence_and_a_position(trained):
+    for arguments in ((), ("ab",)):
+        with pytest.raises(ValueError, match="x or position is missing; pass a sequence and"):
+            plot_explanation(trained, *arguments)

@@ -152,6 +152,7 @@ def explain(model: Any, x: Any, position: int, y: Any = None, *, label: Any = No
     See Also
     --------
     contributions : The same for all positions of many sequences.
+    treecrf.plotting.plot_explanation : Plot an explanation.
 
     Examples
     --------
@@ -253,4 +254,4 @@ class _Descriptions:
             return repr(sequences.categories[j][int(value) - 1].item()) if value else "none"
         if sequences.column_kinds[j] == BOOLEAN:
             return repr(bool(value))
-        return f"{value:.6g}"
+        return f"{value:.4g}"

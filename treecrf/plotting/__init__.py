@@ -6,6 +6,7 @@ figure of suitable size is made. The axes are returned, and ``ax.figure`` is the
 plotted numbers from `treecrf.inspection`.
 """
 
+from treecrf.plotting.explanation import plot_explanation
 from treecrf.plotting.future import plot_future_features
 from treecrf.plotting.importance import plot_importance_map, plot_importances
 from treecrf.plotting.rules import plot_rules
@@ -14,6 +15,7 @@ from treecrf.plotting.sequence import plot_sequence
 from treecrf.plotting.tree import plot_tree
 
 __all__ = [
+    "plot_explanation",
     "plot_future_features",
     "plot_importance_map",
     "plot_importances",

@@ -1,0 +1,182 @@
+"""Waterfall plot of the contributions to the score of a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treecrf.inspection import Explanation, explain
+from treecrf.inspection.fitted_trees import code_of
+from treecrf.plotting.common import COLORS, axes_of, plain, pyplot
+
+BAR_INCHES = 0.3
+RAISES, LOWERS = COLORS[0], COLORS[5]
+# Room for the numbers on both sides, relative to the range of the sums.
+MARGIN = 0.14
+
+
+def plot_explanation(
+    explanation: Any,
+    x: Any = None,
+    position: int | None = None,
+    y: Any = None,
+    *,
+    label: Any = None,
+    against: Any = None,
+    max_features: int = 12,
+    ax: Any = None,
+) -> Any:
+    """Plot the contributions to the score of a label at one position, as a waterfall.
+
+    Bars lead from the base value, at the top, to the score of the label, at the bottom. The
+    strongest contributions come first.
+
+    Parameters
+    ----------
+    explanation : fitted classifier or Explanation
+        A model, or the result of `treecrf.inspection.explain`.
+    x : sequence, optional
+        One sequence; required for a model.
+    position : int, optional
+        Position in the sequence; required for a model.
+    y : array-like of shape (n_positions,), optional
+        Labels of the sequence, as in `treecrf.inspection.explain`; only for a model.
+    label : str, int or bool, optional
+        Label whose score is explained; that of the position by default.
+    against : str, int or bool, optional
+        If given, the difference between the scores of the two labels is explained.
+    max_features : int, default=12
+        Maximum number of features to show; the others are shown as one bar.
+    ax : matplotlib axes, optional
+        Axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        As `treecrf.inspection.explain`, if a label does not exist or is compared with itself, or if
+        ``ax`` is not an Axes object.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_explanation
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> ax = plot_explanation(crf, "nab", 1)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']
+    """
+    pyplot()
+    found = _explained(explanation, x, position, y)
+    fall = _Waterfall.of(found, found.label if label is None else label, against, max_features)
+    n_rows = len(fall.values) + 2
+    ax = axes_of(ax, (7.5, 0.8 + BAR_INCHES * n_rows))
+    rows = np.arange(1, n_rows - 1)
+    colors = [RAISES if value >= 0 else LOWERS for value in fall.values]
+    ax.barh(rows, fall.values, left=fall.starts, height=0.7, color=colors)
+    # Between rows, a line shows the sum so far.
+    sums = np.append(fall.base, fall.ends)
+    style = {"color": COLORS[-1], "linewidth": 0.8}
+    ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
+    ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
+    _annotate(ax, fall)
+    ax.set_yticks(range(n_rows), map(plain, ["base value", *fall.names, "score"]))
+    ax.set_ylim(n_rows - 0.4, -0.6)
+    margin = MARGIN * max(np.ptp(sums), abs(sums[0]), np.finfo(float).tiny)
+    ax.set_xlim(sums.min() - margin, sums.max() + margin)
+    ax.set_xlabel(plain(fall.title))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _explained(explanation: Any, x: Any, position: int | None, y: Any) -> Explanation:
+    if isinstance(explanation, Explanation):
+        return explanation
+    if x is None or position is None:
+        raise ValueError(
+            "x or position is missing; pass a sequence and a position at which to explain the "
+            "scores of the model"
+        )
+    return explain(explanation, x, position, y)
+
+
+@dataclass(frozen=True)
+class _Waterfall:
+    """Bars, each of which starts where the one above it ends.
+
+    Attributes
+    ----------
+    base : float
+        Where the first bar starts.
+    values : float array (n_bars,)
+    names : list of str
+    title : str
+    """
+
+    base: float
+    values: np.ndarray
+    names: list[str]
+    title: str
+
+    @classmethod
+    def of(cls, found: Explanation, label: Any, against: Any, max_features: int) -> _Waterfall:
+        """Choose the strongest contributions to a score, or to a difference of scores."""
+        k, title = code_of(found.labels, label), f"score of {label!r} at position {found.position}"
+        base, values = found.base_values[k], found.values[k]
+        if against is not None:
+            j = code_of(found.labels, against)
+            if j == k:
+                raise ValueError(f"against={against!r} is the label itself; expected another one")
+            base, values = base - found.base_values[j], values - found.values[j]
+            title = f"score of {label!r} minus {against!r} at position {found.position}"
+        order = np.argsort(-np.abs(values), kind="stable")
+        order = order[values[order] != 0]
+        shown, others = order[:max_features], order[max_features:]
+        names, bars = found.descriptions[shown].tolist(), values[shown]
+        if len(others):
+            names, bars = [*names, f"{len(others)} others"], np.append(bars, values[others].sum())
+        return cls(float(base), bars, names, title)
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where each bar ends."""
+        return self.base + np.cumsum(self.values)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each bar starts."""
+        return self.ends - self.values
+
+
+def _annotate(ax: Any, fall: _Waterfall) -> None:
+    """Write the contributions next to the ends of the bars, and the base value and the score."""
+    total = float(fall.ends[-1]) if len(fall.values) else fall.base
+    texts = [(fall.base, f"{fall.base:.2f}", 1)]
+    texts += [
+        (end, f"{value:+.2f}", 1 if value >= 0 else -1)
+        for end, value in zip(fall.ends, fall.values, strict=True)
+    ]
+    texts.append((total, f"{total:.2f}", 1))
+    for row, (x, text, side) in enumerate(texts):
+        ax.annotate(
+            text,
+            (x, row),
+            xytext=(6 * side, 0),
+            textcoords="offset points",
+            ha="left" if side > 0 else "right",
+            va="center",
+            fontsize=8,
+        )
