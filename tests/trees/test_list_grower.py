@@ -13,7 +13,7 @@ from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
 
 
-def list_grower(positions, n_parts=1):
+def list_grower(positions, n_parts=1, max_kept_bins=0):
     setting = positions.setting
     grower = ListGrower(
         Features(positions.encoded, positions.table),
@@ -28,6 +28,7 @@ def list_grower(positions, n_parts=1):
     )
     grower.many_examples = 10
     grower.block_size = 4
+    grower.max_kept_bins = max_kept_bins
     return grower
 
 
@@ -53,7 +54,8 @@ def list_examples(positions, targets, curvature, weights):
 
 def assert_same_trees(positions, rng, n_parts=1, n_trees=1):
     setting = positions.setting
-    grower, growing = positions.grower(), list_grower(positions, n_parts)
+    grower = positions.grower()
+    growing = list_grower(positions, n_parts, max_kept_bins=int(rng.choice([0, 60, 1 << 20])))
     features = [Features(positions.encoded, positions.table) for _ in range(n_parts - 1)]
     others = [growing.new_part(part) for part in features]
     for _ in range(n_trees):

@@ -34,6 +34,8 @@ FLOOR = 1 / 16
 # In first order, number of examples that are kept for their weight alone, at most, relative to the
 # number that may be kept for their residuals.
 WEIGHT_FRACTION = 1 / 4
+# So many examples take megabytes before they are weighted.
+MANY_EXAMPLES = 1 << 16
 # Maximum sum of the absolute residuals of a position of weight 1.
 MAX_RESIDUALS = 2.0
 
@@ -223,7 +225,10 @@ class Sampler:
     ) -> Draw:
         """Draw at most so many examples in the mean, where ``sample`` draws for a threshold."""
         raw, mu = self._draw_at_most(lambda mu: RawDraw(sample(mu), mu, floor), mu, max_examples)
-        return Draw(raw.lists(mu, self.threads, counted=counted, release=True), mu, raw.size)
+        lists = raw.lists(mu, self.threads, counted=counted, release=True)
+        if sum(len(examples.positions) for examples in lists) >= MANY_EXAMPLES:
+            self.threads.release_memory()
+        return Draw(lists, mu, raw.size)
 
     def _draw_at_most(
         self,

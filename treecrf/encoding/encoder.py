@@ -27,6 +27,9 @@ from treecrf.utils.threads import Threads
 # How missing values are handled: by the trees, or by imputation.
 METHODS = ("weighting", "surrogate", *FILLED)
 
+# Encoding so many positions may take megabytes in passing.
+MANY_POSITIONS = 1 << 16
+
 INPUT, INDICATOR_COLUMN, DERIVED = "input", "indicator", "derived"
 
 
@@ -195,7 +198,10 @@ class Encoder:
         sequences = self.prepared(sequences)
         layout = RowLayout(sequences.offsets, self.window)
         writer = RowWriter(self.columns, self.plan, layout, boundary_code=self.has_boundary_code())
-        (threads or Threads(1)).run(writer.write, sequences.pieces())
+        threads = threads or Threads(1)
+        threads.run(writer.write, sequences.pieces())
+        if sequences.n_positions >= MANY_POSITIONS:
+            threads.release_memory()
         return writer.finish()
 
     # Saved models

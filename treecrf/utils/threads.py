@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +15,8 @@ from joblib import effective_n_jobs
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
+# Returns free memory to the system; None unless this is the GNU C library.
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 
 
 class Threads:
@@ -60,6 +64,14 @@ class Threads:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads)
         return self._pool
+
+    def release_memory(self) -> None:
+        """Return memory that the threads have freed to the system, if there are several.
+
+        The GNU C library keeps it for the thread that allocated it; no other thread can use it.
+        """
+        if self._pool is not None and _malloc_trim is not None:
+            _malloc_trim(0)
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.

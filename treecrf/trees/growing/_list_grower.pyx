@@ -54,6 +54,11 @@ from treecrf.trees.growing._surrogates cimport Side, Surrogate, SurrogateSearch
 cdef Py_ssize_t MUCH_WORK = 100_000
 # Nanoseconds of the work for an example apart from its entries, each of which takes about one.
 cdef Py_ssize_t WORK_PER_EXAMPLE = 10
+# Maximum number of bins in the histograms of open leaves, 20 to 28 bytes each.
+cdef Py_ssize_t MAX_KEPT_BINS = 3 << 16
+# Histograms with at least this fraction of all bins, and of the entries of the node's examples,
+# take little time to make again.
+cdef double DENSE = 1.0 / 16
 
 cdef enum Stage:
     CHOOSE      # of the open leaf to split
@@ -89,12 +94,16 @@ cdef class ListGrower:
         Nodes with at least this many examples are worth more than one thread.
     block_size : int
         Parts of a node are runs of whole blocks of so many examples.
+    max_kept_bins : int
+        If the histograms of open leaves have more bins together, the leaves that are least likely
+        to be split lose theirs. Those of their children are then made from the examples alone.
     n_idle : int32 array (1,)
         Number of threads without work; nodes are divided into parts only if it is not 0. Other
         threads may change it at any time.
     """
 
-    cdef public Py_ssize_t many_examples, block_size
+    cdef public Py_ssize_t many_examples, block_size, max_kept_bins
+    cdef Py_ssize_t entries_per_row
     cdef public const int32_t[::1] n_idle
     cdef object tests
     cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_parts
@@ -110,7 +119,7 @@ cdef class ListGrower:
     cdef ExampleList *examples              # of each node
     cdef Bins *sums
     cdef int32_t *open_leaves
-    cdef Py_ssize_t n_nodes, n_open, n_leaves
+    cdef Py_ssize_t n_nodes, n_open, n_leaves, n_kept_bins
     cdef Stage stage
     cdef int32_t whole                      # node whose examples the stage works on
     cdef int32_t small                      # node whose histogram is made; -1 for none
@@ -126,8 +135,10 @@ cdef class ListGrower:
         cdef Py_ssize_t n
         self.shares_of_counts = has_curvature and with_counts
         self.max_parts = max_parts
-        self.many_examples = MUCH_WORK // (WORK_PER_EXAMPLE + features.entries_per_row())
+        self.entries_per_row = features.entries_per_row()
+        self.many_examples = MUCH_WORK // (WORK_PER_EXAMPLE + self.entries_per_row)
         self.block_size = 256
+        self.max_kept_bins = MAX_KEPT_BINS
         self.n_idle = np.ones(1, dtype=np.int32)
         self.tests = tests
         self.n_labels = n_labels
@@ -229,7 +240,7 @@ cdef class ListGrower:
         start_node(&self.nodes[0], seed)
         self._sum(&self.nodes[0], root)
         self.n_nodes = self.n_leaves = 1
-        self.n_open = 0
+        self.n_open = self.n_kept_bins = 0
         self.whole = self.small = 0
         self.stage = MOVE if self.max_leaves > 1 else CHOOSE
 
@@ -371,11 +382,18 @@ cdef class ListGrower:
 
     cdef void _finish_histogram(self, Py_ssize_t n_parts) noexcept nogil:
         """Make the histogram of the smaller child, and that of its sibling."""
+        cdef Bins *small = &self.sums[self.small]
+        cdef int32_t large
         if self.small == 0:
-            self.histograms.collect(&self.sums[0], n_parts)
-        else:
-            self.histograms.divide(&self.sums[sibling(self.small)], &self.sums[self.small],
-                                   n_parts)
+            self.histograms.collect(small, n_parts)
+            return
+        large = sibling(self.small)
+        if self.sums[large].pairs != NULL:
+            self.histograms.divide(&self.sums[large], small, n_parts)
+            return
+        self.histograms.collect(small, n_parts)
+        self.histograms.first.add(&self.examples[large], 0, self.examples[large].n)
+        self.histograms.collect(&self.sums[large], 1)
 
     cdef void _find_splits(self) noexcept nogil:
         """Find the splits of new nodes, in the order of their numbers."""
@@ -391,20 +409,45 @@ cdef class ListGrower:
 
     cdef void _find_split(self, int32_t node_id) noexcept nogil:
         """Find a node's best test, and keep the node open if its gain is large enough."""
-        if self.splits.decide(
-                &self.nodes[node_id],
-                self.splits.find(&self.nodes[node_id], &self.sums[node_id])):
-            self.open_leaves[self.n_open] = node_id
-            self.n_open += 1
-        else:
-            free_histogram(&self.sums[node_id])
+        cdef Node *node = &self.nodes[node_id]
+        cdef Bins *histogram = &self.sums[node_id]
+        if not self.splits.decide(node, self.splits.find(node, histogram)):
+            free_histogram(histogram)
             free_list(&self.examples[node_id])
+            return
+        if node.test < self.n_window_bins:
+            node.share = self.splits.share(node, histogram, self.shares_of_counts)
+        self.open_leaves[self.n_open] = node_id
+        self.n_open += 1
+        self.n_kept_bins += histogram.n
+        if self.n_kept_bins > self.max_kept_bins:
+            self._drop_histograms()
+
+    cdef void _drop_histograms(self) noexcept nogil:
+        """Drop histograms of the open leaves with the smallest gains."""
+        cdef Py_ssize_t i
+        cdef int32_t leaf, worst
+        while self.n_kept_bins > self.max_kept_bins:
+            worst = -1
+            for i in range(self.n_open):
+                leaf = self.open_leaves[i]
+                if ((worst < 0 or self.nodes[leaf].gain < self.nodes[worst].gain)
+                        and self._is_dense(leaf)):
+                    worst = leaf
+            if worst < 0:
+                return
+            self.n_kept_bins -= self.sums[worst].n
+            free_histogram(&self.sums[worst])
+
+    cdef bint _is_dense(self, int32_t leaf) noexcept nogil:
+        """Return whether a leaf has a histogram that takes little time to make again."""
+        cdef Py_ssize_t n_bins = self.sums[leaf].n
+        cdef Py_ssize_t n_entries = self.examples[leaf].n * self.entries_per_row
+        return n_bins > 0 and n_bins >= DENSE * max(n_entries, self.histograms.first.n_bins)
 
     cdef void _begin_split(self, int32_t leaf) noexcept nogil:
         """Begin the split of a leaf."""
-        cdef Node *node = &self.nodes[leaf]
-        if node.test < self.n_window_bins:
-            node.share = self.splits.share(node, &self.sums[leaf], self.shares_of_counts)
+        self.n_kept_bins -= self.sums[leaf].n
         self.whole = leaf
         self.stage = EVALUATE
 

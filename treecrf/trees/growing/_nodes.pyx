@@ -58,7 +58,7 @@ cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule):
         values[i] = 0.0 if inner else leaf_value(node, rule)
         gains[i] = node.gain if inner else 0.0
         weights[i] = node.weight
-        shares[i] = node.share
+        shares[i] = node.share if inner else 0.0
         sizes[i] = <int32_t> node.surrogates.n
         for s in range(node.surrogates.n):
             surrogates.append(node.surrogates.ranked[s].test)

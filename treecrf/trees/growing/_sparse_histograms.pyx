@@ -190,7 +190,8 @@ cdef class SparseHistograms:
         """Make the histogram of all that has been added, by any part."""
         cdef Py_ssize_t b, n = 0
         for b in range(self.first.n_bins):
-            self._join_parts(b, n_parts)
+            if n_parts > 1:
+                self._join_parts(b, n_parts)
             n += self._is_filled(b)
         self._allocate(histogram, n)
         if self.failed:
