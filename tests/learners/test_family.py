@@ -160,6 +160,24 @@ def test_search_finds_the_best_sequence_if_the_beam_is_wide_enough(name, fitted)
             np.testing.assert_allclose(log_p, exact)
 
 
+@every(PREDICTING)
+def test_no_sequences_have_no_predictions(name, fitted):
+    model = fitted(name)
+    for none in ([], (), np.zeros(0, dtype=object)):
+        for method in (model.predict, model.predict_proba, model.predict_pairwise_proba):
+            assert method(none) == method(none, allowed=[], known=[]) == []
+        labels, log_p = model.decode(none)
+        assert labels == [] and log_p.shape == (0,)
+        assert model.decode(none, 2) == ([], [])
+        assert model.predict_log_likelihood(none, none).shape == (0,)
+    with pytest.raises(ValueError, match="X has 0 sequences, allowed has 1"):
+        model.predict([], allowed=[None])
+    with pytest.raises(ValueError, match="X has 0 sequences, y has 1"):
+        model.predict_log_likelihood([], ["x"])
+    with pytest.raises(ValueError, match="X holds no positions"):
+        model.predict("", lengths=[])
+
+
 # Transitions
 
 

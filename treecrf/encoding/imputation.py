@@ -59,6 +59,8 @@ class Imputation:
     def _fill_dense(self, table: np.ndarray) -> np.ndarray:
         missing = np.isnan(table)
         filled = np.where(missing, self.values, table)
+        if not len(self.indicator_columns):
+            return filled
         return np.hstack([filled, missing[:, self.indicator_columns]])
 
     def _fill_sparse(self, table: Any) -> Any:

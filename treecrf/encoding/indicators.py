@@ -25,12 +25,27 @@ def one_hot(table: Any, sizes: np.ndarray) -> sparse.csr_array:
     """
     is_category = sizes >= 0
     widths = np.where(is_category, sizes, 1)
-    entries = sparse.coo_array(table)
-    known = ~(is_category[entries.col] & np.isnan(entries.data))
-    rows, columns, data = entries.row[known], entries.col[known], entries.data[known]
+    firsts = np.cumsum(widths) - widths
+    starts, columns, data = _entries(table)
     of_category = is_category[columns]
-    indicators = (np.cumsum(widths) - widths)[columns]
+    known = ~(of_category & np.isnan(data))
+    if not known.all():
+        starts = np.append(0, np.cumsum(known))[starts]
+        columns, data, of_category = columns[known], data[known], of_category[known]
+    indicators = firsts[columns]
     indicators[of_category] += data[of_category].astype(np.intp) - 1
     data[of_category] = 1
     shape = table.shape[0], int(widths.sum())
-    return sparse.csr_array((data, (rows, indicators)), shape=shape)
+    return sparse.csr_array((data, indicators.astype(np.int32), starts), shape=shape)
+
+
+def _entries(table: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the values other than 0: the first of each row, and the column and value of each."""
+    if sparse.issparse(table):
+        table = sparse.csr_array(table, copy=True)
+        table.sum_duplicates()
+        return table.indptr, table.indices, table.data
+    rows, columns = np.nonzero(table)
+    starts = np.zeros(len(table) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(rows, minlength=len(table)), out=starts[1:])
+    return starts, columns, table[rows, columns]

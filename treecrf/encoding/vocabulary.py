@@ -34,14 +34,15 @@ class Vocabulary:
             return np.zeros(len(values), dtype=np.intp)
         if values.dtype == self.symbols.dtype == CHARACTER:
             points, known = values.view(np.uint32), self.symbols.view(np.uint32)
-            if max(points.max(initial=0), known[-1]) < MAX_TABLE:
-                return self._code_of_point(known)[points]
+            last = max(int(points.max(initial=0)), int(known[-1]))
+            if last < MAX_TABLE:
+                return self._code_of_point(known, last + 1)[points]
         indices = np.minimum(np.searchsorted(self.symbols, values), len(self.symbols) - 1)
         return np.where(self.symbols[indices] == values, indices, len(self.symbols))
 
-    def _code_of_point(self, known: np.ndarray) -> np.ndarray:
-        """Return the code of each code point, given those of the symbols."""
-        codes = np.full(MAX_TABLE, len(known), dtype=np.intp)
+    def _code_of_point(self, known: np.ndarray, n: int) -> np.ndarray:
+        """Return the code of each of the first n code points, given those of the symbols."""
+        codes = np.full(n, len(known), dtype=np.intp)
         codes[known] = np.arange(len(known))
         return codes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,12 @@ class RowWriter:
         # Pairs of arrays: rows, and the ids that they list.
         self._lists: list[tuple[np.ndarray, np.ndarray]] = []
         self._thresholds = columns.only_thresholds
-        self._has_one_id = plan.has_one_id(columns)
         if boundary_code:
             self.codes[self.rows, 0] = 1
+
+    @cached_property
+    def _has_one_id(self) -> np.ndarray:
+        return self.plan.has_one_id(self.columns)
 
     def write(self, part: tuple[int, int, Any]) -> None:
         """Encode values: the first position, the one after the last, and a piece of the input.

@@ -11,6 +11,8 @@ import numpy as np
 
 def offsets_of(lengths: Any) -> np.ndarray:
     """Return the starts of sequences with the given lengths, and the end of the last one."""
+    if len(lengths) == 1:
+        return np.array([0, lengths[0]], dtype=np.int64)
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -38,6 +40,9 @@ def runs(starts: np.ndarray, size: int) -> Iterator[tuple[int, int]]:
     """
     first = 0
     while first < len(starts) - 1:
+        if starts[-1] - starts[first] <= size:
+            yield first, len(starts) - 1
+            return
         reach = np.searchsorted(starts, starts[first] + size, side="right")
         last = max(first + 1, int(reach) - 1)
         yield first, last

@@ -64,6 +64,13 @@ def as_sequences(
     return read_arrays(items, segmentation, schema, categorical_features)
 
 
+def is_empty_list(X: Any) -> bool:
+    """Return whether X is a list of sequences that has none."""
+    if isinstance(X, np.ndarray):
+        return X.shape[:1] == (0,) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object))
+    return isinstance(X, (list, tuple)) and not X
+
+
 def _check_forms(items: list, mask: list[bool], name: str) -> None:
     """Raise ValueError if a sequence has another form; an empty list has no form."""
     for i, (item, matches) in enumerate(zip(items, mask, strict=True)):

@@ -16,7 +16,7 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.labels import Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
-from treecrf.inputs.reading import as_sequences
+from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -126,6 +126,8 @@ class SequenceClassifier(BaseEstimator):
         ['c', 'v', 'v']
         """
         segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation, allowed, known):
+            return []
         return segmentation.join(self._labels(*self._read(X, allowed, known, segmentation)))
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
@@ -183,6 +185,8 @@ class SequenceClassifier(BaseEstimator):
         (3, 2)
         """
         segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation, allowed, known):
+            return []
         return segmentation.join(self._proba(*self._read(X, allowed, known, segmentation)))
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
@@ -231,7 +235,10 @@ class SequenceClassifier(BaseEstimator):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        sequences, masks = self._read(X, allowed, known, Segmentation(lengths, groups))
+        segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation, allowed, known):
+            return []
+        sequences, masks = self._read(X, allowed, known, segmentation)
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             pairs = split(lattice.pairwise(), lattice.offsets)
@@ -276,7 +283,11 @@ class SequenceClassifier(BaseEstimator):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        sequences, labels = self._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
+        segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation):
+            segmentation.items(y, np.zeros(1, dtype=np.int64), "y", "label sequences")
+            return np.zeros(0)
+        sequences, labels = self._read_labeled(RawData(X, y, segmentation))
         codes, candidates = labels.encoded(self.classes_)
         if self._trained_backward:
             positions = reversed_positions(sequences.offsets)
@@ -340,6 +351,8 @@ class SequenceClassifier(BaseEstimator):
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
         segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation, allowed, known):
+            return [], np.zeros(0) if n_best == 1 else []
         sequences, masks = self._read(X, allowed, known, segmentation)
         if n_best == 1:
             labels, log_probabilities = self._decoded(sequences, masks)
@@ -453,8 +466,19 @@ class SequenceClassifier(BaseEstimator):
 
     def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data."""
-        check_is_fitted(self, "classes_")
+        if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
+            check_is_fitted(self, "classes_")
         return as_sequences(X, self._schema, segmentation)
+
+    def _is_empty(
+        self, X: Any, segmentation: Segmentation, allowed: Any = None, known: Any = None
+    ) -> bool:
+        """Return whether X is a list without sequences; check that the masks are, too."""
+        is_empty = is_empty_list(X) and not segmentation.is_long
+        if is_empty:
+            check_is_fitted(self, "classes_")
+            as_allowed(allowed, known, self.classes_, np.zeros(1, dtype=np.int64), segmentation)
+        return is_empty
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""

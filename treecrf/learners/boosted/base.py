@@ -322,6 +322,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         5
         """
         segmentation = Segmentation(lengths, groups)
+        if self._is_empty(X, segmentation):
+            yield from ([] for _ in range(self.n_iter_))
+            return
         sequences, _ = self._read(X, segmentation=segmentation)
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences, threads):

@@ -6,6 +6,7 @@ the window is: learners apply the window to the rows, and no windowed copy is ma
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -104,6 +105,7 @@ class WindowAttributes:
 
     def fit(self, sequences: Sequences) -> WindowAttributes:
         """Learn the columns, the imputation of missing values, and which attributes to keep."""
+        vars(self).pop("_sizes", None)
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(self._n_all())
@@ -128,7 +130,7 @@ class WindowAttributes:
         if piece.ndim == 1:
             piece = Vocabulary(self.schema.categories[0]).column(piece)
         table = self.imputation.fill(piece).astype(np.float64, copy=False)
-        rows = one_hot(table, self._sizes())
+        rows = one_hot(table, self._sizes)
         return rows if len(self.kept) == rows.shape[1] else sparse.csr_array(rows[:, self.kept])
 
     @property
@@ -136,8 +138,9 @@ class WindowAttributes:
         """Number of attributes."""
         return len(self.kept)
 
+    @cached_property
     def _sizes(self) -> np.ndarray:
-        """Return the number of values of each category, -1 for the other columns."""
+        """Number of values of each category, -1 for the other columns."""
         sizes = np.full(len(self.imputation.sources), -1)
         for j, values in self.schema.categories.items():
             sizes[j] = len(values)
@@ -145,7 +148,7 @@ class WindowAttributes:
 
     def _n_all(self) -> int:
         """Return the number of attributes before those that are too rare are dropped."""
-        sizes = self._sizes()
+        sizes = self._sizes
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
     def names_at(self, offset: int) -> list[str]:

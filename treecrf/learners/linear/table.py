@@ -28,11 +28,15 @@ class Table:
     Attributes
     ----------
     layout : RowLayout
-    matrix : CSR array (n_rows, n_attributes)
+    by_row : (int64 array, int32 array, float64 array)
+        Start of each row's entries, and the attributes and values of the entries.
+    n_attributes : int
+        Number of attributes, including "outside".
     """
 
     layout: RowLayout
-    matrix: sparse.csr_array
+    by_row: tuple[np.ndarray, np.ndarray, np.ndarray]
+    n_attributes: int
 
     @classmethod
     def of(cls, attributes: Attributes, sequences: Sequences) -> Table:
@@ -56,8 +60,7 @@ class Table:
         if any(layout.window):
             starts, indices, data = _with_boundary_rows(rows, layout)
             n_attributes += 1
-        matrix = sparse.csr_array((data, indices, starts), shape=(layout.n_rows, n_attributes))
-        return cls(layout, matrix)
+        return cls(layout, _kernel_arrays(starts, indices, data), n_attributes)
 
     @property
     def offsets(self) -> np.ndarray:
@@ -77,12 +80,7 @@ class Table:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.matrix.shape[0]
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes, including "outside"."""
-        return self.matrix.shape[1]
+        return len(self.by_row[0]) - 1
 
     @property
     def n_offsets(self) -> int:
@@ -95,14 +93,16 @@ class Table:
         return int(self.offsets[-1])
 
     @cached_property
-    def by_row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Start of each row's entries, and the attributes and values of the entries."""
-        return _kernel_arrays(self.matrix)
+    def matrix(self) -> sparse.csr_array:
+        """The rows as a matrix, float64 CSR array (n_rows, n_attributes)."""
+        starts, indices, data = self.by_row
+        return sparse.csr_array((data, indices, starts), shape=(self.n_rows, self.n_attributes))
 
     @cached_property
     def by_attribute(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Start of each attribute's entries, and the rows (ascending) and values of the entries."""
-        return _kernel_arrays(sparse.csc_array(self.matrix))
+        columns = sparse.csc_array(self.matrix)
+        return _kernel_arrays(columns.indptr, columns.indices, columns.data)
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
@@ -121,11 +121,11 @@ class Table:
 
 
 def _kernel_arrays(
-    matrix: sparse.csr_array | sparse.csc_array,
+    starts: np.ndarray, indices: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the arrays of a sparse matrix, with the dtypes that kernels take."""
-    starts, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    return starts, indices, np.ascontiguousarray(matrix.data, dtype=np.float64)
+    starts, indices = starts.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    return starts, indices, np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _with_boundary_rows(
@@ -137,7 +137,8 @@ def _with_boundary_rows(
     is_boundary[position_rows] = False
     counts = np.ones(layout.n_rows, dtype=np.int64)
     counts[position_rows] = np.diff(rows.indptr)
-    starts = np.append(0, np.cumsum(counts))
+    starts = np.zeros(layout.n_rows + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
     of_positions = np.repeat(~is_boundary, counts)
     attributes = np.full(starts[-1], rows.shape[1], dtype=np.int32)
     attributes[of_positions] = rows.indices

@@ -8,7 +8,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from treecrf.trees.scoring._answers cimport (
     Answers,
@@ -29,7 +29,8 @@ cdef enum:
 
 cdef struct Node:
     int32_t test             # -1 in a leaf
-    int32_t children[2]      # if the test fails, and if it passes
+    int32_t unused
+    int32_t children[2]      # if the test fails, and if it passes; the bytes of a leaf's value
 
 
 cdef struct Walk:
@@ -56,7 +57,6 @@ cdef class Walker:
     cdef Answers answers
     cdef const int32_t[::1] starts, classes
     cdef const int32_t[:, ::1] nodes
-    cdef const double[::1] values
     cdef const uint64_t[:, ::1] passing
     cdef const uint64_t[::1] every
     cdef Py_ssize_t n_labels, n_columns
@@ -65,7 +65,6 @@ cdef class Walker:
         self.answers = Answers(packed.tests)
         self.starts, self.classes = packed.starts, packed.classes
         self.nodes = nodes_of(packed)
-        self.values = packed.nodes["leaf"]
         self.passing = passing
         self.every = np.array([(1 << n) - 1 for n in n_contexts], dtype=np.uint64)
         self.n_labels = packed.n_labels
@@ -116,6 +115,7 @@ cdef class Walker:
         cdef Walk *walk
         cdef Py_ssize_t i, n = block.size, n_columns = self.n_columns
         cdef uint64_t contexts
+        cdef double value
         cdef double *row
         for i in range(n):
             walks[i] = Walk(self.starts[tree], <int32_t> i, self.every[depth[block.first + i]])
@@ -125,10 +125,11 @@ cdef class Walker:
                 walk = &walks[i]
                 node = nodes + walk.node
                 if node.test < 0:
+                    memcpy(&value, node.children, sizeof(double))
                     row = rows[walk.position] + to_class
                     contexts = walk.contexts
                     while contexts:
-                        row[lowest_bit(contexts)] += self.values[walk.node]
+                        row[lowest_bit(contexts)] += value
                         contexts &= contexts - 1
                     n -= 1
                     walks[i] = walks[n]
@@ -153,9 +154,12 @@ cdef class Walker:
 
 
 def nodes_of(packed):
-    """Pack the tests and children of all trees."""
+    """Pack the nodes of all trees; int32 array (n_nodes, 4)."""
     passed, failed = packed.children
     first = np.repeat(packed.starts[: len(packed.classes)], np.diff(packed.starts))
     is_leaf = passed < 0
-    nodes = np.stack([np.where(is_leaf, -1, packed.test_of_node), first + failed, first + passed])
-    return np.ascontiguousarray(nodes.T, dtype=np.int32)
+    nodes = np.zeros((len(first), 4), dtype=np.int32)
+    nodes[:, 0] = np.where(is_leaf, -1, packed.test_of_node)
+    nodes[:, 2], nodes[:, 3] = first + failed, first + passed
+    nodes.view(np.float64)[is_leaf, 1] = packed.nodes["leaf"][is_leaf]
+    return nodes
