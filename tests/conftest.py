@@ -27,8 +27,11 @@ def pytest_configure(config):
 
 @pytest.fixture
 def few_codes(monkeypatch):
-    """Store categories with more than four values in lists, like those with hundreds of words."""
-    monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 4)
+    """Store categories with more than five values in lists, like those with hundreds of words.
+
+    Symbols are stored in lists if there are more than four.
+    """
+    monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 5)
 
 
 @pytest.fixture(scope="session")

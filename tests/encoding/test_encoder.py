@@ -141,22 +141,41 @@ def test_constant_columns_have_no_test():
     assert np.isfinite(fit_and_score([table, table[:3]])).all()
 
 
-@pytest.mark.parametrize("n_values", [1, 2, 253, 254])
-def test_categories_fit_a_byte(n_values):
+@pytest.mark.parametrize("n_values", [1, 2, 252, 253])
+def test_symbols_fit_a_byte(n_values):
+    """Codes of symbols are followed by those of missing and of unseen ones."""
     symbols = [f"s{i}" for i in range(n_values)]
     encoder = fitted([symbols], (1, 0))
     assert encoder.plan.storage.tolist() == [CODES]
-    codes = encoder.encode(as_sequences([[*sorted(symbols), "unseen"]])).codes
-    assert codes.ravel().tolist() == list(range(n_values + 2))
+    assert encoder.plan.n_codes.tolist() == [n_values + 3]
+    for new in ([*sorted(symbols), "unseen"], [*sorted(symbols), "unseen", None]):
+        encoded = encoder.encode(as_sequences([new]))
+        expected = [*range(n_values + 1), n_values + 2, n_values + 1]
+        assert encoded.codes.ravel().tolist() == expected[: len(new) + 1]
+        assert encoded.has_missing.tolist() == [None in new]
 
 
-def test_more_categories_are_listed():
-    symbols = list(range(255))
+def test_more_symbols_are_listed():
+    symbols = list(range(254))
     encoder = fitted([symbols], (1, 1))
     assert encoder.plan.storage.tolist() == [LISTS]
-    encoded = encoder.encode(as_sequences([[*symbols, -1, 255]]))
+    encoded = encoder.encode(as_sequences([[*symbols, -1, 254, None]]))
     assert encoded.codes.ravel().tolist() == [0] + [1] * 257 + [0]
-    assert encoded.list_ids.tolist() == [*symbols, 255, 255]
+    assert encoded.list_ids.tolist() == [*symbols, 254]
+
+
+@pytest.mark.parametrize(("n_values", "storage"), [(254, CODES), (255, LISTS)])
+def test_categories_of_tables_fit_a_byte(n_values, storage):
+    """Unseen categories are stored like absent ones, for which a table has a code anyway."""
+    table = [[f"s{i}"] for i in range(n_values)]
+    encoder = fitted([table], (1, 0))
+    assert encoder.plan.storage.tolist() == [storage]
+    encoded = encoder.encode(as_sequences([[["s0"], ["unseen"], [None]]], encoder.schema))
+    assert encoded.has_missing.all()
+    if storage == CODES:
+        assert encoded.codes.tolist() == [[0, 0], [1, 1], [1, 0], [1, 255]]
+    else:
+        assert np.diff(encoded.list_starts).tolist() == [0, 1, 0, 1]
 
 
 def test_numbers_fit_a_byte():

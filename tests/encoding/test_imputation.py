@@ -75,13 +75,20 @@ def test_indicators_are_further_columns(data, form):
     np.testing.assert_allclose(ours.feature_importances_, expected)
 
 
-def test_an_unseen_symbol_becomes_the_most_common_one():
+def test_missing_symbols_become_the_most_common_one_and_unseen_ones_do_not():
     X, y = ["abbabb", "bba", "caab"], ["xyyxyy", "yyx", "zxxy"]
     crf = TreeCRF(missing="impute", **SETTINGS).fit(X, y)
-    assert_equal_arrays(crf.predict_proba(["a?c"]), crf.predict_proba(["abc"]))
-    assert_equal_arrays(
-        crf.predict_proba(["abc"]), TreeCRF(**SETTINGS).fit(X, y).predict_proba(["abc"])
-    )
+    plain = TreeCRF(**SETTINGS).fit(X, y)
+    assert_equal_arrays(crf.predict_proba([["a", None, "c"]]), plain.predict_proba(["abc"]))
+    assert_equal_arrays(crf.predict_proba(["a?c"]), plain.predict_proba(["a?c"]))
+    assert (crf.predict_proba(["a?c"])[0] != crf.predict_proba(["abc"])[0]).any()
+
+
+def test_unseen_categories_are_not_marked_as_missing():
+    X = [[["a"], [None], ["b"]], [["b"], [None], ["a"], ["a"]]]
+    crf = TreeCRF(missing="indicator", **SETTINGS).fit(X, ["xzy", "yzxx"])
+    rows = crf._encoder.prepared(crf._read([[["?"], [None], ["b"]]])[0]).rows(0, 1)
+    assert rows.tolist() == [[0, 0], [0, 1], [2, 0]]
 
 
 @pytest.mark.parametrize("method", METHODS)

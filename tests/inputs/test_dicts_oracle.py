@@ -174,7 +174,7 @@ def test_codes_of_strings(n):
     assert StringCodes(strings).strings == strings
     rows = [{"a": string} for string in [*strings, *strings[::-1]]]
     entries = Entries([*rows, {"a": "?"}], len(rows) + 1, ["a"], [StringCodes(strings)])
-    expected = [*range(1, n + 1), *range(n, 0, -1), NAN]
+    expected = [*range(1, n + 1), *range(n, 0, -1), 0]
     np.testing.assert_array_equal(entries.values, expected)
     entries = Entries(rows, len(rows))
     np.testing.assert_array_equal(entries.values, expected[:-1])

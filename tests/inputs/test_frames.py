@@ -245,17 +245,27 @@ def test_columns_are_matched_in_training_too(columns, labels):
     )
 
 
-@pytest.mark.parametrize("unseen", ["never", None, GAP])
-def test_an_unseen_category_is_missing(crf, columns, unseen):
+@pytest.mark.parametrize("missing", [None, GAP])
+def test_a_missing_category(crf, columns, missing):
     frames = [frame.astype({"room": object}) for frame in changed(columns)]
     gone = [frame.assign(room=None) for frame in frames]
     for frame in frames:
-        frame["room"] = [unseen] * len(frame)
+        frame["room"] = [missing] * len(frame)
     np.testing.assert_array_equal(
         np.concatenate(crf.predict_proba(frames)), np.concatenate(crf.predict_proba(gone))
     )
     rows = [as_sequences([frame], crf._schema) for frame in frames]
     assert all(np.isnan(piece[:, 3]).all() for one in rows for _, _, piece in one.pieces())
+
+
+def test_an_unseen_category_is_not_missing(crf, columns):
+    frames = [frame.astype({"room": object}) for frame in changed(columns)]
+    one, other = ([frame.assign(room=room) for frame in frames] for room in ("never", "nowhere"))
+    np.testing.assert_array_equal(
+        np.concatenate(crf.predict_proba(one)), np.concatenate(crf.predict_proba(other))
+    )
+    rows = [as_sequences([frame], crf._schema) for frame in one]
+    assert all((piece[:, 3] == 0).all() for one in rows for _, _, piece in one.pieces())
 
 
 def test_equivalent_columns_of_another_type(crf, columns):

@@ -176,11 +176,22 @@ def test_missing_symbols_have_many_forms(name):
 
 
 @every(GROWN | LINEAR, fast=CORE)
-def test_an_unseen_symbol_is_a_missing_one(name):
-    words = with_missing(ROOM, 0)
-    for trained_on in (ROOM.tolist(), words):
-        model = clone(FAMILY[name]).fit(cut(trained_on), cut(Y))
-        unseen = ["mansard" if word is None else word for word in words]
-        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(cut(unseen)))
-        half = [*cut(unseen)[:7], *cut(words)[7:]]
-        assert_equal_arrays(model.predict_proba(cut(words)), model.predict_proba(half))
+def test_an_unseen_category_is_like_an_absent_one(name):
+    """This holds with and without missing values, in training and in prediction."""
+    gapped, y = with_missing(ROOM, 0), cut(Y)
+    for trained_on in (ROOM.tolist(), gapped):
+        by_symbols = clone(FAMILY[name]).fit(cut(trained_on), y)
+        by_dicts = clone(FAMILY[name]).fit(cut([{"room": room} for room in trained_on]), y)
+        for rooms in (ROOM.tolist(), gapped):
+            some, others = (
+                [new if i % 3 == 0 else room for i, room in enumerate(rooms)]
+                for new in ("mansard", "vault")
+            )
+            absent = [{} if room == "vault" else {"room": room} for room in others]
+            assert_equal_arrays(
+                by_symbols.predict_proba(cut(some)), by_symbols.predict_proba(cut(others))
+            )
+            assert_equal_arrays(
+                by_dicts.predict_proba(cut([{"room": room} for room in some])),
+                by_dicts.predict_proba(cut(absent)),
+            )

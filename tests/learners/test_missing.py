@@ -150,11 +150,22 @@ def test_blocks_and_threads(method, length):
 
 @pytest.mark.parametrize("kind", ["letters", "words"])
 @pytest.mark.parametrize("method", METHODS)
-def test_unseen_symbols_are_missing(method, kind):
-    trained = Trained(kind, 1, missing=method, window=(2, 1), n_labels=3)
-    new = random_sequences(kind, np.random.default_rng(5), [40, 1, 20], new=True)
-    assert trained.encoder.encode(pack(new)).has_missing.any()
-    np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+def test_unseen_symbols_fail_all_tests(method, kind, rate):
+    """They differ from missing symbols, which may occur in training or in prediction alone."""
+
+    def symbols(lengths, rate, new):
+        words = random_sequences(kind, rng, lengths, new=new)
+        return [[np.nan if rng.random() < rate else s for s in word] for word in words]
+
+    rng = np.random.default_rng(1)
+    trained = Trained.__new__(Trained)
+    options = {"missing": method, "window": (2, 1), "n_labels": 3}
+    trained.grow(symbols(LENGTHS[4], rate, False), rng, 3, **options)
+    for other in (0.0, 0.3):
+        new = symbols([40, 1, 20], other, True)
+        assert trained.encoder.encode(pack(new)).has_missing.any() == (other > 0)
+        np.testing.assert_array_equal(trained.scores(new), trained.walked(new))
 
 
 @pytest.mark.parametrize("order", sweep([2, 0, 1], 1))

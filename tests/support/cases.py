@@ -109,7 +109,7 @@ def random_with_missing(
 ) -> Sequences:
     """Return sequences in which a fraction of the values is missing; it may differ by column.
 
-    New ones hold numbers beyond those of training; a category is the number of its value.
+    New ones hold values beyond those of training; a category is the number of its value.
     """
     tables = [_gapped_table(kind, rng, length, new) for length in lengths]
     for table in tables:
@@ -118,7 +118,7 @@ def random_with_missing(
     if kind not in MIXTURE:
         return as_sequences(items)
     kinds, sizes = MIXTURE[kind]
-    categories = {j: np.arange(1, n + 1) for j, n in sizes.items()}
+    categories = {j: np.arange(1, n + 1 + 2 * new) for j, n in sizes.items()}
     offsets = np.append(0, np.cumsum(lengths))
     return ListedSequences(
         form="sparse" if "sparse" in kind else "dense",
@@ -137,7 +137,7 @@ def _gapped_table(kind: str, rng: np.random.Generator, length: int, new: bool) -
         return table * rng.choice([0.0, 1.0, 3.0], table.shape) if new else table * 1.0
     kinds, sizes = MIXTURE[kind]
     columns = [
-        rng.integers(1, sizes[j] + 1, length)
+        rng.integers(1, sizes[j] + 1 + 2 * new, length)
         if k == CATEGORY
         else rng.random(length) < 0.3
         if k == BOOLEAN

@@ -167,10 +167,8 @@ def answers(prefix, places, n, tree, encoder, sequences):
     """Outcomes of some window tests at all positions, and where their values are missing."""
     tests = (tree[prefix + name][places] for name in ("column", "offset", "value"))
     meanings = meaning_of_tests(encoder, *tests)
-    columns = np.flatnonzero(encoder.columns.is_category).tolist()
-    categories = {j: encoder.columns[j].values.tolist() for j in columns}
     n_positions = sum(len(sequence) for sequence in sequences)
     truth, missing = np.zeros((2, n, n_positions), dtype=bool)
     truth[places] = window_test_truth(sequences, meanings)
-    missing[places] = window_test_missing(sequences, meanings, categories)
+    missing[places] = window_test_missing(sequences, meanings)
     return truth, missing

@@ -33,36 +33,26 @@ def window_test_truth(
 
 
 def window_test_missing(
-    sequences: Sequence,
-    tests: Sequence[tuple[str, int, int, object]],
-    categories: dict[int, Sequence] | None = None,
+    sequences: Sequence, tests: Sequence[tuple[str, int, int, object]]
 ) -> np.ndarray:
     """Return whether the value that each test needs is missing at each position, (n_tests, N).
 
-    A missing value is NaN. A category is also missing if it is not among the ``categories`` of its
-    column. No value is missing outside of the sequence.
+    A missing value is NaN. No value is missing outside of the sequence.
     """
-    known = categories or {}
     missing = [
-        [
-            _is_missing(sequence, t, test, known)
-            for sequence in sequences
-            for t in range(len(sequence))
-        ]
+        [_is_missing(sequence, t, test) for sequence in sequences for t in range(len(sequence))]
         for test in tests
     ]
     n_positions = sum(len(sequence) for sequence in sequences)
     return np.array(missing, dtype=bool).reshape(len(tests), n_positions)
 
 
-def _is_missing(sequence, t: int, test: tuple, categories: dict[int, Sequence]) -> bool:
+def _is_missing(sequence, t: int, test: tuple) -> bool:
     kind, column, offset, _ = test
     if kind == "boundary" or not 0 <= t + offset < len(sequence):
         return False
     x = _value(sequence, t + offset, column)
-    # Zero is the absence of any category from a table.
-    unseen = kind == "category" and column in categories and x != 0 and x not in categories[column]
-    return bool(x != x or unseen)
+    return bool(x != x)
 
 
 def _value(sequence, t: int, column: int):

@@ -16,7 +16,7 @@ from treecrf.encoding.columns import Columns, learn_columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_imputation
 from treecrf.encoding.layout import RowLayout
-from treecrf.encoding.plan import Plan, fits_codes, make_plan
+from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
@@ -86,7 +86,10 @@ class Encoder:
         learned = learn_columns(sequences, self.max_bins, seed)
         self.columns = learned.columns
         self.plan = make_plan(
-            learned, is_sparse=sequences.form == "sparse", boundary_code=self.has_boundary_code()
+            learned,
+            is_sparse=sequences.form == "sparse",
+            of_symbols=self._of_symbols,
+            has_window=any(self.window),
         )
         return self
 
@@ -166,14 +169,20 @@ class Encoder:
 
     # Encoding
 
+    @property
+    def _of_symbols(self) -> bool:
+        """Whether the first column holds symbols, some of which may be missing."""
+        return self.form == "symbols" and self.imputation is None
+
     def has_boundary_code(self) -> bool:
         """Return whether a separate code column marks the boundary rows.
 
         The code column of symbols marks them too, because every position has a symbol.
         """
-        of_symbols = self.form == "symbols" and self.imputation is None
-        marked = of_symbols and bool(fits_codes(self.columns).any())
-        return any(self.window) and not marked
+        return any(self.window) and not self._has_symbol_codes()
+
+    def _has_symbol_codes(self) -> bool:
+        return self._of_symbols and bool(self.plan.storage[0] == CODES)
 
     def has_one_id(self) -> np.ndarray:
         """Mark the columns with one id in lists: those whose only test is false at 0."""
@@ -194,10 +203,16 @@ class Encoder:
         return ImputedSequences.of(sequences, self.imputation, schema)
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
-        """Encode sequences; an unseen symbol or category counts as missing."""
+        """Encode sequences; an unseen symbol or category fails all tests."""
         sequences = self.prepared(sequences)
         layout = RowLayout(sequences.offsets, self.window)
-        writer = RowWriter(self.columns, self.plan, layout, boundary_code=self.has_boundary_code())
+        writer = RowWriter(
+            self.columns,
+            self.plan,
+            layout,
+            boundary_code=self.has_boundary_code(),
+            no_category=self.plan.unseen_symbol if self._has_symbol_codes() else 0,
+        )
         threads = threads or Threads(1)
         threads.run(writer.write, sequences.pieces())
         if sequences.n_positions >= MANY_POSITIONS:

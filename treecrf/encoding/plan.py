@@ -3,14 +3,16 @@
 Three kinds of storage hold the columns, row by row:
 
 codes
-    One byte per column: the category (1, 2, ...; 0 in boundary rows) or the bin of a number.
+    One byte per column: the category (1, 2, ...; 0 for no category) or the bin of a number.
 bits
     One bit per column with a single test.
 lists
     The ids of the values that are present, for sparse columns and for categories with many
     values.
 
-A missing value has a separate code, the last of its column, or an id in the other two kinds.
+A missing value has a separate code, after those of values, or an id in the other two kinds. A
+category that did not occur in training is stored as no category. If sequences consist of symbols,
+however, 0 marks the boundary rows, and the last code stands for all symbols that are unseen.
 """
 
 from __future__ import annotations
@@ -76,6 +78,12 @@ class Plan:
     n_codes: np.ndarray
     n_bits: int
     n_ids: int
+
+    @property
+    def unseen_symbol(self) -> int:
+        """Code of symbols that did not occur in training, if sequences consist of symbols."""
+        # Models of earlier versions have no such code: they treat these symbols as missing.
+        return int(self.n_codes[self.slots[0]]) - 1
 
     @classmethod
     def of(cls, columns: Columns, *, storage: np.ndarray, **parts: Any) -> Plan:
@@ -190,7 +198,9 @@ class Plan:
         return len(self.n_codes) > 0 and not (self.slots[self.storage == CODES] == 0).any()
 
 
-def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool) -> Plan:
+def make_plan(
+    learned: ColumnStatistics, *, is_sparse: bool, of_symbols: bool, has_window: bool
+) -> Plan:
     """Choose the storage of columns.
 
     Parameters
@@ -198,12 +208,16 @@ def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool
     learned : ColumnStatistics
     is_sparse : bool
         Whether the input is sparse, so that absent values should take no storage.
-    boundary_code : bool
-        Whether the first code column marks the boundary rows.
+    of_symbols : bool
+        Whether sequences consist of symbols, the only column.
+    has_window : bool
+        Whether there are boundary rows.
     """
     columns, has_missing = learned.columns, learned.has_missing
     used = columns.n_tests > 0
-    in_codes = used & (fits_codes(columns) | _needs_codes(columns, has_missing, is_sparse))
+    # One more code is for unseen symbols.
+    fits_codes = columns.is_category & (columns.n_tests <= MAX_CODES - of_symbols)
+    in_codes = used & (fits_codes | _needs_codes(columns, has_missing, is_sparse))
     in_bits = used & columns.is_single & (learned.fractions >= MIN_BIT_FRACTION) & ~in_codes
     in_lists = used & ~in_bits & ~in_codes
     storage = np.select([in_codes, in_bits, in_lists], [CODES, BITS, LISTS], NOWHERE)
@@ -212,8 +226,8 @@ def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool
     # Categories first: code 0 of the first code column is the boundary test.
     coded = np.flatnonzero(in_codes)
     coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
-    n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded]
-    if boundary_code:
+    n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded] + of_symbols
+    if has_window and not (of_symbols and in_codes[0]):
         n_codes = np.append(2, n_codes)
     slots = np.zeros(len(columns), dtype=np.int32)
     slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
@@ -230,12 +244,6 @@ def make_plan(learned: ColumnStatistics, *, is_sparse: bool, boundary_code: bool
         n_bits=int(in_bits.sum()),
         n_ids=int(n_ids[in_lists].sum()),
     )
-
-
-def fits_codes(columns: Columns) -> np.ndarray:
-    """Mark the categories with so few values that one byte distinguishes them."""
-    n_tests = columns.n_tests
-    return columns.is_category & (n_tests > 0) & (n_tests <= MAX_CODES)
 
 
 def _needs_codes(columns: Columns, has_missing: np.ndarray, is_sparse: bool) -> np.ndarray:

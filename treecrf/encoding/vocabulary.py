@@ -47,6 +47,6 @@ class Vocabulary:
         return codes
 
     def column(self, values: np.ndarray) -> np.ndarray:
-        """Make a table of one category: indices from 1, NaN for unseen symbols."""
+        """Make a table of one category: indices from 1, and 0 for unseen symbols."""
         codes = self.codes(values)
-        return np.where(codes < len(self.symbols), codes + 1.0, np.nan)[:, np.newaxis]
+        return np.where(codes < len(self.symbols), codes + 1.0, 0.0)[:, np.newaxis]

@@ -29,6 +29,8 @@ class RowWriter:
     layout : RowLayout
     boundary_code : bool
         Whether the first code column marks the boundary rows.
+    no_category : int
+        Code of a position with no category, or an unseen one.
 
     Raises
     ------
@@ -36,9 +38,18 @@ class RowWriter:
         If the positions need more rows than an int32 can count.
     """
 
-    def __init__(self, columns: Columns, plan: Plan, layout: RowLayout, *, boundary_code: bool):
+    def __init__(
+        self,
+        columns: Columns,
+        plan: Plan,
+        layout: RowLayout,
+        *,
+        boundary_code: bool,
+        no_category: int = 0,
+    ):
         self.columns = columns
         self.plan = plan
+        self.no_category = no_category
         self.offsets = layout.offsets
         self.rows = _as_int32(layout)
         self.codes = np.zeros((layout.n_rows, len(plan.n_codes)), dtype=np.uint8)
@@ -96,11 +107,11 @@ class RowWriter:
     def _write_symbols(self, piece: np.ndarray, rows: np.ndarray) -> None:
         symbols = self.columns[0].values
         indices = Vocabulary(symbols).codes(piece)
+        seen = indices < len(symbols)
         if self.plan.storage[0] == CODES:
-            self.codes[rows, 0] = indices + 1
+            self.codes[rows, 0] = np.where(seen, indices + 1, self.no_category)
         else:
-            ids = np.where(indices < len(symbols), indices, self.plan.missing_ids[0])
-            self._lists.append((rows, ids.astype(np.int32)))
+            self._lists.append((rows[seen], indices[seen].astype(np.int32)))
 
     def _write_dense(self, piece: np.ndarray, rows: np.ndarray) -> None:
         _, in_bits, in_lists = self.plan.columns_in
@@ -158,7 +169,7 @@ class RowWriter:
     def _codes_of(self, j: int, values: np.ndarray) -> np.ndarray:
         """Return codes of values: index of a category, value of a boolean, bin of a number."""
         if self.columns.is_category[j]:
-            codes = values
+            codes = np.where(values == 0, self.no_category, values)
         elif self.columns.is_number[j]:
             codes = np.searchsorted(self.columns[j].values, values, side="left")
         else:

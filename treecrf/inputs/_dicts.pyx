@@ -181,7 +181,7 @@ cdef class Entries:
         The only keys to read, in the order of the columns. By default all keys are read, and each
         new one gets the next column.
     known : list of StringCodes or None, optional
-        The known strings of each column, None for a column that has none; other strings are NaN.
+        The known strings of each column, None for a column that has none; other strings are 0.
         Used only with names.
 
     Attributes
@@ -313,11 +313,9 @@ cdef class Entries:
 
     cdef double _code(self, int32_t column, str string) except? -1:
         cdef StringCodes codes = self.codes[column]
-        cdef int32_t code
         self.flag[column] |= C_STRINGS
         if self.is_fixed:
-            code = 0 if codes is None else codes.find(string)
-            return code if code else NAN
+            return 0 if codes is None else codes.find(string)
         if codes is None:
             codes = self.codes[column] = StringCodes()
         return codes.find_or_add(string)

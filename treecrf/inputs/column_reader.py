@@ -14,7 +14,9 @@ import numpy as np
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema
 from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
+    UNSEEN,
     find_missing,
+    floats_of_codes,
     is_number,
     refuse_final_nul,
     refuse_infinite,
@@ -32,8 +34,8 @@ class Coder:
     Parameters
     ----------
     known : iterable, optional
-        The only values that have codes, such as the sorted categories of a model. Other values
-        count as missing. By default, every new value gets the next code.
+        The only values that have codes, such as the sorted categories of a model; the code of
+        all others is `UNSEEN`. By default, every new value gets the next code.
 
     Notes
     -----
@@ -52,7 +54,7 @@ class Coder:
     def lookup(self, values: Iterable) -> Iterator[int]:
         """Yield the codes of values; raises TypeError if one cannot be hashed."""
         if self.is_fixed:
-            return map(self.index.get, values, repeat(0))
+            return map(self.index.get, values, repeat(UNSEEN))
         return map(self.index.__getitem__, values)
 
     def codes(self, values: Iterable, n: int) -> np.ndarray:
@@ -121,7 +123,7 @@ class ColumnValues:
         Index into `treecrf.inputs.schema.KINDS`.
     data : array (n_positions,)
         Numbers and booleans in their original type, NaN if missing. For a category, int32 codes
-        counted from 1, and 0 if missing.
+        counted from 1, 0 if missing, and `UNSEEN`.
     values : array, optional
         The sorted values of a category.
     """
@@ -131,8 +133,8 @@ class ColumnValues:
     values: np.ndarray | None = None
 
     def as_floats(self) -> np.ndarray:
-        """Convert numbers, booleans, or codes of categories, with NaN for missing values."""
-        return np.where(self.data == 0, np.nan, self.data) if self.kind == CATEGORY else self.data
+        """Convert numbers, booleans, or codes of categories; see `Sequences`."""
+        return floats_of_codes(self.data) if self.kind == CATEGORY else self.data
 
 
 class ColumnReader:

@@ -39,7 +39,8 @@ def read_dicts(
     """Convert lists of dicts, or one long list, to sequences.
 
     Strings are categories, and None and NaN are missing values. A key that is absent is a category
-    that is absent, False, or 0. Keys that did not occur in training are ignored.
+    that is absent, False, or 0. Keys that did not occur in training are ignored, and categories
+    that did not occur in training are like absent ones.
 
     Parameters
     ----------

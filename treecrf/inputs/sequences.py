@@ -23,7 +23,7 @@ from treecrf.inputs.schema import (
     TYPES,
     InputSchema,
 )
-from treecrf.inputs.values import characters
+from treecrf.inputs.values import characters, floats_of_codes
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.
@@ -58,7 +58,8 @@ class Sequences:
 
     Notes
     -----
-    NaN marks a missing value. In a column of categories, 0 means that there is no category.
+    NaN marks a missing value. In a column of categories, 0 stands for no category, and for one that
+    did not occur in training: both fail every test.
     """
 
     form: str
@@ -139,7 +140,7 @@ class Sequences:
         return self.with_categories(categories)
 
     def with_categories(self, categories: dict[int, np.ndarray]) -> Sequences:
-        """Recode sequences by the given categories; all others become missing."""
+        """Recode sequences by the given categories; all others become 0."""
         tables = {}
         for j, values in self.categories.items():
             if values is not categories[j] and not np.array_equal(values, categories[j]):
@@ -184,11 +185,11 @@ def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dic
 
 
 def codes_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return 0, followed by the rank of each value among the known ones, from 1; NaN if unknown."""
+    """Return 0, followed by the rank of each value among the known ones, from 1; 0 if unknown."""
     if not len(known) or known.dtype.kind != values.dtype.kind:
-        return np.append(0.0, np.full(len(values), np.nan))
+        return np.zeros(len(values) + 1)
     ranks = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.append(0.0, np.where(known[ranks] == values, ranks + 1, np.nan))
+    return np.append(0.0, np.where(known[ranks] == values, ranks + 1, 0))
 
 
 def _column(table: Any, j: int) -> np.ndarray:
@@ -235,7 +236,7 @@ class ColumnTable:
     Parameters
     ----------
     columns : list of arrays (n_positions,)
-        Numbers, booleans, or codes of categories, which are 0 if missing.
+        Numbers, booleans, or codes of categories (see `treecrf.inputs.values.floats_of_codes`).
     is_category : bool array (n_columns,)
     """
 
@@ -247,9 +248,7 @@ class ColumnTable:
         parts = [column[rows] for column in self.columns]
         table = np.empty((len(parts[0]), len(parts)), order="F")
         for j, part in enumerate(parts):
-            table[:, j] = part
-            if self.is_category[j]:
-                table[part == 0, j] = np.nan
+            table[:, j] = floats_of_codes(part) if self.is_category[j] else part
         return table
 
 
@@ -328,7 +327,10 @@ class RecodedSequences(Sequences):
             values = _column(table, j)
             known = ~np.isnan(values)
             values[known] = codes[values[known].astype(np.intp)]
-        return sparse.csr_array(table) if sparse.issparse(table) else table
+        if not sparse.issparse(table):
+            return table
+        table.eliminate_zeros()
+        return sparse.csr_array(table)
 
     def take(self, indices: np.ndarray) -> Sequences:
         """Return the selected sequences, in the order of the indices."""

@@ -15,6 +15,8 @@ NUMBERS = (Integral, np.bool_, *FLOATS)
 MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
 MAX_NAMES = 5
+# Code of a category that did not occur in training; codes count from 1, and 0 is a missing value.
+UNSEEN = -1
 # Arguments of np.errstate for sums that may overflow or add infinities of both signs.
 IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
@@ -64,6 +66,11 @@ def find_missing(values: Sequence) -> np.ndarray | None:
         return None
     found = [type(v) in missing or (type(v) in floats and v != v) for v in values]
     return np.array(found) if any(found) else None
+
+
+def floats_of_codes(codes: np.ndarray) -> np.ndarray:
+    """Convert codes of categories to floats: NaN if missing, and 0 for unseen categories."""
+    return np.where(codes == 0, np.nan, np.maximum(codes, 0))
 
 
 def short_repr(value: object) -> str:

@@ -293,6 +293,24 @@ def test_early_stopping_keeps_the_best_iteration(given):
         np.testing.assert_array_equal(plain.train_score_, crf.train_score_)
 
 
+@pytest.mark.parametrize("sampling", [None, 0.1])
+@pytest.mark.parametrize("missing", ["weighting", "indicator"])
+@pytest.mark.parametrize("form", ["symbols", "missing symbols", "dicts"])
+def test_validation_scores_unseen_categories_like_prediction(form, missing, sampling, letters):
+    """The letter d occurs in validation only, where it is not a missing one."""
+    X, y = letters
+    train, new, gone = [x.replace("d", "a") for x in X], X, [x.replace("d", "?") for x in X]
+    if form == "missing symbols":
+        train[0] = [None, *train[0][1:]]
+    if form == "dicts":
+        train, new, gone = ([[{"x": s} for s in x] for x in part] for part in (train, new, gone))
+    crf = small(missing=missing, sampling=sampling).fit(train, y, new, y)
+    assert crf.validation_score_[-1] == pytest.approx(mean_log_likelihood(crf, new, y), rel=1e-12)
+    again = small(missing=missing, sampling=sampling).fit(train, y, gone, y)
+    np.testing.assert_array_equal(crf.validation_score_, again.validation_score_)
+    assert crf.validation_score_[-1] != pytest.approx(mean_log_likelihood(crf, train, y))
+
+
 def test_early_stopping_holds_out_whole_sequences():
     X, y = noisy(30, 0)
     X = [3 * labels[:, None] + table for table, labels in zip(X, y, strict=True)]

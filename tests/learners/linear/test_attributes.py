@@ -54,8 +54,8 @@ def test_missing_values_can_be_imputed():
     assert rows[1].tolist() == [0, 1, 2.0, 0]
     assert rows[2].tolist() == [1, 0, 4.5, 1]
     symbols, _ = learned(["aab"], missing="impute")
-    unseen = as_sequences(["z"], symbols.schema, Segmentation())
-    assert symbols.rows(unseen).toarray().tolist() == [[1, 0]]
+    new = as_sequences([["z", None]], symbols.schema, Segmentation())
+    assert symbols.rows(new).toarray().tolist() == [[0, 0], [1, 0]]
 
 
 def test_sparse_matrices_keep_their_zeros():

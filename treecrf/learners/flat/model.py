@@ -84,11 +84,11 @@ class FlatModel(
 
     Notes
     -----
-    A conjunction either holds at a position or not, unless a value that a test needs is missing
-    (an unseen category counts as missing). With ``missing="weighting"`` or ``"surrogate"``, each
-    tree handles such a position in its own way. The model therefore keeps the trees and scores
-    these positions with them, and `transform` returns the mean, over the leaves of a conjunction,
-    of the fraction of the position that reaches each leaf.
+    A conjunction either holds at a position or not, unless a value that a test needs is missing.
+    With ``missing="weighting"`` or ``"surrogate"``, each tree handles such a position in its own
+    way. The model therefore keeps the trees and scores these positions with them, and `transform`
+    returns the mean, over the leaves of a conjunction, of the fraction of the position that reaches
+    each leaf.
 
     A flat model is not trained: `fit` does nothing, and scikit-learn's ``clone`` returns a fitted
     copy.

@@ -120,7 +120,7 @@ class FutureEncoder(Encoder):
         self.n_derived = len(features)
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
-        """Encode sequences; an unseen symbol or category counts as missing."""
+        """Encode sequences; an unseen symbol or category fails all tests."""
         return self.complete(self.base.encode(sequences, threads))
 
     def complete(self, encoded: EncodedSequences) -> EncodedSequences:
