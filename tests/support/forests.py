@@ -28,6 +28,7 @@ class RandomObjective:
 
     given = None
     counts = None
+    candidates = None
     constraints = Constraints(np.arange(2))
 
     def __init__(self, shape, seed):
