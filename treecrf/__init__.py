@@ -32,7 +32,7 @@ from treecrf.learners.structured.sequence_boosting.classifier import (
 from treecrf.utils.model_file import ModelFileError
 
 if TYPE_CHECKING:
-    from treecrf import datasets, inspection, metrics, plotting
+    from treecrf import callbacks, datasets, inspection, metrics, plotting
 
 __all__ = [
     "ChosenFeature",
@@ -53,6 +53,7 @@ __all__ = [
     "TreeMEMM",
     "__version__",
     "average",
+    "callbacks",
     "datasets",
     "flatten",
     "inspection",
@@ -61,7 +62,7 @@ __all__ = [
     "plotting",
 ]
 
-_LAZY = ("datasets", "inspection", "metrics", "plotting")
+_LAZY = ("callbacks", "datasets", "inspection", "metrics", "plotting")
 
 
 def __getattr__(name: str) -> Any:

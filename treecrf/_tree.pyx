@@ -173,6 +173,10 @@ cdef class TreeGrower:
         if self.nodes == NULL or self.open_leaves == NULL or self.n_members == NULL:
             raise MemoryError(f"no memory for trees of {self.max_leaves} leaves")
 
+    def set_learning_rate(self, double rate):
+        """Set the factor of the leaf values."""
+        self.leaves.learning_rate = rate
+
     def __dealloc__(self):
         free(self.nodes)
         free(self.open_leaves)

@@ -16,8 +16,10 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import (
+    FitArguments,
     LabeledSequences,
     TrainingInput,
     hold_out,
@@ -85,6 +87,7 @@ class SequenceLearner(SequenceClassifier):
         sample_weight_val: Any = None,
         lengths_val: Any = None,
         groups_val: Any = None,
+        callbacks: Any = None,
     ) -> SequenceLearner:
         """Fit the model to labeled sequences.
 
@@ -123,6 +126,9 @@ class SequenceLearner(SequenceClassifier):
             sequence must be consecutive.
         sample_weight_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``.
+        callbacks : list of callables, optional
+            Called after each iteration with a `treecrf.callbacks.IterationInfo`; training stops if
+            one returns True. Only for boosted trees.
 
         Returns
         -------
@@ -147,7 +153,8 @@ class SequenceLearner(SequenceClassifier):
         self._validate_params()
         raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
         validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val)
-        fitted = self._train(raw, validation, allowed)
+        arguments = FitArguments(raw, validation, allowed, Callbacks(callbacks))
+        fitted = self._train(arguments) | self._trained_settings()
         kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = kept | fitted
@@ -158,13 +165,18 @@ class SequenceLearner(SequenceClassifier):
         return name.endswith("_") or name in self._fitted
 
     @abstractmethod
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
+
+    def _trained_settings(self) -> dict[str, Any]:
+        """Return the fitted attributes that store parameters of training."""
+        return {}
 
     # Reading the training data
 
-    def _prepare(self, raw: RawData, validation: RawData, allowed: Any) -> TrainingInput:
+    def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
+        raw, validation, allowed = arguments.raw, arguments.validation, arguments.allowed
         earlier = self._earlier_fit()
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)

@@ -45,6 +45,30 @@ class History:
 
     train: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
+    # Number of validation scores that do not count, because they are of other data.
+    n_other: int = 0
+
+    @classmethod
+    def resumed(cls, train: np.ndarray, validation: np.ndarray, value: float | None) -> History:
+        """Return the scores of an earlier training run, to be continued.
+
+        Parameters
+        ----------
+        train, validation : float arrays (n_iter + 1,)
+            Earlier scores; those of validation may be empty.
+        value : float or None
+            Present score of the validation data, if there are any. If it is the latest of the
+            earlier scores, the data are the same, and early stopping goes on where it was.
+        """
+        train = train[:-1].tolist()
+        if value is None:
+            return cls(train)
+        if not len(validation):
+            return cls(train, [*[np.nan] * len(train), value], len(train))
+        n_other = len(train)
+        if validation[-1] == value:
+            n_other = int(np.flatnonzero(np.isnan(np.append(np.nan, validation[:-1])))[-1])
+        return cls(train, [*validation[:-1].tolist(), value], n_other)
 
     def latest(self, name: str) -> dict[str, float]:
         """Return the latest scores, for display; ``name`` is that of the training score."""
@@ -53,7 +77,11 @@ class History:
 
     def best(self) -> int:
         """Return the index of the best validation score; ties go to the first."""
-        return int(np.argmax(self.validation))
+        return self.n_other + int(np.argmax(self.validation[self.n_other :]))
+
+    def is_over(self, stopping: Stopping | None) -> bool:
+        """Return whether early stopping ends training."""
+        return stopping is not None and stopping.is_reached(self.validation[self.n_other :])
 
     def is_at_best(self) -> bool:
         """Return whether the latest validation score is better than all before it."""

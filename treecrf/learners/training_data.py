@@ -15,6 +15,7 @@ from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences, joined
 from treecrf.inputs.weights import MAX_WEIGHT
+from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import exact_sum
 from treecrf.utils.hashing import mix, smallest
 
@@ -120,6 +121,24 @@ class LabeledSequences:
             for array in (self.allowed, self.candidates, self.weights)
         )
         return LabeledSequences(sequences, self.codes[positions], allowed, candidates, weights)
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """Arguments of `fit`, as passed by the user.
+
+    Attributes
+    ----------
+    raw, validation : RawData
+    allowed : list of arrays or None
+        Masks of the labels that are possible at the training positions.
+    callbacks : Callbacks
+    """
+
+    raw: RawData
+    validation: RawData
+    allowed: Any
+    callbacks: Callbacks
 
 
 @dataclass(frozen=True)

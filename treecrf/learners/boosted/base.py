@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
-from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -27,9 +27,15 @@ from treecrf.learners.boosted.loop import (
 )
 from treecrf.learners.boosted.sampled import Sampling, TableBooster
 from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.iterations import Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
-from treecrf.learners.training_data import LabeledSequences, TrainingInput, position_weights
+from treecrf.learners.training_data import (
+    FitArguments,
+    LabeledSequences,
+    TrainingInput,
+    position_weights,
+)
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils import checks, model_file
@@ -79,9 +85,9 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        data = self._prepare(raw, validation, allowed)
+        data = self._prepare(arguments)
         self._check_size(len(data.classes), self.order, data.training.sequences.n_positions)
         if data.earlier:
             encoder, forest = data.earlier["_encoder"], data.earlier["_forest"].copy()
@@ -90,7 +96,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder.fit(data.training.sequences, data.seed)
             forest = self._new_forest(len(data.classes))
         data = replace(data, start=self._fit_start(data))
-        return self._fitted_attributes(data, forest, *self._boost(data, encoder, forest))
+        trained = self._boost(data, encoder, forest, arguments.callbacks)
+        return self._fitted_attributes(data, forest, *trained)
 
     def _new_forest(self, n_labels: int) -> Forest:
         return Forest(n_labels, self.order)
@@ -118,7 +125,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         }  # fmt: skip
 
     def _boost(
-        self, data: TrainingInput, encoder: Encoder, forest: Forest
+        self, data: TrainingInput, encoder: Encoder, forest: Forest, callbacks: Callbacks
     ) -> tuple[Encoder, History]:
         """Add trees to the forest; return the encoder for the forest, and the scores."""
         with (
@@ -127,8 +134,34 @@ class BoostedSequenceClassifier(SequenceLearner):
         ):
             booster = self._booster(data, encoder, forest, threads)
             validation = self._validation(data, encoder, threads)
-            report = report_to(progress, self._value_name)
-            return encoder, boost(booster, self.max_iter, validation, self._stopping(), report)
+            value = None if validation is None else validation.value(forest, threads)
+            history = _history_before(data.earlier, value)
+            show = report_to(progress, self._value_name)
+
+            def info(n_iter: int) -> IterationInfo:
+                def model() -> BoostedSequenceClassifier:
+                    return self._copy_at(data, encoder, booster, history)
+
+                name = type(self).__name__
+                return IterationInfo(name, n_iter, self.max_iter, history, model, booster)
+
+            def report(n_iter: int, history: History) -> bool:
+                show(n_iter, history)
+                return callbacks.after(info(n_iter))
+
+            callbacks.start(info(forest.n_iter))
+            stopping = self._stopping()
+            return encoder, boost(booster, self.max_iter, validation, stopping, report, history)
+
+    def _copy_at(
+        self, data: TrainingInput, encoder: Encoder, booster: Booster, history: History
+    ) -> BoostedSequenceClassifier:
+        """Return a copy that is fitted with the iterations so far."""
+        history = replace(history, train=[*history.train, booster.value()])
+        fitted = self._attributes_of(data, booster.forest.copy(), encoder, history)
+        copied = copy.copy(self)
+        vars(copied).update(fitted | self._trained_settings())
+        return copied
 
     def _booster(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
@@ -212,34 +245,27 @@ class BoostedSequenceClassifier(SequenceLearner):
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
         """Return the fitted attributes; with early stopping those of the best iteration."""
-        n_new = history.kept(self._stopping())
-        forest = forest.copy(forest.n_iter - (len(history.train) - 1) + n_new)
-        history = history.until(n_new)
-        earlier = data.earlier
-        before = earlier.get("train_score_", np.zeros(1))[:-1]
-        validation = np.zeros(0)
-        if history.validation:
-            validation = np.append(self._validation_before(earlier, before), history.validation)
-        gains = encoder.by_feature(forest.gains(len(encoder.columns)))
-        return self._feature_names(encoder.names) | {
-            "classes_": data.classes,
-            "n_features_in_": encoder.n_features,
-            "n_iter_": forest.n_iter,
-            "train_score_": np.append(before, history.train),
-            "validation_score_": validation,
-            "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
-            "_encoder": encoder,
-            "_forest": forest,
-            "_seed": data.seed,
-        }
+        n_kept = history.kept(self._stopping())
+        return self._attributes_of(data, forest.copy(n_kept), encoder, history.until(n_kept))
 
-    @staticmethod
-    def _validation_before(earlier: dict, train_before: np.ndarray) -> np.ndarray:
-        """Return the validation scores before a warm start; NaN without validation data."""
-        if not earlier:
-            return np.zeros(0)
-        scores = earlier["validation_score_"][:-1]
-        return scores if len(scores) else np.full(len(train_before), np.nan)
+    def _attributes_of(
+        self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
+    ) -> dict:
+        """Return the fitted attributes for all iterations of the forest."""
+        gains = encoder.by_feature(forest.gains(len(encoder.columns)))
+        return (
+            self._feature_names(encoder.names)
+            | {
+                "classes_": data.classes,
+                "n_features_in_": encoder.n_features,
+                "n_iter_": forest.n_iter,
+                "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
+                "_encoder": encoder,
+                "_forest": forest,
+                "_seed": data.seed,
+            }
+            | history.scores()
+        )
 
     def _booster_class(self) -> type[Booster]:
         return Booster
@@ -388,6 +414,13 @@ def _starting_scores(
     start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
 ) -> np.ndarray | None:
     return None if start is None else start.scores(sequences, order, threads)
+
+
+def _history_before(earlier: dict, value: float | None) -> History:
+    """Return the scores before training: those of the earlier fit, and that of the start."""
+    if earlier:
+        return History.resumed(earlier["train_score_"], earlier["validation_score_"], value)
+    return History([], [] if value is None else [value])
 
 
 def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:

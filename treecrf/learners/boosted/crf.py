@@ -18,7 +18,7 @@ from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
-from treecrf.inputs.labels import Labels, RawData
+from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.beam import (
@@ -40,7 +40,7 @@ from treecrf.learners.boosted.sampled import (
 from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
 from treecrf.utils import checks, model_file
@@ -320,11 +320,14 @@ class TreeCRF(BoostedSequenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, arguments: FitArguments) -> dict:
         self._check_objective()
         self._check_init()
         self._check_constant_transitions()
-        return super()._train(raw, validation, allowed) | {"_trained_objective": self.objective}
+        return super()._train(arguments)
+
+    def _trained_settings(self) -> dict[str, Any]:
+        return {"_trained_objective": self.objective}
 
     def _check_init(self) -> None:
         """Raise an error if ``init`` is not supported, or not in this combination."""
@@ -376,11 +379,11 @@ class TreeCRF(BoostedSequenceClassifier):
         settings = {"window": self.window, "transitions": self.transitions}
         return LinearStart.fit(self.init, data, settings, self.n_jobs)
 
-    def _fitted_attributes(
+    def _attributes_of(
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
         init = None if data.start is None else data.start.estimator
-        return super()._fitted_attributes(data, forest, encoder, history) | {"init_": init}
+        return super()._attributes_of(data, forest, encoder, history) | {"init_": init}
 
     @property
     def _start(self) -> LinearStart | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
@@ -167,6 +168,23 @@ class Booster:
         exists[rows] = True
         grower.set_examples(labels, exists)
 
+    @property
+    def learning_rate(self) -> float:
+        """Factor of the leaf values of the next trees."""
+        return self.growth.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self.growth = replace(self.growth, learning_rate=rate)
+        self._set_learning_rate(rate)
+
+    def _set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate of the growers."""
+        for _ in range(self._growers.qsize()):
+            grower = self._growers.get()
+            grower.set_learning_rate(rate)
+            self._growers.put(grower)
+
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
         examples, value = self._weighted_examples(self.forest.n_iter)
@@ -322,7 +340,8 @@ def boost(
     max_iter: int,
     validation: Validation | None,
     stopping: Stopping | None,
-    report: Callable[[int, History], None],
+    report: Callable[[int, History], Any],
+    history: History | None = None,
 ) -> History:
     """Run iterations until each label has ``max_iter`` trees, or early stopping ends training.
 
@@ -335,7 +354,10 @@ def boost(
     stopping : Stopping or None
     report : callable
         Called after each iteration with the number of iterations and the history so far. The
-        latest training value is the one before that iteration.
+        latest training value is the one before that iteration. Training stops if it returns True.
+    history : History, optional
+        Values up to the present, except the latest training value. By default, only the present
+        value of the validation data.
 
     Returns
     -------
@@ -343,15 +365,15 @@ def boost(
         Values of the objective before the first and after each iteration.
     """
     forest, threads = booster.forest, booster.threads
-    history = History()
-    if validation is not None:
-        history.validation.append(validation.value(forest, threads))
-    while forest.n_iter < max_iter:
+    if history is None:
+        history = History()
+        if validation is not None:
+            history.validation.append(validation.value(forest, threads))
+    stops = history.is_over(stopping)
+    while forest.n_iter < max_iter and not stops:
         history.train.append(booster.step())
         if validation is not None:
             history.validation.append(validation.value(forest, threads))
-        report(forest.n_iter, history)
-        if stopping is not None and stopping.is_reached(history.validation):
-            break
+        stops = report(forest.n_iter, history) is True or history.is_over(stopping)
     history.train.append(booster.value())
     return history

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from treecrf.inputs.labels import RawData
 from treecrf.learners.boosted.wrapped import WindowClassifier
 from treecrf.utils.validation import StrOptions
 
@@ -241,8 +240,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     def _trained_backward(self) -> bool:
         return self._direction == "right-to-left"
 
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
-        return super()._train(raw, validation, allowed) | {"_direction": self.direction}
+    def _trained_settings(self) -> dict[str, Any]:
+        return {"_direction": self.direction}
 
     def _fixed_settings(self) -> dict[str, Any]:
         # A change of direction also mirrors the window, so it comes first.

@@ -9,7 +9,7 @@ are then added to the scores of all positions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,6 +158,16 @@ class ListGrowth:
             or (self.has_curvature and self.table.has_missing)
         )
 
+    @property
+    def learning_rate(self) -> float:
+        """Factor of the leaf values of the next trees."""
+        return self.growth.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self.growth = replace(self.growth, learning_rate=rate)
+        self._crew.set_learning_rate(rate)
+
     def grow(self, draw: Draw) -> None:
         """Add a tree for each label to the forest, grown on its examples."""
         iteration = self.forest.n_iter
@@ -238,6 +248,9 @@ class TableBooster(Booster):
         self._sampler = TableSampler(
             self.whole.offsets, self.forest.order, self.threads, self.keys, has_curvature
         )
+
+    def _set_learning_rate(self, rate: float) -> None:
+        self._lists.learning_rate = rate
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
@@ -323,6 +336,17 @@ class PartsBooster:
         self.lists = lists
         self.transitions = transitions
         self._add_trees(0)
+
+    @property
+    def learning_rate(self) -> float:
+        """Factor of the leaf values of the next trees."""
+        return self.lists.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self.lists.learning_rate = rate
+        if self.transitions is not None:
+            self.transitions.learning_rate = rate
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""

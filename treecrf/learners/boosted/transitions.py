@@ -49,7 +49,7 @@ class TransitionGrowth:
         self.forest = forest
         self.growth = growth
         self.has_curvature = has_curvature
-        self.rate = min(growth.learning_rate, MAX_TRANSITION_RATE)
+        self.learning_rate = growth.learning_rate
         self.shape = forest.order + 1, forest.n_labels**forest.order
         self.depths = np.minimum(positions_in_sequences(offsets), forest.order)
         depths, contexts = true_contexts(offsets, codes, forest.n_labels, forest.order)
@@ -90,5 +90,6 @@ class TransitionGrowth:
         weights = weights + self.growth.l2_regularization
         steps = np.divide(totals, weights, out=np.zeros_like(totals), where=weights > 0)
         bound = min(self.growth.max_leaf_value, MAX_TRANSITION)
-        units = np.rint(np.clip(steps, -bound, bound) * (self.rate / LEAF_UNIT))
+        rate = min(self.learning_rate, MAX_TRANSITION_RATE)
+        units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
         return units.astype(np.int32).reshape(self.shape)

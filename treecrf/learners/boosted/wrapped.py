@@ -14,12 +14,12 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
-from treecrf.learners.training_data import LabeledSequences
+from treecrf.learners.training_data import FitArguments, LabeledSequences
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
 
@@ -42,10 +42,16 @@ class WindowClassifier(LocalClassifier):
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
 
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, arguments: FitArguments) -> dict:
         if self.estimator is None:
-            return super()._train(raw, validation, allowed)
-        self._check_unused(X_val=validation.X, y_val=validation.y, allowed=allowed)
+            return super()._train(arguments)
+        raw, validation = arguments.raw, arguments.validation
+        self._check_unused(
+            X_val=validation.X,
+            y_val=validation.y,
+            allowed=arguments.allowed,
+            callbacks=arguments.callbacks or None,
+        )
         sequences, labels = raw.read(None, self.categorical_features)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)

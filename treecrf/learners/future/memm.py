@@ -22,6 +22,7 @@ from treecrf.learners.future.encoder import FutureEncoder
 from treecrf.learners.future.features import FutureFeature, future_features
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining, Phase, Start
+from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
@@ -312,8 +313,13 @@ class FutureFeatureMEMM(LocalClassifier):
         self.verbose = verbose
 
     def _boost(
-        self, data: TrainingInput, encoder: Encoder, forest: Forest
+        self, data: TrainingInput, encoder: Encoder, forest: Forest, callbacks: Callbacks
     ) -> tuple[Encoder, History]:
+        if callbacks:
+            raise ValueError(
+                "callbacks: FutureFeatureMEMM calls none, because it may drop the iterations of a "
+                "round again; TreeMEMM does"
+            )
         max_iter = (self.max_future_features + 1) * (self.max_iter + 1)
         with (
             Threads(self.n_jobs) as threads,

@@ -17,7 +17,6 @@ from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.labels import RawData
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.flat.attributes import FlatAttributes
@@ -29,6 +28,7 @@ from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Layout, Weights
 from treecrf.learners.training_data import (
+    FitArguments,
     LabeledSequences,
     TrainingInput,
     position_weights,
@@ -150,9 +150,13 @@ class LinearSequenceClassifier(SequenceLearner):
 
     # Training
 
-    def _train(self, raw: RawData, validation: RawData, allowed: Any) -> dict:
+    def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        return self._trained(self._prepare(raw, validation, allowed))
+        if arguments.callbacks:
+            raise ValueError(
+                f"callbacks: {type(self).__name__} calls none; boosted trees, as in TreeCRF, do"
+            )
+        return self._trained(self._prepare(arguments))
 
     def _trained(self, prepared: TrainingInput) -> dict:
         """Train and return the fitted attributes."""

@@ -161,6 +161,10 @@ cdef class ListGrower:
                 or self.open_leaves == NULL):
             raise MemoryError(f"no memory for trees of {self.max_leaves} leaves")
 
+    def set_learning_rate(self, double rate):
+        """Set the factor of the leaf values."""
+        self.leaves.learning_rate = rate
+
     def __dealloc__(self):
         if self.examples != NULL and self.sums != NULL:
             self._free_nodes()

@@ -1,0 +1,119 @@
+"""Callbacks of training, and the information that they receive."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from treecrf.learners.stopping import History
+
+Callback = Callable[["IterationInfo"], Any]
+
+
+class IterationInfo:
+    """State of training, as callbacks receive it.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class.
+    n_iter : int
+        Number of iterations of the model so far.
+    max_iter : int
+        Number of iterations at which training ends.
+    """
+
+    def __init__(
+        self,
+        estimator: str,
+        n_iter: int,
+        max_iter: int,
+        history: History,
+        make_model: Callable[[], Any],
+        booster: Any,
+    ):
+        self.estimator = estimator
+        self.n_iter = n_iter
+        self.max_iter = max_iter
+        self._history = history
+        self._make_model = make_model
+        self._booster = booster
+
+    @property
+    def train_scores(self) -> list[float]:
+        """Objective on the training data, as in ``train_score_``.
+
+        Each iteration computes the value before it, so the value after the latest is not included.
+        """
+        return list(self._history.train)
+
+    @property
+    def validation_scores(self) -> list[float]:
+        """Scores of the validation sequences, as in ``validation_score_``; empty without them."""
+        return list(self._history.validation)
+
+    @property
+    def learning_rate(self) -> float:
+        """Learning rate of the following iterations, which callbacks may set."""
+        return self._booster.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if not isinstance(rate, numbers.Real) or not 0 < rate < np.inf:
+            raise ValueError(f"learning_rate={rate!r}; expected a positive number")
+        self._booster.learning_rate = float(rate)
+
+    def model(self) -> Any:
+        """Return a fitted copy of the estimator with the iterations so far.
+
+        It takes the time of one evaluation of the training data.
+        """
+        return self._make_model()
+
+    def __repr__(self) -> str:
+        return f"<{self.estimator}: iteration {self.n_iter} of {self.max_iter}>"
+
+
+class Callbacks:
+    """The callbacks of a training run.
+
+    Parameters
+    ----------
+    callbacks : list of callables, or None
+
+    Raises
+    ------
+    TypeError
+        If it is not a list of callables.
+    """
+
+    def __init__(self, callbacks: Any):
+        if callbacks is None:
+            callbacks = ()
+        if not isinstance(callbacks, Iterable) or isinstance(callbacks, (str, dict)):
+            raise TypeError(
+                f"callbacks is of type {type(callbacks).__name__}; expected a list of callables"
+            )
+        self.callbacks: tuple[Callback, ...] = tuple(callbacks)
+        for i, callback in enumerate(self.callbacks):
+            if not callable(callback):
+                raise TypeError(
+                    f"callbacks[{i}] is of type {type(callback).__name__}; expected a callable"
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self.callbacks)
+
+    def start(self, info: IterationInfo) -> None:
+        """Call the ``start`` methods, before the first iteration."""
+        for callback in self.callbacks:
+            if hasattr(callback, "start"):
+                callback.start(info)
+
+    def after(self, info: IterationInfo) -> bool:
+        """Call the callbacks after an iteration; return whether one of them stops training."""
+        results = [callback(info) for callback in self.callbacks]
+        return any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
