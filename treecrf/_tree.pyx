@@ -29,6 +29,8 @@ The parts, in ``treecrf.trees.growing``:
     Lists the members of one node and their values. Everything else sees examples through this list.
 ``_features``, ``_histograms``
     Add listed members to histograms.
+``_context_histograms``
+    Sums up each context of all positions at once, for the nodes that only labels divide.
 ``_splits``
     Finds the best window test of a node, given its histogram; ``_context_splits`` the best test of
     a previous label.
@@ -45,6 +47,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from treecrf.trees.growing._bins cimport Bins
+from treecrf.trees.growing._context_histograms cimport ContextHistograms
 from treecrf.trees.growing._context_sets cimport ContextSet, ContextSets
 from treecrf.trees.growing._context_splits cimport ContextSplitSearch
 from treecrf.trees.growing._features cimport Features
@@ -114,6 +117,7 @@ cdef class TreeGrower:
     cdef readonly Py_ssize_t n_rows
     cdef Py_ssize_t n_planes, n_words, n_window_bins
     cdef const uint64_t[:, ::1] rows_of_depth
+    cdef int64_t[::1] n_rows_of_depth
     # Parameters.
     cdef Py_ssize_t max_leaves
     cdef LeafRule leaves
@@ -124,6 +128,8 @@ cdef class TreeGrower:
     cdef RowSets row_sets
     cdef Members members
     cdef Histograms histograms
+    cdef ContextHistograms of_contexts      # None where nodes are always summed separately
+    cdef bint are_summed                    # whether the current tree has them
     cdef SplitSearch splits
     cdef ContextSplitSearch context_splits
     cdef SurrogateSearch search             # None where missing values divide a row instead
@@ -161,6 +167,9 @@ cdef class TreeGrower:
         # One histogram for each leaf, and two for the rows that surrogates send on.
         self.histograms = Histograms(self.features, self.contexts, self.n_window_bins, n_lags,
                                      self.separate_counts, self.max_leaves + 3)
+        if not n_planes and not self.separate_counts and ContextHistograms.supports(
+                self.features, self.contexts):
+            self.of_contexts = ContextHistograms(self.features, self.contexts, tests.n_bins)
         self.splits = SplitSearch(tests, growth, self.histograms.n_label_bins,
                                   self.separate_counts)
         self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
@@ -190,6 +199,7 @@ cdef class TreeGrower:
         exists = np.zeros((order + 1, self.n_rows), dtype=bool)
         exists[depth, rows] = True
         self.rows_of_depth = pack(exists)
+        self.n_rows_of_depth = exists.sum(axis=1)
         return position_of_row, depth
 
     def _lay_out_planes(self):
@@ -271,7 +281,7 @@ cdef class TreeGrower:
         if self._is_failed():
             return
         if n_leaves < self.max_leaves:
-            self.histograms.build(&self.nodes[0], self.members)
+            self._build(&self.nodes[0])
             if not self._is_failed():
                 self._find_split(0)
         while n_leaves < self.max_leaves and not self._is_failed():
@@ -301,8 +311,38 @@ cdef class TreeGrower:
                 rows.whole[i] |= self.rows_of_depth[d, i]
         rows.n_whole = count_all(rows.whole, self.n_words)
         self._compute_weight(root)
-        self._gather(root)
-        self.members.sum_into(root)
+        self.are_summed = self.of_contexts is not None and self.of_contexts.begin(
+            self.has_curvature)
+        if self.are_summed:
+            self._sum_contexts(root)
+        else:
+            self._gather(root)
+            self.members.sum_into(root)
+
+    cdef void _sum_contexts(self, Node *root) noexcept nogil:
+        """Sum up each context of all positions."""
+        cdef Py_ssize_t d
+        cdef RowSet *rows = &self.row_sets.sets[MISSING]
+        for d in range(2):
+            memcpy(rows.whole, &self.rows_of_depth[d, 0], self.n_words * sizeof(uint64_t))
+            rows.n_whole = self.n_rows_of_depth[d]
+            if d == 0:
+                self.members.gather(rows, self._contexts_of(root))
+                self.of_contexts.add_starts(self.members)
+            else:
+                self.members.list_rows(rows)
+                self.of_contexts.add(self.members)
+        self.of_contexts.sum_into(root, self._contexts_of(root))
+
+    cdef bint _is_summed(self, const Node *node) noexcept nogil:
+        """Return whether a node has all rows of its contexts, and the sums of each are known."""
+        cdef Py_ssize_t d, n = 0
+        if not self.are_summed or self._rows_of(node).n_fractions:
+            return False
+        for d in range(2):
+            if self._contexts_of(node).n_members[d]:
+                n += self.n_rows_of_depth[d]
+        return self._rows_of(node).n_whole == n
 
     cdef inline bint _is_failed(self) noexcept nogil:
         """Return whether memory has run out."""
@@ -386,7 +426,7 @@ cdef class TreeGrower:
             # Some rows are on both sides, so the parent's histogram does not give the sums.
             self._gather(small)
             self._sum_both(parent, small, large)
-        elif not is_last:
+        elif not is_last and not self._is_summed(small):
             self._gather(small)
         if not is_last:
             self._build_both(parent, small, large)
@@ -557,9 +597,18 @@ cdef class TreeGrower:
 
     cdef void _build_one(self, Node *small, Node *rest) noexcept nogil:
         """Build the histogram of some members, and subtract it from one that includes them."""
-        self.histograms.build(small, self.members)
+        self._build(small)
         if not self.histograms.failed:
             self.histograms.subtract(rest, small)
+
+    cdef void _build(self, Node *node) noexcept nogil:
+        """Build the histogram of a node; its members are listed unless it is summed."""
+        if self._is_summed(node):
+            self.histograms.take(node)
+            if not self.histograms.failed:
+                self.of_contexts.write(self._contexts_of(node), self.histograms.of_node(node))
+        else:
+            self.histograms.build(node, self.members)
 
     # Leaves
 

@@ -96,6 +96,33 @@ def test_label_tests_alone(order):
     assert (len(tree["test"]) > 1) == (order > 0)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("n_labels", [2, 3, 4, 5, 7, 8])
+def test_label_tests_first(n_labels, second_order, weighted):
+    """All positions are summed once for all contexts, if a bin has room for the sums of each."""
+    rng = np.random.default_rng(0)
+    positions = random_positions(
+        "letters",
+        rng,
+        n_labels=n_labels,
+        order=1,
+        window=(2, 1),
+        lengths=[150, 1, 60],
+        max_leaf_nodes=30,
+        second_order=second_order,
+        weighted=weighted,
+    )
+    grower = positions.grower()
+    for _ in range(2):
+        targets, curvature, weights = positions.draw_examples(rng)
+        # Contexts differ more than positions do.
+        scale = weights[:, np.newaxis] if curvature is None else curvature
+        targets += 4.0 * np.arange(n_labels) * scale
+        tree = positions.check(grower, rng, (targets, curvature, weights))
+        assert tree["test"][0] >= positions.table.n_bins
+
+
 @pytest.mark.parametrize("second_order", [False, True])
 def test_one_grower_grows_many_trees(second_order):
     for kind in ("letters", "floats", "sparse"):

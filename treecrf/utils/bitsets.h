@@ -175,9 +175,23 @@ static inline void list_bits(const uint64_t *words, ptrdiff_t n_words, int32_t *
     list_one_by_one(words, n_words, out);
 }
 
-/* Add a set to `all`, with which it has no element in common, and write a number to the bytes of its
- * elements, which were 0. */
-TREECRF_WIDEST static void number_bits(const uint64_t *words, ptrdiff_t n_words, uint8_t number,
+#if defined(TREECRF_AVX512)
+/* `number_bits` for 64 bytes at a time. */
+TREECRF_AVX512 static void number_bits_wide(const uint64_t *words, ptrdiff_t n_words,
+                                            uint8_t number, uint64_t *all, uint8_t *out)
+{
+    const __m512i numbers = _mm512_set1_epi8((char)number);
+    for (ptrdiff_t i = 0; i < n_words; i++) {
+        if (!words[i])
+            continue;
+        __m512i old = _mm512_loadu_si512(out + 64 * i);
+        _mm512_storeu_si512(out + 64 * i, _mm512_mask_mov_epi8(old, words[i], numbers));
+        all[i] |= words[i];
+    }
+}
+#endif
+
+TREECRF_WIDEST static void number_bits_narrow(const uint64_t *words, ptrdiff_t n_words, uint8_t number,
                                        uint64_t *all, uint8_t *out)
 {
     const uint64_t low = 0x7F7F7F7F7F7F7F7F, high = 0x8080808080808080;
@@ -195,6 +209,20 @@ TREECRF_WIDEST static void number_bits(const uint64_t *words, ptrdiff_t n_words,
             memcpy(out + 64 * i + 8 * k, &marked, 8);
         }
     }
+}
+
+/* Add a set to `all`, with which it has no element in common, and write a number to the bytes of its
+ * elements, which were 0. */
+static inline void number_bits(const uint64_t *words, ptrdiff_t n_words, uint8_t number,
+                               uint64_t *all, uint8_t *out)
+{
+#if defined(TREECRF_AVX512)
+    if (has_avx512()) {
+        number_bits_wide(words, n_words, number, all, out);
+        return;
+    }
+#endif
+    number_bits_narrow(words, n_words, number, all, out);
 }
 
 /* Split a list of entries of eight bytes, of which the first four hold an element: elements of

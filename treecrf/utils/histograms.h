@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "utils/compiler.h"
+#include "utils/vector_math.h"
 
 /* A histogram bin is a pair (sum of residuals, sum of weights); one instruction adds to both. */
 #if defined(__SSE2__)
@@ -24,22 +24,40 @@ static inline void add_pair(double *target, double first, double second)
 }
 #endif
 
-/* Add a position to the bins of all codes of its window. */
-static inline void add_window(double *bins, const int64_t *first, const uint8_t *codes,
-                              ptrdiff_t n, double value, double weight)
+/* Add rows of `n_lanes` values to the bins of all their codes, which are in `stretches` of neighboring
+ * columns, and to the sums of all rows, if given. A bin has as many lanes. */
+TREECRF_TEMPLATE void add_rows_n(double *bins, const int64_t *first, const uint8_t *codes,
+                                 ptrdiff_t n_columns, const int64_t *stretches,
+                                 ptrdiff_t n_stretches, const int32_t *rows, ptrdiff_t n_rows,
+                                 const double *values, double *sums, ptrdiff_t n_lanes)
 {
-    ptrdiff_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
-        add_pair(bins + 2 * (first[j + 1] + codes[j + 1]), value, weight);
-        add_pair(bins + 2 * (first[j + 2] + codes[j + 2]), value, weight);
-        add_pair(bins + 2 * (first[j + 3] + codes[j + 3]), value, weight);
+    for (ptrdiff_t i = 0; i < n_rows; i++, values += n_lanes) {
+        const uint8_t *window = codes + rows[i] * n_columns;
+        double lanes[8];
+        memcpy(lanes, values, (size_t)n_lanes * sizeof *lanes);
+        for (ptrdiff_t s = 0; s < n_stretches; s++)
+            for (ptrdiff_t j = stretches[2 * s]; j < stretches[2 * s + 1]; j++) {
+                double *bin = bins + n_lanes * (first[j] + window[j]);
+#pragma omp simd
+                for (ptrdiff_t k = 0; k < n_lanes; k++)
+                    bin[k] += lanes[k];
+            }
+        if (sums)
+            for (ptrdiff_t k = 0; k < n_lanes; k++)
+                sums[k] += lanes[k];
     }
-    for (; j < n; j++)
-        add_pair(bins + 2 * (first[j] + codes[j]), value, weight);
 }
 
-/* The same for the joint bins of pairs of neighboring codes. */
+TREECRF_WIDEST static void add_rows(double *bins, const int64_t *first, const uint8_t *codes,
+                                    ptrdiff_t n_columns, const int64_t *stretches,
+                                    ptrdiff_t n_stretches, const int32_t *rows, ptrdiff_t n_rows,
+                                    const double *values, double *sums, ptrdiff_t n_lanes)
+{
+    TREECRF_IF_2_4_8(n_lanes, , add_rows_n, bins, first, codes, n_columns, stretches, n_stretches,
+                     rows, n_rows, values, sums)
+}
+
+/* Add a position to the joint bins of pairs of neighboring codes of its window. */
 static inline void add_pairs(double *joint, const int64_t *bins, const int64_t *firsts,
                              const uint16_t *pairs, ptrdiff_t n, double value, double weight)
 {

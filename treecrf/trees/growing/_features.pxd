@@ -25,6 +25,8 @@ cdef class Features:
 
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil
+    cdef void add_lanes(self, const int32_t *rows, Py_ssize_t n, const double *lanes,
+                        Py_ssize_t n_lanes, double *bins, double *sums) noexcept nogil
     cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,

@@ -26,8 +26,9 @@ cdef extern from "utils/histograms.h" nogil:
     void add_pair(double *target, double first, double second)
     void add_pairs(double *joint, const int64_t *bins, const int64_t *firsts,
                    const uint16_t *pairs, Py_ssize_t n, double value, double weight)
-    void add_window(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n,
-                    double value, double weight)
+    void add_rows(double *bins, const int64_t *first, const uint8_t *codes, Py_ssize_t n_columns,
+                  const int64_t *stretches, Py_ssize_t n_stretches, const int32_t *rows,
+                  Py_ssize_t n_rows, const double *values, double *sums, Py_ssize_t n_lanes)
 
 # Minimum number of positions for histograms of whole bytes to pay off.
 cdef Py_ssize_t MANY_POSITIONS = 96
@@ -81,6 +82,11 @@ cdef class Features:
         per_row = self.codes.shape[1] + self.bit_columns.shape[0] + len(self.list_ids) / n_rows
         return int(per_row * self.width)
 
+    def has_codes_only(self):
+        """Return whether there are features, all with codes."""
+        return (self.codes.shape[1] > 0 and not self.bit_columns.shape[0]
+                and self.list_bins[self.width] == self.list_bins[0])
+
     cdef void add_windows(self, const int32_t *rows, Py_ssize_t n, const double *values,
                           double *bins, int stride) noexcept nogil:
         """Add the values of some rows to the bins of their windows.
@@ -95,25 +101,31 @@ cdef class Features:
         if self.list_bins[self.width] > self.list_bins[0]:
             self._add_lists(rows, n, values, bins, stride)
 
+    cdef void add_lanes(self, const int32_t *rows, Py_ssize_t n, const double *lanes,
+                        Py_ssize_t n_lanes, double *bins, double *sums) noexcept nogil:
+        """Add 2, 4 or 8 lanes of some rows to the bins of their codes, and to the sums of all."""
+        cdef Py_ssize_t n_stretches = self.stretches.shape[0]
+        add_rows(bins, &self.code_bins[0], &self.codes[0, 0], self.codes.shape[1],
+                 &self.stretches[0, 0] if n_stretches else NULL, n_stretches, rows, n, lanes,
+                 sums, n_lanes)
+
     cdef void _add_codes(self, const int32_t *rows, Py_ssize_t n, const double *values,
                          double *bins, int stride) noexcept nogil:
         cdef const int64_t *first = &self.code_bins[0]
         cdef Py_ssize_t n_columns = self.codes.shape[1]
         cdef const uint8_t *window
-        cdef Py_ssize_t i, j, s, start, end
+        cdef Py_ssize_t i, j, s
         if stride == 2 and n * self.pair_starts.shape[0] > 2 * self.joint.shape[0]:
             self._add_code_pairs(rows, n, values, bins)
+            return
+        if stride == 2:
+            self.add_lanes(rows, n, values, 2, bins, NULL)
             return
         for i in range(n):
             window = &self.codes[0, 0] + rows[i] * n_columns
             for s in range(self.stretches.shape[0]):
-                start, end = self.stretches[s, 0], self.stretches[s, 1]
-                if stride == 2:
-                    add_window(bins, first + start, window + start, end - start, values[2 * i],
-                               values[2 * i + 1])
-                else:
-                    for j in range(start, end):
-                        bins[first[j] + window[j]] += values[2 * i]
+                for j in range(self.stretches[s, 0], self.stretches[s, 1]):
+                    bins[first[j] + window[j]] += values[2 * i]
 
     cdef void _add_code_pairs(self, const int32_t *rows, Py_ssize_t n, const double *values,
                               double *bins) noexcept nogil:

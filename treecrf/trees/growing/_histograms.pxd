@@ -27,6 +27,7 @@ cdef class Histograms:
 
     cdef void release_all(self) noexcept nogil
     cdef void release(self, Node *node) noexcept nogil
+    cdef void take(self, Node *node) noexcept nogil
     cdef int32_t _take(self) noexcept nogil
     cdef Histogram of_node(self, const Node *node) noexcept nogil
     cdef void build(self, Node *node, Members members) noexcept nogil

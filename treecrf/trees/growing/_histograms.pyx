@@ -73,6 +73,10 @@ cdef class Histograms:
             self.n_free += 1
             node.histogram = -1
 
+    cdef void take(self, Node *node) noexcept nogil:
+        """Give a node a histogram, not yet filled."""
+        node.histogram = self._take()
+
     cdef int32_t _take(self) noexcept nogil:
         cdef double *memory
         if self.n_free:
@@ -98,7 +102,7 @@ cdef class Histograms:
     cdef void build(self, Node *node, Members members) noexcept nogil:
         """Build the histogram of the node whose members are listed."""
         cdef Histogram histogram
-        node.histogram = self._take()
+        self.take(node)
         if self.failed:
             return
         histogram = self.of_node(node)

@@ -79,24 +79,25 @@ cdef class Members:
 
     cdef void gather(self, const RowSet *row_set, const ContextSet *context_set) noexcept nogil:
         """List the members of a node and their values."""
-        self.row_set = row_set
         self.context_set = context_set
-        self._list_rows()
+        self.list_rows(row_set)
         self._fill_values()
 
-    cdef void _list_rows(self) noexcept nogil:
-        cdef Py_ssize_t i, n_whole = self.row_set.n_whole
+    cdef void list_rows(self, const RowSet *row_set) noexcept nogil:
+        """List rows and their positions."""
+        cdef Py_ssize_t i, n_whole = row_set.n_whole
         cdef int32_t *rows = self.rows
         cdef int32_t *positions = self.positions
         cdef const int32_t *position_of_row = &self.position_of_row[0]
-        cdef const Fraction *fractions = self.row_set.fractions
-        self.n = n_whole + self.row_set.n_fractions
-        list_bits(self.row_set.whole, self.position_of_row.shape[0] // 64, rows)
+        cdef const Fraction *fractions = row_set.fractions
+        self.row_set = row_set
+        self.n = n_whole + row_set.n_fractions
+        list_bits(row_set.whole, self.position_of_row.shape[0] // 64, rows)
         for i in range(n_whole):
             positions[i] = position_of_row[rows[i]]
         rows += n_whole
         positions += n_whole
-        for i in range(self.row_set.n_fractions):
+        for i in range(row_set.n_fractions):
             rows[i] = fractions[i].row
             positions[i] = position_of_row[rows[i]]
         if self.n_planes > 1:
@@ -119,6 +120,23 @@ cdef class Members:
                 for i in range(self.n):
                     self.counts[2 * i] *= self._is_counted(self.positions[i])
         self._scale_fractions()
+
+    cdef void fill_lanes(self, Py_ssize_t first, Py_ssize_t n, double *lanes,
+                         Py_ssize_t n_lanes) noexcept nogil:
+        """Write the residuals in all contexts, then the weights, of ``n`` listed positions."""
+        cdef Py_ssize_t i, c, position, n_contexts = self.contexts.n_contexts
+        for i in range(n):
+            position = self.positions[first + i]
+            for c in range(n_contexts):
+                lanes[c] = self.targets[position, c]
+            if self.curvature is not None:
+                for c in range(n_contexts):
+                    lanes[n_contexts + c] = self.curvature[position, c]
+            elif self.position_weights is not None:
+                lanes[n_contexts] = self.position_weights[position]
+            else:
+                lanes[n_contexts] = 1.0
+            lanes += n_lanes
 
     cdef void _scale_fractions(self) noexcept nogil:
         """Scale the values of rows of which the node has only a fraction."""
