@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.chains import STEP, seeds
+from support.samples import TINY, as_tables, check_same, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
@@ -23,15 +24,9 @@ from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
 ONE = Threads(None)
-TINY = 2.0**-40  # as mu, keeps all examples
 CURVATURES = ["bound", "diagonal", None]
-FIELDS = ["positions", "contexts", "labels", "values", "counts"]
 every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
 curvatures = st.sampled_from(CURVATURES)
-
-
-def keys_of(offsets):
-    return np.arange(1, len(offsets), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
 def sampler_of(parts, labels, curvature, threads=ONE, **options):
@@ -56,27 +51,6 @@ def tables_of(parts, labels, curvature):
     elif curvature == "diagonal":
         bound = 2 * np.abs(residuals) * (1 - np.abs(residuals))
     return residuals, bound, likelihoods
-
-
-def exists(parts):
-    """Whether each position has each context; bool array (1, n_positions, n_contexts)."""
-    codes = np.zeros(parts.n_positions, dtype=np.int64)
-    depths, _ = true_contexts(parts.offsets, codes, parts.n_labels, parts.order)
-    return (np.arange(parts.n_contexts) < parts.n_labels ** depths[:, None])[None]
-
-
-def as_tables(lists, parts, field):
-    """Tables of a field of the examples, 0 where there is none."""
-    out = np.zeros((parts.n_labels, parts.n_positions, parts.n_contexts))
-    for label, examples in enumerate(lists):
-        out[label, examples.positions, examples.contexts] = getattr(examples, field)
-    return out
-
-
-def check_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        for field in FIELDS:
-            np.testing.assert_array_equal(getattr(a, field), getattr(b, field), field)
 
 
 def check_contexts(lists, parts):

@@ -7,15 +7,18 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support.chains import STEP, Chains, possible_kinds, seeds, shapes
 from support.objectives_oracle import inverse_weights, log_mean_inverse
 from support.oracles import brute_force, finite_difference_gradient, indicator, log_sum_exp
+from support.samples import TINY, as_tables, check_same, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
+from treecrf.chains.sampling import EXAMPLE_UNIT, SUM_UNIT, LikelihoodSampler, RawDraw
 from treecrf.utils.threads import Threads
 
 FREE = Constraints(None, None)
@@ -96,17 +99,53 @@ def test_residuals_are_the_slope_of_the_value(order):
     np.testing.assert_allclose(residuals, len(case.labels) * numeric, atol=1e-6)
 
 
-@pytest.mark.parametrize("curvature", ["bound", "diagonal"])
+CURVATURES = ["bound", "diagonal"]
+
+
+@pytest.mark.parametrize("curvature", CURVATURES)
 @given(possible_kinds, seeds, shapes)
-def test_curvature_is_that_of_known_labels(curvature, kind, rng, shape):
-    """The term of the known labels is concave, and only the other one needs a bound."""
+def test_curvature_is_in_proportion_to_what_is_known(curvature, kind, rng, shape):
     case = Chains(kind, rng, *shape)
     candidates = draw_candidates(rng, case.labels, case.n_labels)
-    ours, theirs = (
-        objective_of("log", case, masks, curvature=curvature).examples(case.scores, 0)[1]
+    of_known, of_all = (
+        objective_of("log", case, masks, curvature=curvature).examples(case.scores, 0)
         for masks in (candidates, None)
     )
-    np.testing.assert_array_equal(ours, theirs)
+    p = np.concatenate([oracle.joint for oracle, _, _, _ in case.oracles()], axis=1)
+    smallest = np.maximum(np.minimum(p, 1 - p), 1e-300)
+    expected = of_all[1] * np.minimum(np.abs(of_known[0]) / smallest, 1)
+    # Shares of tiny probabilities are not exact, but their curvature is as tiny.
+    np.testing.assert_allclose(of_known[1], expected, rtol=0, atol=80 * len(case.labels) * STEP)
+    assert (of_known[1] / STEP % 1 == 0).all()
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_curvature_is_at_least_the_second_derivative(order):
+    rng = np.random.default_rng(order)
+    case = Chains("moderate", rng, 3, order, [4, 1])
+    candidates = draw_candidates(rng, case.labels, 3, 0.8)
+    objective = objective_of("log", case, candidates, curvature="diagonal")
+    curvature = objective.examples(case.scores, 0)[1].copy()
+    eps = 1e-3
+    for index in np.ndindex(*case.scores.shape):
+        values = []
+        for step in (-eps, 0.0, eps):
+            scores = case.scores.copy()
+            scores[index] += step
+            values.append(len(case.labels) * objective.value(scores))
+        second = -(values[0] - 2 * values[1] + values[2]) / eps**2
+        assert curvature[index] >= 2 * second - 1e-5
+
+
+@given(seeds, shapes)
+def test_newton_steps_of_full_length_raise_the_likelihood(rng, shape):
+    case = Chains("moderate", rng, *shape)
+    candidates = draw_candidates(rng, case.labels, case.n_labels, 0.8)
+    objective = objective_of("log", case, candidates, curvature="bound")
+    residuals, curvature, value = objective.examples(case.scores, 0)
+    exists = (np.abs(residuals) > 1e-7) & (curvature > 0)
+    steps = np.divide(residuals, curvature, where=exists, out=np.zeros(residuals.shape))
+    assert objective.value(case.scores + steps) >= value
 
 
 @given(possible_kinds, seeds, shapes)
@@ -183,6 +222,126 @@ def test_likelihood_grows_with_the_number_of_possible_labels():
         values.append(objective_of("log", case, candidates.copy()).value(case.scores))
         candidates[:, label] = True
     assert values == sorted(values)
+
+
+# Samples
+
+
+@given(seeds, shapes_of_parts, lengths_of, scales, rules, st.sampled_from([*CURVATURES, None]))
+def test_all_examples_are_the_tables_of_the_exact_engine(
+    rng, shape, lengths, scale, constraints, curvature
+):
+    parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
+    check_all_examples(parts, labels, draw_candidates(rng, labels, shape[0]), curvature)
+
+
+def check_all_examples(parts, labels, candidates, curvature):
+    """Compare a draw of all examples with the tables of the exact engine."""
+    sampler = LikelihoodSampler(
+        parts.offsets, labels, parts.order, ONE, keys_of(parts.offsets), curvature, 1.0, candidates
+    )
+    raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
+    lists = raw.lists(TINY, ONE, STEP)
+    objective = make_objective(
+        "log", parts.offsets, labels, parts.n_labels, parts.order, FREE, ONE,
+        candidates=candidates, curvature=curvature,
+    )  # fmt: skip
+    residuals, curvatures, value = objective.examples(parts.table(), 0)
+    # Chains with known labels only may be computed in single precision.
+    error = (parts.n_labels > 8) * len(labels) * 2.0**-19
+    found = as_tables(lists, parts, "residuals")
+    np.testing.assert_allclose(found, residuals, rtol=0, atol=2 * STEP + 1e-11 + error)
+    if curvature:
+        expected = np.where(found != 0, curvatures, 0)
+        # That of the tables is in proportion to residuals that have been rounded.
+        rounding = 2 * STEP * np.divide(expected, np.abs(found), where=found != 0, out=expected * 0)
+        found = as_tables(lists, parts, "curvatures")
+        wrong = np.abs(found - expected) - rounding
+        assert (wrong <= 1e-9 * expected + 1e-7 + 20 * error).all()
+    likelihoods = sampler.likelihoods.sum() / len(labels)
+    np.testing.assert_allclose(likelihoods, value, rtol=1e-9, atol=1e-9 + error)
+    assert raw.size * SUM_UNIT == pytest.approx(
+        np.abs(residuals).sum(), abs=(1e-8 + error) * (1 + found.size)
+    )
+    for examples in lists:
+        index = examples.positions * np.int64(parts.n_contexts) + examples.contexts
+        assert (np.diff(index) > 0).all()
+
+
+@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
+def test_samples_of_long_sequences(n_labels, order, curvature):
+    """There are too many tiles to keep them all."""
+    rng = np.random.default_rng(0)
+    parts, labels = draw_case(rng, n_labels, order, [30_000, 6000, 7])
+    check_all_examples(parts, labels, draw_candidates(rng, labels, n_labels), curvature)
+
+
+@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize("order", range(3))
+def test_sums_over_samples_are_unbiased(order, curvature):
+    rng = np.random.default_rng(order)
+    mu = 0.1
+    parts, labels = draw_case(rng, 3, order, [4, 1, 5])
+    candidates = draw_candidates(rng, labels, 3, 0.8)
+    weights = rng.choice([0.25, 1.0, 3.0], len(labels))
+    keys = keys_of(parts.offsets)
+    sampler = LikelihoodSampler(
+        parts.offsets, labels, order, ONE, keys, curvature, candidates=candidates
+    )
+    draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
+    objective = make_objective(
+        "log", parts.offsets, labels, 3, order, FREE, ONE,
+        candidates=candidates, curvature=curvature,
+    )  # fmt: skip
+    residuals, curvatures, _ = objective.examples(parts.table(), 0)
+    if curvature is None:
+        curvatures = exists(parts) * np.ones((3, 1, 1))
+    for field, expected in ("residuals", residuals), ("curvatures", curvatures):
+        expected = expected * weights[:, None]
+        found = np.array([as_tables(lists, parts, field) for lists in draws])
+        error = np.abs(found.mean(axis=0) - expected)
+        sizes = np.abs(residuals * weights[:, None])
+        if curvature is None:
+            sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
+        q = np.minimum(sizes / mu, 1)
+        deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
+        assert (error <= 5 * deviation + EXAMPLE_UNIT).mean() > 0.99
+        assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
+
+
+@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (11, 1)])
+def test_threads_and_order_change_no_sample(n_labels, order, curvature):
+    rng = np.random.default_rng(0)
+    lengths = [3000, *rng.integers(1, 9, 50)]
+    parts, labels = draw_case(rng, n_labels, order, lengths)
+    candidates = draw_candidates(rng, labels, n_labels)
+    keys = keys_of(parts.offsets)
+
+    def draw(threads, parts, labels, keys, candidates):
+        sampler = LikelihoodSampler(
+            parts.offsets, labels, order, threads, keys, curvature, candidates=candidates
+        )
+        return sampler.draw(parts, 1, 1, 0.2)
+
+    one = draw(ONE, parts, labels, keys, candidates)
+    with Threads(3) as threads:
+        other = draw(threads, parts, labels, keys, candidates)
+    check_same(one.lists, other.lists)
+    assert (one.size, one.value) == (other.size, other.value)
+    shuffled = rng.permutation(51)
+    old = np.concatenate([np.arange(*parts.offsets[i : i + 2]) for i in shuffled])
+    moved, _ = draw_case(rng, n_labels, order, np.array(lengths)[shuffled])
+    moved.state[:], moved.rest[:] = parts.state[:, old], parts.rest[:, old]
+    moved.transitions[:] = parts.transitions
+    other = draw(ONE, moved, labels[old], keys[shuffled], candidates[old])
+    assert (one.size, one.value) == (other.size, other.value)
+    before, after = (
+        as_tables(one.lists, parts, "residuals"),
+        as_tables(other.lists, moved, "residuals"),
+    )
+    np.testing.assert_array_equal(before[:, old], after)
 
 
 # Paths of possible labels

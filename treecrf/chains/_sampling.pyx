@@ -13,9 +13,12 @@ Examples that are kept for one mu include those that are kept for a larger one.
 
 Random numbers are integers below 2**31, and q is rounded up to a multiple of 2**-31.
 
-Chains of order 1 with many labels, unless they are long, are computed in single precision. Their
-residuals are those at scores that differ from the given ones by less than about two of their units,
-2**-20, see `narrow.h`; this is much less than what sampling changes.
+If some labels of a chain are unknown, forward-backward runs twice, over all label sequences and
+over those with the known labels, and residuals are differences of the two probabilities.
+
+Chains of order 1 with many labels, unless they are long or have unknown labels, are computed in
+single precision. Their residuals are those at scores that differ from the given ones by less than
+about two of their units, 2**-20, see `narrow.h`; this is much less than what sampling changes.
 """
 
 import numpy as np
@@ -26,8 +29,9 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_FEW, backward, chain_shape, close_chain, contexts_at, forward, move_to, open_chain,
-    path_score, score_source, shape_of, tile_length, tile_pairs, tile_start,
+    Chain, KEEP_FEW, allocate, backward, backward_row, chain_shape, close_chain, contexts_at,
+    forward, load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length,
+    tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, close_influence, curvature_bound, open_influence, visit_backward, visit_forward,
@@ -350,6 +354,48 @@ cdef bint load_narrow(const Chain *chain, Narrow *narrow,
                        narrow.highest) and narrow_forward(&narrow.chain)
 
 
+# Chains with unknown labels.
+
+
+cdef struct Known:
+    # A chain of which only label sequences with the known labels are left.
+    Chain chain
+    double *ends            # row of ``backward`` at the end of each tile
+
+
+cdef Known open_known(restricted, const int64_t[::1] offsets, Py_ssize_t first,
+                      Py_ssize_t last) except *:
+    """Allocate memory for the longest of some sequences; none if there are no scores."""
+    cdef Known known
+    cdef Py_ssize_t i, longest = 1
+    memset(&known, 0, sizeof(Known))
+    if restricted is None:
+        return known
+    known.chain = open_chain(restricted, offsets, first, last, KEEP_FEW)
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    longest = (longest + known.chain.tile - 1) // known.chain.tile
+    known.ends = allocate(longest * known.chain.shape.n_contexts)
+    if known.ends == NULL:
+        close_chain(&known.chain)
+        raise MemoryError(f"no memory for the ends of {longest} tiles")
+    return known
+
+
+cdef void close_known(Known *known) noexcept nogil:
+    close_chain(&known.chain)
+    free(known.ends)
+
+
+cdef inline double *end_of(const Known *known, Py_ssize_t i) noexcept nogil:
+    return known.ends + i * known.chain.shape.n_contexts
+
+
+cdef void store_end(const Known *known, Py_ssize_t i) noexcept nogil:
+    memcpy(end_of(known, i), backward_row(&known.chain, tile_length(&known.chain, i)),
+           known.chain.shape.n_contexts * sizeof(double))
+
+
 # Examples of a likelihood, during forward-backward.
 
 
@@ -365,24 +411,30 @@ cdef class LikelihoodKernel:
     curvature : {0, 1, 2}
         Curvature of examples: the weight of the position (first order), ``2 p (1 - p)`` or the
         bound on the Hessian of `_curvature`, multiplied by this weight.
+    unknown : uint8 array (n_chains,), optional
+        Which chains have unknown labels.
     """
 
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] labels
     cdef const uint64_t[::1] keys
+    cdef const uint8_t[::1] unknown
     cdef Py_ssize_t order
     cdef int curvature
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels,
-                 const uint64_t[::1] keys, Py_ssize_t order, int curvature):
+                 const uint64_t[::1] keys, Py_ssize_t order, int curvature,
+                 const uint8_t[::1] unknown=None):
         self.offsets = offsets
         self.labels = labels
         self.keys = keys
         self.order = order
         self.curvature = curvature
+        self.unknown = unknown
 
     def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
-               double floor, const double[::1] weights, double[::1] log_likelihoods):
+               double floor, const double[::1] weights, double[::1] log_likelihoods,
+               restricted=None):
         """Draw the examples of the chains ``first`` to ``last - 1``.
 
         Parameters
@@ -398,6 +450,8 @@ cdef class LikelihoodKernel:
         weights : float64 array (n_positions,) or None
         log_likelihoods : float64 array (n_chains,)
             Receives log P(labels) of each sequence.
+        restricted : optional
+            The same scores, where only possible labels are allowed, if some labels are unknown.
 
         Returns
         -------
@@ -405,6 +459,7 @@ cdef class LikelihoodKernel:
         """
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
         cdef Influence influence
+        cdef Known known
         cdef Narrow narrow
         cdef Test test
         cdef Sample sample
@@ -415,6 +470,7 @@ cdef class LikelihoodKernel:
             sample = Sample(chain.shape.n_labels, self.order)
             test = open_test(mu, floor, weights is not None, chain.tile * chain.shape.width)
             narrow = open_narrow(&chain, self.offsets, first, last)
+            known = open_known(restricted, self.offsets, first, last)
         except MemoryError:
             close_chain(&chain)
             raise
@@ -425,6 +481,12 @@ cdef class LikelihoodKernel:
                 move_to(&chain, self.offsets, i)
                 key = mixed_with(self.keys[i], iteration_key)
                 sample.begin_sequence()
+                if self.unknown is not None and self.unknown[i]:
+                    move_to(&known.chain, self.offsets, i)
+                    log_likelihoods[i] = self._sample_known(
+                        &chain, &known, &influence if bounded else NULL, &test, key, weights,
+                        sample)
+                    continue
                 if load_narrow(&chain, &narrow, self.labels):
                     log_likelihoods[i] = narrow.chain.path_score - narrow.chain.log_z
                     self._sample_narrow(&narrow, &test, key, weights, sample)
@@ -446,10 +508,62 @@ cdef class LikelihoodKernel:
             if bounded:
                 close_influence(&influence)
             close_narrow(&narrow)
+            close_known(&known)
             close_test(&test)
             close_chain(&chain)
         sample.check()
         return sample
+
+    cdef double _sample_known(self, Chain *chain, Known *known, Influence *influence,
+                              Test *test, uint64_t key, const double[::1] weights,
+                              Sample sample) noexcept nogil:
+        """Draw the examples of a chain with unknown labels; returns log P of the known ones."""
+        cdef Py_ssize_t i, last = chain.n_tiles - 1
+        forward(chain)
+        forward(&known.chain)
+        for i in range(last, -1, -1):
+            backward(chain, i, True)
+            backward(&known.chain, i, True)
+            if influence != NULL:
+                visit_backward(chain, influence, i)
+                store_end(known, i)
+            else:
+                self._test_known(chain, known, NULL, i, test, key, weights, sample)
+        if influence != NULL:
+            for i in range(chain.n_tiles):
+                visit_forward(chain, influence, i)
+                if i >= known.chain.n_kept:
+                    load_pairs(&known.chain, i, end_of(known, i))
+                self._test_known(chain, known, influence, i, test, key, weights, sample)
+        elif last:
+            sample.reverse_sequence()
+        return known.chain.log_z - chain.log_z
+
+    cdef void _test_known(self, const Chain *chain, const Known *known, const Influence *influence,
+                          Py_ssize_t i, Test *test, uint64_t key, const double[::1] weights,
+                          Sample sample) noexcept nogil:
+        """Test the examples of a tile, and keep some; the pairs given known labels change."""
+        cdef Py_ssize_t v, j, c, k, n_found, count = tile_length(chain, i)
+        cdef Py_ssize_t width = chain.shape.width, n = count * width
+        cdef double weight
+        cdef double *row
+        cdef const double *free_row
+        for j in range(count):
+            weight = weight_of(weights, chain.start + tile_start(chain, i) + j)
+            set_position(test, j, width, mixed_with(key, tile_start(chain, i) + j), weight, weight)
+        for v in range(chain.shape.n_labels):
+            row, free_row = tile_pairs(&known.chain, i) + v * n, tile_pairs(chain, i) + v * n
+            for j in range(count):
+                weight = weight_of(weights, chain.start + tile_start(chain, i) + j)
+                for c in range(j * width, (j + 1) * width):
+                    row[c] = free_row[c] - row[c]
+                    sample.size += units_of(fabs(row[c]) * weight)
+            n_found = find(test, row, n, v)
+            for k in range(n_found):
+                # In the order of `_test_tile`.
+                c = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
+                self._keep(chain, influence, i, v, c, row[c], free_row[c],
+                           curvature_share(fabs(row[c]), free_row[c]), test, weights, sample)
 
     cdef void _sample_narrow(self, Narrow *narrow, const Test *test, uint64_t key,
                              const double[::1] weights, Sample sample) noexcept nogil:
@@ -474,7 +588,7 @@ cdef class LikelihoodKernel:
         """Test the examples of a position, and keep some, the last one first."""
         cdef narrow_chain *chain = &narrow.chain
         cdef Py_ssize_t v, k, n_found, position = chain.start + t, label = self.labels[position]
-        cdef double weight = 1.0 if weights is None else weights[position]
+        cdef double weight = weight_of(weights, position)
         cdef double background = background_of(test.floor, weight)
         # The test in single precision may find too many examples, but not too few.
         cdef float scale = <float> (test.scale * weight * MARGIN)
@@ -534,15 +648,17 @@ cdef class LikelihoodKernel:
                          Test *test, uint64_t key, const double[::1] weights,
                          Sample sample) noexcept nogil:
         """Test the examples of a tile, and keep some; subtracts 1 from the true ones' pairs."""
-        cdef Py_ssize_t v, k, n_found, n = tile_length(chain, i) * chain.shape.width
+        cdef Py_ssize_t v, k, c, n_found, n = tile_length(chain, i) * chain.shape.width
+        cdef double x
         self._set_positions(chain, i, test, key, weights, sample)
         for v in range(chain.shape.n_labels):
             n_found = find(test, tile_pairs(chain, i) + v * n, n, v)
             for k in range(n_found):
                 # Tiles are visited from the last to the first unless there is an influence.
-                self._keep(chain, influence, i, v,
-                           test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1
-                                      else k], test, weights, sample)
+                c = test.found[n_found - 1 - k if influence == NULL and chain.n_tiles > 1 else k]
+                x = tile_pairs(chain, i)[v * n + c]
+                self._keep(chain, influence, i, v, c, x, x if x > 0.0 else 1.0 + x, 1.0, test,
+                           weights, sample)
 
     cdef void _set_positions(self, const Chain *chain, Py_ssize_t i, Test *test, uint64_t key,
                              const double[::1] weights, Sample sample) noexcept nogil:
@@ -552,7 +668,7 @@ cdef class LikelihoodKernel:
         cdef double weight
         for j in range(count):
             t = tile_start(chain, i) + j
-            weight = 1.0 if weights is None else weights[chain.start + t]
+            weight = weight_of(weights, chain.start + t)
             set_position(test, j, width, mixed_with(key, t), weight, weight)
             pair = tile_pairs(chain, i) + true_context(chain, self.labels, t)
             pair += (self.labels[chain.start + t] * count + j) * width
@@ -560,28 +676,40 @@ cdef class LikelihoodKernel:
             sample.size += units_of(2.0 * fabs(pair[0]) * weight)
 
     cdef inline void _keep(self, const Chain *chain, const Influence *influence, Py_ssize_t i,
-                           Py_ssize_t v, Py_ssize_t k, const Test *test,
-                           const double[::1] weights, Sample sample) noexcept nogil:
-        """Add the k-th example of label v in a tile to the sample, if its context exists."""
+                           Py_ssize_t v, Py_ssize_t k, double x, double p, double share,
+                           const Test *test, const double[::1] weights,
+                           Sample sample) noexcept nogil:
+        """Add the k-th example of label v in a tile to the sample, if its context exists.
+
+        Its residual is -x, its probability p, and its curvature this share of that of known labels.
+        """
         cdef Py_ssize_t j = k // chain.shape.width, c = k % chain.shape.width
         cdef Py_ssize_t t = tile_start(chain, i) + j
-        cdef double x = tile_pairs(chain, i)[v * tile_length(chain, i) * chain.shape.width + k]
-        cdef double p = x if x > 0.0 else 1.0 + x
-        cdef double weight = 1.0 if weights is None else weights[chain.start + t]
+        cdef double weight = weight_of(weights, chain.start + t)
         cdef Example example
         if c >= contexts_at(&chain.shape, t):
             return
         example.residual = -(x * weight)
         example.curvature = weight
         if self.curvature == DIAGONAL:
-            example.curvature = 2.0 * p * (1.0 - p) * weight
+            example.curvature = 2.0 * p * (1.0 - p) * weight * share
         elif self.curvature == BOUND:
-            example.curvature = curvature_bound(chain, influence, v, t, j, c, p) * weight
+            example.curvature = curvature_bound(chain, influence, v, t, j, c, p) * weight * share
         example.position = <int32_t> (chain.start + t)
         example.context = <int32_t> c
         example.depth = <int32_t> min(t, sample.order)
         example.random = random_of(test.streams[k], <uint32_t> v)
         sample.add(v, example)
+
+
+cdef inline double weight_of(const double[::1] weights, Py_ssize_t position) noexcept nogil:
+    return 1.0 if weights is None else weights[position]
+
+
+cdef inline double curvature_share(double size, double p) noexcept nogil:
+    """Return the factor of the curvature of a score; see `treecrf.chains.partial_labels`."""
+    cdef double smallest = min(p, 1.0 - p)
+    return size / smallest if size < smallest else 1.0
 
 
 cdef inline int64_t units_of(double size) noexcept nogil:

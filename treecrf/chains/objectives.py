@@ -185,9 +185,7 @@ class ChainObjective(ABC):
 class LogLikelihood(ChainObjective):
     """Sum of log P over the sequences.
 
-    With unknown labels, minus log P is a difference of two convex functions, log Z - log Z' in the
-    terms of `partial_labels`. The curvature is that of log Z. It still bounds the steps, because
-    - log Z' is nowhere above its tangents.
+    Unknown labels change it as `treecrf.chains.partial_labels` explains.
     """
 
     has_curvature = True
@@ -224,7 +222,9 @@ class LogLikelihood(ChainObjective):
                 sizes = np.abs(residuals)
                 curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
         if self._unknown is not None:
-            self._unknown.subtract_residuals(scores, self._residuals, self.likelihoods)
+            self._unknown.subtract_residuals(
+                scores, self._residuals, self._curvature, self.likelihoods
+            )
         return self._value()
 
     def _compute_likelihood(self, scores: np.ndarray, first: int, last: int) -> None:

@@ -5,6 +5,11 @@ known labels. With Z the sum over all label sequences and Z' the sum over those 
 labels, its logarithm is log Z' - log Z. The residual of a score is the difference of two
 probabilities, given the known labels and without them. Both come from forward-backward, the first
 one over scores in which impossible labels are forbidden.
+
+The curvature of log Z alone would be too large where little is known, and steps too small. If all
+labels are known, a score of probability p has the residual g = 1 - p or -p, of size at least
+min(p, 1 - p). With unknown labels, the curvature is multiplied by |g| / min(p, 1 - p), if this is
+less than 1. It remains at least twice the second derivative with respect to this score.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from treecrf.chains.constraints import Transitions, labels_reaching_end
 from treecrf.chains.lattice import MAX_BYTES
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import offsets_of, position_name, positions_in_sequences, runs
+from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
 
@@ -194,9 +200,16 @@ class UnknownLabels:
         self.threads.map(subtract, self._blocks)
 
     def subtract_residuals(
-        self, scores: np.ndarray, residuals: np.ndarray, likelihoods: np.ndarray
+        self,
+        scores: np.ndarray,
+        residuals: np.ndarray,
+        curvature: np.ndarray | None,
+        likelihoods: np.ndarray,
     ) -> None:
-        """Do the same with residuals, (n_labels, n_positions, n_contexts), of these likelihoods."""
+        """Do the same with the residuals and the curvature of these likelihoods.
+
+        Both are float64 arrays (n_labels, n_positions, n_contexts).
+        """
 
         def subtract(block: _Block) -> None:
             given = np.empty(len(block.numbers))
@@ -206,7 +219,11 @@ class UnknownLabels:
                 table, block.chains, self.codes[block.positions], 0, len(given), of_codes, None,
                 given,
             )  # fmt: skip
-            residuals[:, block.positions] -= of_codes
+            free = residuals[:, block.positions]
+            residuals[:, block.positions] = of_known = free - of_codes
+            if curvature is not None:
+                shares = _shares(of_known, free)
+                curvature[:, block.positions] = rounded(curvature[:, block.positions] * shares)
             likelihoods[block.numbers] -= given
 
         self.threads.map(subtract, self._blocks)
@@ -231,3 +248,12 @@ class UnknownLabels:
 
         self.threads.map(compute, range(len(starts)))
         likelihoods[self.numbers] -= given[self.numbers]
+
+
+def _shares(of_known: np.ndarray, of_codes: np.ndarray) -> np.ndarray:
+    """Return the factors of the curvature, from residuals of known labels and of all labels."""
+    sizes = np.abs(of_codes)
+    sizes = np.minimum(sizes, 1.0 - sizes)
+    return np.divide(
+        np.minimum(np.abs(of_known), sizes), sizes, out=np.ones_like(sizes), where=sizes > 0
+    )

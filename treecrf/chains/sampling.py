@@ -272,6 +272,9 @@ class LikelihoodSampler(Sampler):
     floor : float, default=1/16
         In first order, the probability that an example without a residual is kept, unless these
         were too many, see `Sampler.floor_for`.
+    candidates : bool array (n_positions, n_labels), optional
+        The possible labels of each position, if not all labels are known. ``codes`` is then a
+        possible label sequence, and scores are a `ScoreParts`.
     """
 
     def __init__(
@@ -283,12 +286,18 @@ class LikelihoodSampler(Sampler):
         keys: np.ndarray,
         curvature: str | None = "bound",
         floor: float = FLOOR,
+        candidates: np.ndarray | None = None,
     ):
         super().__init__(offsets, order, threads, keys, curvature is not None, floor)
         self.codes = codes
+        self.candidates = candidates
         self.likelihoods = np.zeros(len(self.chains) - 1)
+        unknown = None
+        if candidates is not None:
+            several = candidates.sum(axis=1) > 1
+            unknown = np.logical_or.reduceat(several, self.chains[:-1]).view(np.uint8)
         self._kernel = _sampling.LikelihoodKernel(
-            self.chains, codes, self.keys, order, CURVATURES[curvature]
+            self.chains, codes, self.keys, order, CURVATURES[curvature], unknown
         )
 
     def draw(
@@ -340,9 +349,10 @@ class LikelihoodSampler(Sampler):
         """Draw the examples of each part of the sequences; sets ``likelihoods``."""
         key = int(mix(seed, iteration))
         floor = (self.floor if floor is None else floor) * mu
+        restricted = None if self.candidates is None else scores.restricted(self.candidates)
         return self.threads.map(
             lambda part: self._kernel.sample(
-                scores, *part, key, mu, floor, weights, self.likelihoods
+                scores, *part, key, mu, floor, weights, self.likelihoods, restricted
             ),
             self.parts,
         )

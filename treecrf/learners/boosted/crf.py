@@ -472,8 +472,6 @@ class TreeCRF(BoostedSequenceClassifier):
         if sampling is None or not self._has_parts():
             return super()._booster(data, encoder, forest, threads)
         training, growth = data.training, self._growth(data.seed)
-        if training.candidates is not None:
-            raise ValueError(f"sampling={self.sampling!r} needs all labels in training")
         encoded = encoder.encode(training.sequences, threads)
         weights = self._position_weights(training, data.classes)
         keys = sequence_keys(
@@ -494,6 +492,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 threads,
                 keys,
                 self.curvature if self.second_order else None,
+                candidates=training.candidates,
             ),
             IterationWeights(weights, encoded.offsets, keys, growth),
             ListGrowth(

@@ -1,0 +1,35 @@
+"""Samples of examples as tables, for tests of the samplers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treecrf.chains.contexts import true_contexts
+
+TINY = 2.0**-40  # as mu, keeps all examples
+FIELDS = ["positions", "contexts", "labels", "values", "counts"]
+
+
+def keys_of(offsets):
+    return np.arange(1, len(offsets), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def exists(parts):
+    """Whether each position has each context; bool array (1, n_positions, n_contexts)."""
+    codes = np.zeros(parts.n_positions, dtype=np.int64)
+    depths, _ = true_contexts(parts.offsets, codes, parts.n_labels, parts.order)
+    return (np.arange(parts.n_contexts) < parts.n_labels ** depths[:, None])[None]
+
+
+def as_tables(lists, parts, field):
+    """Tables of a field of the examples, 0 where there is none."""
+    out = np.zeros((parts.n_labels, parts.n_positions, parts.n_contexts))
+    for label, examples in enumerate(lists):
+        out[label, examples.positions, examples.contexts] = getattr(examples, field)
+    return out
+
+
+def check_same(one, other):
+    for a, b in zip(one, other, strict=True):
+        for field in FIELDS:
+            np.testing.assert_array_equal(getattr(a, field), getattr(b, field), field)
