@@ -74,6 +74,16 @@ def test_all_examples_are_the_tables_of_the_exact_engine(
     check_all_examples(parts, labels, curvature, error=0.0)
 
 
+def test_curvature_of_nearly_impossible_contexts_is_finite():
+    """Their probabilities are denormal numbers, whose inverses are infinite."""
+    for seed in (62, 84, 140, 223):
+        rng = np.random.default_rng(seed)
+        parts, labels = draw_case(rng, 6, 2, [9, 5], "large")
+        residuals, bounds, _ = tables_of(parts, labels, "bound")
+        assert np.isfinite(residuals).all()
+        assert np.isfinite(bounds).all()
+
+
 def check_all_examples(parts, labels, curvature, error):
     """Compare a draw of all examples with the exact engine; ``error`` is that of probabilities."""
     draw = sampler_of(parts, labels, curvature, floor=1.0).draw(parts, 0, 0, TINY)

@@ -247,6 +247,7 @@ def check_all_examples(parts, labels, candidates, curvature):
         candidates=candidates, curvature=curvature,
     )  # fmt: skip
     residuals, curvatures, value = objective.examples(parts.table(), 0)
+    assert curvature is None or np.isfinite(curvatures).all()
     # Chains with known labels only may be computed in single precision.
     error = (parts.n_labels > 8) * len(labels) * 2.0**-19
     found = as_tables(lists, parts, "residuals")

@@ -24,6 +24,9 @@ from treecrf.chains._chain cimport (
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
 
+# The smallest number with a finite inverse, about.
+cdef double MIN_P = 2.0 ** -1022
+
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
                               Py_ssize_t last) except *:
@@ -152,7 +155,7 @@ cdef double expectation(const double *p, const double *values, Py_ssize_t n) noe
 
 
 cdef inline double inverse_of(double p) noexcept nogil:
-    return 1.0 / p if p > 0.0 else 0.0
+    return 1.0 / p if p >= MIN_P else 0.0
 
 
 cdef inline double own_influence(double p) noexcept nogil:

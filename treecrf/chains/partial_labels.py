@@ -65,7 +65,7 @@ def completed(
         raise ValueError(
             f"sequence {int(np.argmin(found))}: the known labels are forbidden by transitions"
         )
-    return codes, None if (candidates.sum(axis=1) == 1).all() else candidates
+    return codes, candidates if unknown_labels(candidates).any() else None
 
 
 def _check_overlap(
@@ -114,6 +114,21 @@ def label_paths(
     return codes, found
 
 
+def unknown_labels(candidates: np.ndarray) -> np.ndarray:
+    """Mark the positions with several possible labels; bool array (n_positions,)."""
+    return candidates.sum(axis=1) > 1
+
+
+def unknown_contexts(candidates: np.ndarray, offsets: np.ndarray, order: int) -> np.ndarray:
+    """Mark the positions before which a label is unknown, at a lag of at most ``order``."""
+    unknown, positions = unknown_labels(candidates), positions_in_sequences(offsets)
+    found = np.zeros(len(candidates), dtype=bool)
+    for lag in range(1, order + 1):
+        inside = np.flatnonzero(positions >= lag)
+        found[inside] |= unknown[inside - lag]
+    return found
+
+
 @dataclass(frozen=True)
 class _Block:
     """Some of the chains with unknown labels, one after another.
@@ -160,8 +175,8 @@ class UnknownLabels:
         self.codes = codes
         self.candidates = candidates
         self.threads = threads
-        several = candidates.sum(axis=1) > 1
-        self.numbers = np.flatnonzero(np.logical_or.reduceat(several, chains[:-1]))
+        unknown = unknown_labels(candidates)
+        self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
         self._blocks = list(self._cut(MAX_BYTES // (8 * candidates.shape[1] * n_contexts)))
 
     def _cut(self, size: int) -> Iterator[_Block]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from treecrf.chains import _sampling
 from treecrf.chains.lattice import chains_of
+from treecrf.chains.partial_labels import unknown_labels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.exact import exact_sum
@@ -294,8 +295,8 @@ class LikelihoodSampler(Sampler):
         self.likelihoods = np.zeros(len(self.chains) - 1)
         unknown = None
         if candidates is not None:
-            several = candidates.sum(axis=1) > 1
-            unknown = np.logical_or.reduceat(several, self.chains[:-1]).view(np.uint8)
+            of_chains = np.logical_or.reduceat(unknown_labels(candidates), self.chains[:-1])
+            unknown = of_chains.view(np.uint8)
         self._kernel = _sampling.LikelihoodKernel(
             self.chains, codes, self.keys, order, CURVATURES[curvature], unknown
         )

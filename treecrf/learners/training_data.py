@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import input_keys
 from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
@@ -63,11 +64,7 @@ class LabeledSequences:
         kept = np.logical_or.reduceat(self.weights > 0, self.sequences.offsets[:-1])
         if kept.all():
             return self
-        taken = self.take(np.flatnonzero(kept))
-        sequences = taken.sequences.with_used_categories()
-        if sequences.of_symbols and not len(sequences.symbols()):
-            raise ValueError("all symbols of X are missing, except in sequences of weight 0")
-        return replace(taken, sequences=sequences)
+        return self._left(kept, "of weight 0")
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
         """Append other sequences; without masks, all labels are allowed in them.
@@ -112,7 +109,15 @@ class LabeledSequences:
         chosen = np.logical_or.reduceat(~possible.all(axis=1), starts)
         if not chosen.any():
             raise ValueError("y holds no known labels")
-        return self if chosen.all() else self.take(np.flatnonzero(chosen))
+        return self if chosen.all() else self._left(chosen, "without known labels")
+
+    def _left(self, kept: np.ndarray, others: str) -> LabeledSequences:
+        """Return those that are kept, as if there were no others."""
+        taken = self.take(np.flatnonzero(kept))
+        sequences = taken.sequences.with_used_categories()
+        if sequences.of_symbols and not len(sequences.symbols()):
+            raise ValueError(f"all symbols of X are missing, except in sequences {others}")
+        return replace(taken, sequences=sequences)
 
     def _at(self, sequences: Sequences, positions: np.ndarray) -> LabeledSequences:
         """Return other sequences with the labels of some positions."""
@@ -249,7 +254,7 @@ def position_weights(
     """
     of_labels = np.ones(1)
     if class_weight is not None:
-        known = slice(None) if data.candidates is None else data.candidates.sum(axis=1) == 1
+        known = slice(None) if data.candidates is None else ~unknown_labels(data.candidates)
         of_labels = _label_weights(class_weight, classes.tolist(), data, known)
     if (of_labels == 1).all():
         ones = np.broadcast_to(np.ones(1), data.codes.shape)

@@ -480,7 +480,12 @@ class TreeCRF(BoostedSequenceClassifier):
         transitions = None
         if self.constant_transitions:
             transitions = TransitionGrowth(
-                forest, growth, encoded.offsets, training.codes, self.second_order
+                forest,
+                growth,
+                encoded.offsets,
+                training.codes,
+                self.second_order,
+                training.candidates,
             )
         return PartsBooster(
             self._parts_of(training, data, threads),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
+from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.chains.sampling import Draw, ExampleList
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.trees.forest import Forest
@@ -35,7 +36,10 @@ class TransitionGrowth:
         Starts of the sequences and codes of their labels.
     has_curvature : bool
         Whether the weights of examples are curvature. Otherwise a step is divided by the weight of
-        the positions whose true context is that of the transition.
+        the positions whose true context is that of the transition. A position whose context is not
+        known belongs to all contexts in equal parts.
+    candidates : bool array (n_positions, n_labels), optional
+        The possible labels of each position, if not all labels are known.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class TransitionGrowth:
         offsets: np.ndarray,
         codes: np.ndarray,
         has_curvature: bool,
+        candidates: np.ndarray | None = None,
     ):
         self.forest = forest
         self.growth = growth
@@ -54,6 +59,9 @@ class TransitionGrowth:
         self.depths = np.minimum(positions_in_sequences(offsets), forest.order)
         depths, contexts = true_contexts(offsets, codes, forest.n_labels, forest.order)
         self.true_groups = self._groups(depths, contexts)
+        self.unknown = None
+        if candidates is not None:
+            self.unknown = unknown_contexts(candidates, offsets, forest.order)
 
     def grow(self, draw: Draw, weights: np.ndarray | None) -> None:
         """Add a step to the forest.
@@ -70,9 +78,22 @@ class TransitionGrowth:
         of_contexts = None
         if not self.has_curvature:
             units = None if weights is None else np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT
-            of_contexts = self._sums(self.true_groups, units)
+            of_contexts = self._weights_of_contexts(units)
         steps = [self._step(examples, of_contexts) for examples in draw.lists]
         self.forest.transitions.append(np.stack(steps, axis=1))
+
+    def _weights_of_contexts(self, weights: np.ndarray | None) -> np.ndarray:
+        """Sum the weights of the positions by depth and true context."""
+        if self.unknown is None:
+            return self._sums(self.true_groups, weights)
+        weights = np.ones(len(self.unknown)) if weights is None else weights
+        known = np.where(self.unknown, 0.0, weights)
+        sums = self._sums(self.true_groups, known).reshape(self.shape)
+        unknown = np.bincount(self.depths, weights - known, minlength=len(sums))
+        for depth, weight in enumerate(unknown):
+            n_contexts = self.forest.n_labels**depth
+            sums[depth, :n_contexts] += weight / n_contexts
+        return sums.ravel()
 
     def _groups(self, depths: np.ndarray, contexts: np.ndarray) -> np.ndarray:
         return depths * self.shape[1] + contexts
