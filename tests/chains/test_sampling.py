@@ -11,6 +11,7 @@ from support.samples import TINY, as_tables, check_same, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
+from treecrf.chains._sampling import log_likelihood
 from treecrf.chains.contexts import extended_contexts, true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
@@ -86,7 +87,11 @@ def test_curvature_of_nearly_impossible_contexts_is_finite():
 
 def check_all_examples(parts, labels, curvature, error):
     """Compare a draw of all examples with the exact engine; ``error`` is that of probabilities."""
-    draw = sampler_of(parts, labels, curvature, floor=1.0).draw(parts, 0, 0, TINY)
+    sampler = sampler_of(parts, labels, curvature, floor=1.0)
+    draw = sampler.draw(parts, 0, 0, TINY)
+    likelihoods = np.zeros(len(sampler.likelihoods))
+    log_likelihood(parts, sampler.chains, labels, 0, len(likelihoods), likelihoods)
+    np.testing.assert_array_equal(likelihoods, sampler.likelihoods)
     residuals, bounds, likelihoods = tables_of(parts, labels, curvature)
     # Examples are rounded once, tables twice.
     found = as_tables(draw.lists, parts, "residuals")

@@ -29,9 +29,9 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._chain cimport (
-    Chain, KEEP_FEW, allocate, backward, backward_row, chain_shape, close_chain, contexts_at,
-    forward, load_pairs, move_to, open_chain, path_score, score_source, shape_of, tile_length,
-    tile_pairs, tile_start,
+    Chain, KEEP_FEW, KEEP_NONE, allocate, backward, backward_row, chain_shape, close_chain,
+    contexts_at, forward, load_pairs, move_to, open_chain, path_score, score_source, shape_of,
+    tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
     Influence, close_influence, curvature_bound, open_influence, visit_backward, visit_forward,
@@ -352,6 +352,43 @@ cdef bint load_narrow(const Chain *chain, Narrow *narrow,
     narrow.chain.start, narrow.chain.length = chain.start, chain.length
     return narrow_load(&narrow.chain, &chain.source, &labels[0],
                        narrow.highest) and narrow_forward(&narrow.chain)
+
+
+def log_likelihood(scores, const int64_t[::1] offsets, const int32_t[::1] labels,
+                   Py_ssize_t first, Py_ssize_t last, double[::1] out):
+    """Compute log P(labels) of each chain, to the last bit as `LikelihoodKernel.sample` does.
+
+    Parameters
+    ----------
+    scores : float64 array (n_labels, n_positions, n_contexts) or ScoreParts
+    offsets : int64 array (n_chains + 1,)
+    labels : int32 array (n_positions,)
+    first, last : int
+        The first chain, and the one after the last.
+    out : float64 array (n_chains,)
+    """
+    cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_NONE)
+    cdef Narrow narrow
+    cdef Py_ssize_t i
+    try:
+        narrow = open_narrow(&chain, offsets, first, last)
+    except MemoryError:
+        close_chain(&chain)
+        raise
+    with nogil:
+        for i in range(first, last):
+            move_to(&chain, offsets, i)
+            out[i] = forward_pass(&chain, &narrow, labels)
+        close_narrow(&narrow)
+        close_chain(&chain)
+
+
+cdef double forward_pass(Chain *chain, Narrow *narrow, const int32_t[::1] labels) noexcept nogil:
+    """Run the forward pass over a chain, in single precision if possible; return log P(labels)."""
+    if load_narrow(chain, narrow, labels):
+        return narrow.chain.path_score - narrow.chain.log_z
+    forward(chain)
+    return path_score(chain, labels) - chain.log_z
 
 
 # Chains with unknown labels.

@@ -29,11 +29,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _local, _objectives
+from treecrf.chains import _local, _objectives, _sampling
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import UnknownLabels
+from treecrf.chains.score_parts import ScoreParts
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.utils.exact import UNIT, rounded, unit_for
 from treecrf.utils.threads import Threads
@@ -199,10 +200,12 @@ class LogLikelihood(ChainObjective):
                 self.chains, self.codes, self.candidates, self._shape[2], self.threads
             )
 
-    def value(self, scores: np.ndarray) -> float:
-        """Compute the value at the scores."""
+    def value(self, scores: np.ndarray | ScoreParts) -> float:
+        """Compute the value at the scores; that of parts has the precision of samples."""
+        is_sampled = isinstance(scores, ScoreParts) and self._unknown is None
+        kernel = _sampling if is_sampled else _inference
         self.threads.map(
-            lambda part: _inference.log_likelihood(
+            lambda part: kernel.log_likelihood(
                 scores, self.chains, self.codes, *part, self.likelihoods
             ),
             self.parts,

@@ -28,10 +28,9 @@ from treecrf.learners.boosted.beam import (
     BeamObjective,
     BeamValidation,
 )
-from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.learners.boosted.loop import Booster, IterationWeights, Validation
 from treecrf.learners.boosted.sampled import (
     THRESHOLD,
-    IterationWeights,
     ListGrowth,
     PartsBooster,
     PartsValidation,
@@ -499,7 +498,9 @@ class TreeCRF(BoostedSequenceClassifier):
                 self.curvature if self.second_order else None,
                 candidates=training.candidates,
             ),
-            IterationWeights(weights, encoded.offsets, keys, growth),
+            IterationWeights(
+                weights if (weights != 1).any() else None, encoded.offsets, keys, growth
+            ),
             ListGrowth(
                 forest, encoder, encoded, growth, sampling, self.second_order, None, threads
             ),

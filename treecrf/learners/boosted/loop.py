@@ -285,10 +285,50 @@ class Booster:
 
     def _weights_of(self, iteration: int) -> np.ndarray | None:
         """Return the weights of the positions; 0 in sequences outside this iteration's sample."""
+        return self._weights.at(iteration)
+
+    @cached_property
+    def _weights(self) -> IterationWeights:
+        return IterationWeights(
+            self.position_weights if self.weighted else None,
+            self.encoded.offsets,
+            self.keys if self.growth.subsample < 1 else None,
+            self.growth,
+        )
+
+
+class IterationWeights:
+    """Weights of the positions in each iteration; 0 in sequences outside its subsample.
+
+    Parameters
+    ----------
+    positions : float64 array (n_positions,) or None
+        Weights of the positions; None if all are 1.
+    offsets : int64 array (n_sequences + 1,)
+    keys : uint64 array (n_sequences,) or None
+        Keys of the sequences; None if there are no subsamples.
+    growth : Growth
+    """
+
+    def __init__(
+        self,
+        positions: np.ndarray | None,
+        offsets: np.ndarray,
+        keys: np.ndarray | None,
+        growth: Growth,
+    ):
+        self.positions = positions
+        self.offsets = offsets
+        self.keys = keys
+        self.growth = growth
+
+    def at(self, iteration: int) -> np.ndarray | None:
+        """Return the weights of an iteration; None if all are 1."""
         if self.growth.subsample >= 1:
-            return self.position_weights if self.weighted else None
+            return self.positions
         chosen = subsample(self.keys, self.growth, iteration)
-        return self.position_weights * np.repeat(chosen, np.diff(self.encoded.offsets))
+        weights = np.repeat(chosen, np.diff(self.offsets)).astype(np.float64)
+        return weights if self.positions is None else weights * self.positions
 
 
 def subsample(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:

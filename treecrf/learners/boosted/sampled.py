@@ -10,6 +10,7 @@ are then added to the scores of all positions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,12 @@ from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.crew import Crew
-from treecrf.learners.boosted.loop import Booster, features_of_tree, subsample, tree_seed
+from treecrf.learners.boosted.loop import (
+    Booster,
+    IterationWeights,
+    features_of_tree,
+    tree_seed,
+)
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -95,11 +101,6 @@ class ListGrowth:
     given : uint8 array (order, n_positions) or None
         The label at each lag before each position, if a position has one context only.
     threads : Threads
-
-    Attributes
-    ----------
-    router : Router
-        The sequences, to add trees to their scores.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class ListGrowth:
         self.depth = encoded.depth_of(forest.order)
         self._meanings = forest.meanings(self.table)
         features = Features(bundled, self.table)
-        self.router = Router(encoder, bundled, forest.order, plan, features.columns)
+        self._routed = encoder, bundled, forest.order, plan, features.columns
         self._crew = self._make_crew(bundled, features)
 
     def _make_crew(self, encoded: EncodedSequences, features: Features) -> Crew:
@@ -168,8 +169,31 @@ class ListGrowth:
         self.growth = replace(self.growth, learning_rate=rate)
         self._crew.set_learning_rate(rate)
 
+    @cached_property
+    def router(self) -> Router:
+        """The sequences, to add trees to their scores."""
+        return Router(*self._routed)
+
+    def round(self, draw: Draw) -> None:
+        """Round the values of examples in place, so that sums of them or their parts are exact."""
+        self.threads.map(self._round_examples, draw.lists)
+
+    def _round_examples(self, examples: ExampleList) -> None:
+        weights = examples.curvatures
+        if self._joins_contexts and not self.has_curvature:
+            # The contexts of a position together have its weight.
+            weights /= self.forest.n_labels ** self.depth[examples.positions].astype(float)
+        for values in (examples.residuals, weights, examples.counts):
+            if values is not None:
+                self._round(values)
+
+    def _round(self, values: np.ndarray) -> None:
+        in_parts = self.table.has_missing and not self.surrogates
+        bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
+        round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
+
     def grow(self, draw: Draw) -> None:
-        """Add a tree for each label to the forest, grown on its examples."""
+        """Add a tree for each label to the forest, grown on its examples, which are rounded."""
         iteration = self.forest.n_iter
         sizes = np.array([len(examples.positions) for examples in draw.lists])
 
@@ -184,16 +208,10 @@ class ListGrowth:
 
     def _listed(self, examples: ExampleList) -> tuple[np.ndarray | None, ...]:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
-        values, labels = examples.values, examples.labels
+        values, labels, positions = examples.values, examples.labels, examples.positions
         counts = examples.counts if self.with_counts else None
-        if self._joins_contexts and not self.has_curvature:
-            # The contexts of a position together have its weight.
-            values[:, 1] /= self.forest.n_labels ** self.depth[examples.positions].astype(float)
-        for column in (values[:, 0], values[:, 1], *([] if counts is None else [counts])):
-            self._round(column)
         if self.given is not None:
-            labels = np.ascontiguousarray(self.given[:, examples.positions].T)
-        positions = examples.positions
+            labels = np.ascontiguousarray(self.given[:, positions].T)
         if self._joins_contexts:
             first = np.flatnonzero(np.diff(positions, prepend=-1))
             positions, labels = positions[first], np.zeros((len(first), 0), dtype=np.uint8)
@@ -205,12 +223,6 @@ class ListGrowth:
     def _joins_contexts(self) -> bool:
         """Whether the contexts of a position are one example, because no tree tests labels."""
         return self.forest.transitions is not None
-
-    def _round(self, values: np.ndarray) -> None:
-        """Round values in place, so that their sums are exact, and those of fractions of them."""
-        in_parts = self.table.has_missing and not self.surrogates
-        bits = FRACTION_SUM_BITS if in_parts else MAX_UNITS_LOG2
-        round_to(values, max(EXAMPLE_UNIT, unit_for(values, bits=bits)))
 
 
 def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray | None:
@@ -266,40 +278,13 @@ class TableBooster(Booster):
             self.sampling.max_examples,
             counted=self._lists.with_counts,
         )
+        self._lists.round(draw)
         self._lists.grow(draw)
         self.forest.scores(
             self.encoder, self.whole, self.threads, (iteration, iteration + 1), self.scores,
             self.objective.given,
         )  # fmt: skip
         return value
-
-
-class IterationWeights:
-    """Weights of the positions in each iteration; 0 in sequences outside its subsample.
-
-    Parameters
-    ----------
-    positions : float64 array (n_positions,)
-    offsets : int64 array (n_sequences + 1,)
-    keys : uint64 array (n_sequences,)
-    growth : Growth
-    """
-
-    def __init__(
-        self, positions: np.ndarray, offsets: np.ndarray, keys: np.ndarray, growth: Growth
-    ):
-        self.positions = positions if (positions != 1).any() else None
-        self.offsets = offsets
-        self.keys = keys
-        self.growth = growth
-
-    def at(self, iteration: int) -> np.ndarray | None:
-        """Return the weights of an iteration; None if all are 1."""
-        if self.growth.subsample >= 1:
-            return self.positions
-        chosen = subsample(self.keys, self.growth, iteration)
-        weights = np.repeat(chosen, np.diff(self.offsets)).astype(np.float64)
-        return weights if self.positions is None else weights * self.positions
 
 
 class PartsBooster:
@@ -362,6 +347,7 @@ class PartsBooster:
             counted=self.lists.with_counts,
         )
         value = self.objective.mean(self.sampler.likelihoods)
+        self.lists.round(draw)
         self.lists.grow(draw)
         if self.transitions is not None:
             self.transitions.grow(draw, weights)

@@ -66,7 +66,7 @@ class TransitionGrowth:
     def grow(self, draw: Draw, weights: np.ndarray | None) -> None:
         """Add a step to the forest.
 
-        The values of the examples must be rounded such that sums are exact, as `ListGrowth.grow`
+        The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`
         rounds them: the order of the examples does not matter then.
 
         Parameters
