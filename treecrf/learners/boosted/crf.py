@@ -407,7 +407,7 @@ class TreeCRF(BoostedSequenceClassifier):
     def _check_unknown(self, labels: Labels) -> None:
         for name, is_supported, expected in (
             ("beam_width", self.beam_width is None, "None"),
-            ("init", self.init == "zero", "'zero'"),
+            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
             ("objective", not self.objective.startswith("hamming"), "'log' or 'exponential'"),
         ):
             if not is_supported:

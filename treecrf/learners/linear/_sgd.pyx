@@ -80,7 +80,9 @@ cdef class LinearSteps:
     barriers : float64 array (n_labels + 1, n_labels)
         Minus infinity for transitions that are forbidden, and 0 for all others.
     allowed : uint8 array (n_positions, n_labels) or None
-        Which labels are possible at each position; None if all are.
+        Which labels are allowed at each position; None if all are.
+    candidates : uint8 array (n_positions, n_labels) or None
+        Which labels may be the true one; None if all labels are known.
     """
 
     cdef const int64_t[::1] starts, offsets, first_rows
@@ -90,12 +92,12 @@ cdef class LinearSteps:
     cdef double[::1] bases
     cdef double[:, ::1] transitions
     cdef const double[:, ::1] barriers
-    cdef const uint8_t[:, ::1] allowed
+    cdef const uint8_t[:, ::1] allowed, candidates
     cdef Py_ssize_t left, right
     cdef double log_decay
 
     def __init__(self, by_row, window, offsets, first_rows, codes, weights, rates, blocks,
-                 transitions, barriers, allowed):
+                 transitions, barriers, allowed, candidates=None):
         self.starts, self.attributes, self.values = by_row
         self.left, self.right = window
         self.offsets = offsets
@@ -108,13 +110,14 @@ cdef class LinearSteps:
         self.transitions = transitions
         self.barriers = barriers
         self.allowed = allowed
+        self.candidates = candidates
         self.log_decay = 0.0
 
     def keys(self):
         """Return a hash of each sequence's attributes and labels; uint64 array."""
         out = np.zeros(self.first_rows.shape[0], dtype=np.uint64)
         cdef uint64_t[::1] found = out
-        cdef Py_ssize_t i, t, row
+        cdef Py_ssize_t i, t, v, row
         cdef int64_t k
         cdef uint64_t key, bits
         for i in range(self.first_rows.shape[0]):
@@ -122,6 +125,9 @@ cdef class LinearSteps:
             for t in range(self.offsets[i], self.offsets[i + 1]):
                 row = self.first_rows[i] + t - self.offsets[i]
                 key = mixed_with(key, self.codes[t])
+                if self.candidates is not None:
+                    for v in range(self.candidates.shape[1]):
+                        key = mixed_with(key, self.candidates[t, v])
                 for k in range(self.starts[row], self.starts[row + 1]):
                     memcpy(&bits, &self.values[k], sizeof(bits))
                     key = mixed_with(mixed_with(key, self.attributes[k]), bits)
@@ -156,6 +162,7 @@ cdef class LinearSteps:
         summed = np.zeros((n + 1, n))
         limited = np.zeros((n + 1, n))
         cdef double[::1] doubles = np.empty(longest * n)
+        cdef double[::1] known = np.empty(1 if self.candidates is None else longest * n)
         cdef float[::1] floats = np.empty(longest * n, dtype=np.float32)
         cdef char[::1] kept = np.empty(longest, dtype=np.int8)
         cdef Scratch s = scratch_for(n, longest)
@@ -163,7 +170,8 @@ cdef class LinearSteps:
             for j in range(order.shape[0]):
                 i = order[j]
                 out[i] = self._step(&rows, &s, i, sizes.next(), decay, smallest, numbers[i],
-                                    summed, limited, &doubles[0], &floats[0], &kept[0])
+                                    summed, limited, &doubles[0], &known[0], &floats[0],
+                                    &kept[0])
             free(s.memory)
         self.log_decay = rows.log_decay
 
@@ -183,10 +191,10 @@ cdef class LinearSteps:
 
     cdef double _step(self, sparse_rows *rows, Scratch *s, Py_ssize_t i, double size,
                       double decay, double smallest, uint64_t number, double[:, ::1] summed,
-                      double[:, ::1] limited, double *residuals, float *steps,
+                      double[:, ::1] limited, double *residuals, double *known, float *steps,
                       char *kept) noexcept nogil:
         cdef Py_ssize_t k, n = rows.n_labels, start = self.offsets[i]
-        cdef Py_ssize_t length = self.offsets[i + 1] - start
+        cdef Py_ssize_t length = self.offsets[i + 1] - start, n_possible = 0
         cdef double log_likelihood, factor
         gather_scores(rows, self.first_rows[i], length, steps)
         for k in range(length * n):
@@ -198,8 +206,18 @@ cdef class LinearSteps:
         fill_transitions(s, limited)
         clear_expected(s)
         summed[:, :] = 0.0
+        if self.candidates is not None:
+            for k in range(length * n):
+                n_possible += (&self.candidates[start, 0])[k]
+                known[k] = residuals[k] if (&self.candidates[start, 0])[k] else -INFINITY
         log_likelihood = fill_residuals(s, residuals, limited, &self.codes[start], length,
                                         self.weights[i], summed)
+        if n_possible > length:  # some labels are unknown
+            # Subtract the residuals given the known labels.
+            log_likelihood -= fill_residuals(s, known, limited, &self.codes[start], length,
+                                             -self.weights[i], summed)
+            for k in range(length * n):
+                residuals[k] += known[k]
         subtract_expected(s, summed)
         rows.log_decay -= size * decay
         factor = exp_of(-size * decay)

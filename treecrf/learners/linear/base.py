@@ -59,6 +59,8 @@ class TrainingData:
         the weight of the label.
     sample_weights : float64 array (n_positions,) or None
         Sample weights, for scores; None stands for ones.
+    candidates : bool array (n_positions, n_labels) or None
+        Labels among which the true one is; None if all labels are known.
     """
 
     scores: LinearScores
@@ -67,6 +69,7 @@ class TrainingData:
     constraints: Constraints
     weights: np.ndarray
     sample_weights: np.ndarray | None = None
+    candidates: np.ndarray | None = None
 
     @cached_property
     def mean(self) -> WeightedMean:
@@ -223,7 +226,9 @@ class LinearSequenceClassifier(SequenceLearner):
         constraints = Constraints.of_parameters(
             self.transitions, self.order, classes, table.offsets, data.allowed
         )
-        return TrainingData(scores, data.codes, classes, constraints, weights, data.weights)
+        return TrainingData(
+            scores, data.codes, classes, constraints, weights, data.weights, data.candidates
+        )
 
     def _start(
         self, attributes: Attributes, classes: np.ndarray, layout: Layout, earlier: dict

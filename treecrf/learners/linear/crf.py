@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.objectives import OBJECTIVES, make_objective
+from treecrf.inputs.labels import Labels
 from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
@@ -303,6 +304,13 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
                     "not support it"
                 )
 
+    def _check_unknown(self, labels: Labels) -> None:
+        if self.objective.startswith("hamming"):
+            labels.refuse_unknown(
+                f"objective={self.objective!r} needs all labels in training; expected 'log' or "
+                "'exponential'"
+            )
+
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         """Restore the state of a saved model, after checking that its parts fit together."""
         super()._restore(values, arrays)
@@ -327,6 +335,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             self.order,
             data.constraints,
             data.scores.threads,
+            candidates=data.candidates,
             weights=data.repeated_weights(),
         )
         return ScoreLikelihood(data, objective)

@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from treecrf.chains.objectives import LogLikelihood, Objective
+from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.layout import rows_of_positions
+from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.base import TrainingData
 from treecrf.learners.linear.weights import Weights
@@ -49,6 +51,12 @@ class StateLikelihood(Likelihood):
         self._chains = StateChains(data.offsets, first_rows, data.codes)
         n_labels = data.layout.n_labels
         self._transitions = np.zeros((len(table.parts), n_labels + 1, n_labels))
+        self._known: dict[int, KnownLabels] = {}
+        if data.candidates is not None:
+            self._known = {
+                k: KnownLabels(data, self._row_of_position, *part)
+                for k, part in enumerate(table.parts)
+            }
 
     def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
         """Return the weighted sum over sequences, mean per position, and gradient.
@@ -60,10 +68,14 @@ class StateLikelihood(Likelihood):
         def fill(k: int) -> None:
             part = data.scores.table.parts[k]
             self._fill_rows(weights, *part)
+            given = self._known[k].residuals(self._rows, transitions) if self._known else None
             self._chains.residuals(
                 self._rows, transitions, data.weights, *part, self._transitions[k],
                 self._log_likelihoods,
             )  # fmt: skip
+            if given is not None:
+                results = self._rows, self._transitions[k], self._log_likelihoods
+                self._known[k].subtract(given, results)
 
         data.scores.threads.map(fill, range(len(data.scores.table.parts)))
         gradient = data.scores.gradient_of_rows(self._rows, self._transitions)
@@ -78,11 +90,15 @@ class StateLikelihood(Likelihood):
         """Compute log P of the labels of each sequence, without its weight."""
         data, transitions = self.data, self.data.constraints.limited(weights.transitions)
 
-        def fill(part: tuple[int, int]) -> None:
+        def fill(k: int) -> None:
+            part = data.scores.table.parts[k]
             self._fill_rows(weights, *part)
+            given = self._known[k].log_likelihoods(self._rows, transitions) if self._known else None
             self._chains.log_likelihoods(self._rows, transitions, *part, self._log_likelihoods)
+            if given is not None:
+                self._log_likelihoods[self._known[k].numbers] -= given
 
-        data.scores.threads.map(fill, data.scores.table.parts)
+        data.scores.threads.map(fill, range(len(data.scores.table.parts)))
         return self._log_likelihoods
 
     def _fill_rows(self, weights: Weights, first: int, last: int) -> None:
@@ -93,6 +109,65 @@ class StateLikelihood(Likelihood):
             positions = slice(self.data.offsets[first], self.data.offsets[last])
             rows = self._row_of_position[positions]
             self._rows[rows] = np.where(allowed[positions], self._rows[rows], -np.inf)
+
+
+class KnownLabels:
+    """Those of some sequences whose labels are not all known, given the known labels.
+
+    Their likelihoods and residuals are subtracted from those of the codes, see
+    `treecrf.chains.partial_labels`.
+
+    Parameters
+    ----------
+    data : TrainingData
+    row_of_position : int64 array (n_positions,)
+    first, last : int
+        The sequences from ``first`` to ``last - 1``.
+
+    Attributes
+    ----------
+    numbers : int64 array (n,)
+        Indices of the sequences.
+    """
+
+    def __init__(self, data: TrainingData, row_of_position: np.ndarray, first: int, last: int):
+        offsets = data.offsets[first : last + 1]
+        unknown = unknown_labels(data.candidates[offsets[0] : offsets[-1]])
+        some = np.logical_or.reduceat(unknown, offsets[:-1] - offsets[0])
+        self.numbers = first + np.flatnonzero(some)
+        positions = offsets[0] + np.flatnonzero(np.repeat(some, np.diff(offsets)))
+        self._rows = row_of_position[positions]
+        self._candidates = data.candidates[positions]
+        self._weights = data.weights[self.numbers]
+        starts = offsets_of(np.diff(data.offsets)[self.numbers])
+        self._chains = StateChains(starts, starts[:-1], data.codes[positions])
+
+    def log_likelihoods(self, rows: np.ndarray, transitions: np.ndarray) -> np.ndarray:
+        """Compute log P of the codes of each sequence."""
+        found = np.zeros(len(self.numbers))
+        scores = self._scores(rows)
+        self._chains.log_likelihoods(scores, transitions, 0, len(found), found)
+        return found
+
+    def residuals(self, rows: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return residuals of the rows and of the transitions, and log-likelihoods of the codes."""
+        found, residuals = np.zeros(len(self.numbers)), self._scores(rows)
+        of_transitions = np.zeros(transitions.shape)
+        self._chains.residuals(
+            residuals, transitions, self._weights, 0, len(found), of_transitions, found
+        )
+        return residuals, of_transitions, found
+
+    def subtract(self, given: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...]) -> None:
+        """Subtract the results of `residuals` from those of all sequences, in place."""
+        for result, part, where in zip(
+            results, given, (self._rows, ..., self.numbers), strict=True
+        ):
+            result[where] -= part
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the scores, minus infinity for labels that are not possible."""
+        return np.where(self._candidates, rows[self._rows], -np.inf)
 
 
 class ScoreLikelihood(Likelihood):

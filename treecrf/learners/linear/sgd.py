@@ -106,7 +106,10 @@ class StochasticSolver:
 
     def _steps_from(self, blocks: np.ndarray, transitions: np.ndarray) -> LinearSteps:
         table, constraints = self.training.scores.table, self.training.constraints
-        allowed = constraints.allowed
+        allowed, candidates = (
+            None if mask is None else np.ascontiguousarray(mask).view(np.uint8)
+            for mask in (constraints.allowed, self.training.candidates)
+        )
         return LinearSteps(
             self._by_row,
             table.window,
@@ -118,7 +121,8 @@ class StochasticSolver:
             blocks,
             transitions,
             constraints.limited(np.zeros(transitions.shape)),
-            None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8),
+            allowed,
+            candidates,
         )
 
     def _new_sizes(self, first: float) -> StepSizes:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import check_labels
+from treecrf.chains.constraints import as_transitions, check_labels
+from treecrf.chains.partial_labels import completed
 from treecrf.encoding.layout import rows_of_positions
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.weights import Weights
-from treecrf.learners.training_data import TrainingInput, hold_out
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.threads import Threads
 
@@ -28,9 +30,7 @@ class LinearStartMixin:
         training, held_out, seed = data.training, None, data.seed
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        check_labels(
-            self.transitions, self.order, data.classes, training.codes, training.sequences.offsets
-        )
+        training = self._checked(training, data.classes)
         if self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
@@ -38,6 +38,16 @@ class LinearStartMixin:
         copied.n_jobs = self.n_jobs
         vars(copied).update(fitted)
         return copied
+
+    def _checked(self, data: LabeledSequences, classes: np.ndarray) -> LabeledSequences:
+        """Check the labels against the parameter ``transitions``."""
+        offsets = data.sequences.offsets
+        if data.candidates is None:
+            check_labels(self.transitions, self.order, classes, data.codes, offsets)
+            return data
+        rules = as_transitions(self.transitions, classes, self.order)
+        codes, candidates = completed(data.candidates, data.allowed, rules, classes, offsets)
+        return replace(data, codes=codes, candidates=candidates)
 
     def _rounded(self) -> LinearStartMixin:
         """Return a copy whose weights are multiples of ``LEAF_UNIT``."""
