@@ -156,7 +156,7 @@ def add_by_player(
 def attribute_features(model: LinearSequenceClassifier) -> np.ndarray:
     """Return the feature of each attribute of a window, int64; `BOUNDARY` for "outside"."""
     attributes = model._attributes
-    n_values = np.where(attributes._sizes() >= 0, attributes._sizes(), 1)
+    n_values = np.where(attributes._sizes >= 0, attributes._sizes, 1)
     features = np.repeat(attributes.imputation.sources, n_values)[attributes.kept]
     n_outside = model._weights.layout.n_attributes - len(features)
     return np.append(features, np.full(n_outside, BOUNDARY)).astype(np.int64)
