@@ -205,7 +205,7 @@ def test_descriptions_of_values():
          for x in X]  # fmt: skip
     X[0][0]["size"] = None
     model = TreeCRF(window=(1, 0), max_iter=20, l2_regularization=1.0).fit(X, y)
-    x = [{"word": "new", "size": None, "loud": True}, {"word": "b", "size": 0.125, "loud": False}]
+    x = [{"word": None, "size": None, "loud": True}, {"word": "b", "size": 0.125, "loud": False}]
     first, second = (explain(model, x, t, "yn") for t in (0, 1))
     described = set(second.descriptions)
     assert {"word[-1] is missing", "size[-1] is missing", "loud[-1] = True"} <= described
@@ -215,6 +215,8 @@ def test_descriptions_of_values():
     index = second.feature_names.tolist().index
     assert second.values[:, [index("size[-1]"), index("word[-1]")]].tolist() == [[0, 0], [0, 0]]
     assert (first.label, second.label) == ("y", "n")
+    # A category that did not occur in training is like none at all.
+    assert "word[0] = none" in explain(model, [{"word": "new"}], 0).descriptions
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
