@@ -57,6 +57,9 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=1, help="threads of TreeCRF")
     parser.add_argument("--without-crfsuite", action="store_true")
+    parser.add_argument(
+        "--crfsuite-iterations", type=int, default=200, help="a few suffice to time tagging"
+    )
     parser.add_argument("--held-out", action="store_true", help="test on held-out sentences")
     parser.add_argument("--settings", type=json.loads, default={}, help="other ones, as JSON")
     arguments = parser.parse_args()
@@ -137,7 +140,7 @@ def by_crfsuite(arguments: argparse.Namespace) -> list[str]:
     """Train CRFsuite; the time to build attributes and to load them is not counted."""
     X, y, X_test, y_test = sentences(arguments)
     trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
-    trainer.set_params({"c2": C2[arguments.data], "max_iterations": 200})
+    trainer.set_params({"c2": C2[arguments.data], "max_iterations": arguments.crfsuite_iterations})
     for x, labels in zip(X, y, strict=True):
         trainer.append(conjunctions(x), list(labels))
     X_test = [conjunctions(x) for x in X_test]

@@ -99,7 +99,9 @@ def passing_contexts(symbols: np.ndarray, n_labels: int) -> np.ndarray:
 
 def _parts(outcomes: np.ndarray) -> list[bytes]:
     """Return the sets of equal rows, as masks of all rows."""
-    rows = np.pad(outcomes, [(0, 0), (0, 1)])
-    _, which = np.unique(rows, axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    return [(which == k).astype(np.uint8).tobytes() for k in range(which.max() + 1)]
+    found: dict[bytes, np.ndarray] = {}
+    # A dict takes a fraction of the time of np.unique.
+    for context, row in enumerate(np.packbits(outcomes, axis=1)):
+        members = found.setdefault(row.tobytes(), np.zeros(len(outcomes), dtype=np.uint8))
+        members[context] = 1
+    return [members.tobytes() for members in found.values()]
