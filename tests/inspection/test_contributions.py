@@ -215,8 +215,8 @@ def test_descriptions_of_values():
     index = second.feature_names.tolist().index
     assert second.values[:, [index("size[-1]"), index("word[-1]")]].tolist() == [[0, 0], [0, 0]]
     assert (first.label, second.label) == ("y", "n")
-    # A category that did not occur in training is like none at all.
-    assert "word[0] = none" in explain(model, [{"word": "new"}], 0).descriptions
+    # A category that did not occur in training fails all tests, and is not missing.
+    assert "word[0] is new" in explain(model, [{"word": "new"}], 0).descriptions
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])

@@ -15,6 +15,7 @@ from treecrf.inspection import (
     explain,
     gain_importance,
     likelihood_curve,
+    partial_dependence,
     permutation_importance,
     strongest_rules,
     transition_scores,
@@ -26,6 +27,7 @@ from treecrf.plotting import (
     plot_importance_map,
     plot_importances,
     plot_likelihood,
+    plot_partial_dependence,
     plot_rules,
     plot_sequence,
     plot_transition_scores,
@@ -461,6 +463,7 @@ def test_names_are_shown_literally():
         plot_tree(model, 0, "WP$"),
         plot_transition_scores(model, words),
         plot_explanation(model, words[0], 0, label="PRP$"),
+        plot_partial_dependence(model, words, 0),
         plot_importances(gain_importance(model, per_label=True)),
     ):
         ax.figure.canvas.draw()
@@ -477,6 +480,7 @@ PICTURES = {
     "likelihood": lambda model, ax: plot_likelihood(model, ax=ax),
     "sequence": lambda model, ax: plot_sequence(model, "ab", ax=ax),
     "explanation": lambda model, ax: plot_explanation(model, "ab", 1, ax=ax),
+    "partial dependence": lambda model, ax: plot_partial_dependence(model, ["ab"], 0, ax=ax),
 }
 
 
@@ -580,3 +584,43 @@ def test_explanations_need_a_sequence_and_a_position(trained):
     for arguments in ((), ("ab",)):
         with pytest.raises(ValueError, match="x or position is missing; pass a sequence and"):
             plot_explanation(trained, *arguments)
+
+
+# Partial dependence
+
+
+def test_points_are_mean_probabilities(trained, letters):
+    found = partial_dependence(trained, letters[0], "symbol", -1)
+    ax = plot_partial_dependence(trained, letters[0], "symbol", -1, labels=["z", "x"])
+    assert names_of(ax.get_xticklabels()) == list("abcd")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("symbol[-1]", "mean probability")
+    assert legend_of(ax) == ["z", "x"]
+    for line, k in zip(ax.lines, (2, 0), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), found.average[:, k])
+        assert (line.get_linestyle(), line.get_marker()) == ("None", "o")
+
+
+def test_lines_of_numbers(tables):
+    model = TreeCRF(max_iter=3).fit(*tables)
+    found = partial_dependence(model, tables[0], 1, values=[3, 0, 1], response="score")
+    ax = plot_partial_dependence(found)
+    for line, average in zip(ax.lines, found.average.T, strict=True):
+        assert line.get_xdata().tolist() == [3, 0, 1]
+        assert line.get_ydata().tolist() == average.tolist()
+        assert line.get_linestyle() == "-"
+    assert ax.get_ylabel() == "mean score"
+
+
+def test_many_labels_have_different_lines():
+    words = [[f"w{i}" for i in range(20)]]
+    model = TreeCRF(max_iter=1).fit(words, [[f"t{i:02}" for i in range(20)]])
+    ax = plot_partial_dependence(model, words, 0, values=["w3", "w4"])
+    assert len({(line.get_color(), line.get_marker()) for line in ax.lines}) == 20
+
+
+def test_partial_dependence_needs_sequences_and_a_feature(trained, letters):
+    for arguments in ((), (letters[0],)):
+        with pytest.raises(ValueError, match="X or feature is missing; pass sequences"):
+            plot_partial_dependence(trained, *arguments)
+    with pytest.raises(ValueError, match="label='q'"):
+        plot_partial_dependence(trained, letters[0], 0, labels=["q"])

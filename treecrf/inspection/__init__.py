@@ -3,6 +3,7 @@
 `treecrf.plotting` draws the results.
 """
 
+from treecrf.inspection.dependence import partial_dependence
 from treecrf.inspection.explanation import Explanation, explain
 from treecrf.inspection.export import export_graphviz, export_text
 from treecrf.inspection.gain import gain_importance
@@ -21,6 +22,7 @@ __all__ = [
     "export_text",
     "gain_importance",
     "likelihood_curve",
+    "partial_dependence",
     "permutation_importance",
     "strongest_rules",
     "transition_scores",

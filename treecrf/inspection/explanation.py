@@ -11,7 +11,7 @@ from scipy import sparse
 
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.schema import BOOLEAN
+from treecrf.inputs.schema import BOOLEAN, CATEGORY
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import code_of
@@ -235,23 +235,21 @@ class _Descriptions:
             return name
         if is_outside:
             return f"{name} is outside"
-        value = self._value(row, feature)
-        return f"{name} is missing" if value is None else f"{name} = {value}"
+        return f"{name} {self._value(row, feature)}"
 
     def _label(self, code: int) -> str:
         classes = self.explainer.model.classes_
         return "none" if code == len(classes) else repr(classes[code].item())
 
-    def _value(self, row: int, j: int) -> str | None:
-        """Return the value of a feature as text; None if it is missing."""
+    def _value(self, row: int, j: int) -> str:
+        """Describe the value of a feature."""
         sequences, rows = self.sequences, self._rows
         if sequences.form == "symbols":
-            return repr(rows[row].item())
+            return f"= {rows[row].item()!r}"
         value = rows[[row]].toarray()[0, j] if sparse.issparse(rows) else rows[row, j]
         if value != value:
-            return None
-        if j in sequences.categories:
-            return repr(sequences.categories[j][int(value) - 1].item()) if value else "none"
-        if sequences.column_kinds[j] == BOOLEAN:
-            return repr(bool(value))
-        return f"{value:.4g}"
+            return "is missing"
+        if sequences.column_kinds[j] == CATEGORY:
+            # Categories are counted from 1; 0 stands for those that are not known.
+            return f"= {sequences.categories[j][int(value) - 1].item()!r}" if value else "is new"
+        return f"= {bool(value)}" if sequences.column_kinds[j] == BOOLEAN else f"= {value:.4g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.rules import Condition
 
@@ -112,3 +114,34 @@ def code_of(classes: np.ndarray, label: Any) -> int:
     if label not in labels:
         raise ValueError(f"label={label!r}; expected one of {', '.join(map(repr, labels))}")
     return labels.index(label)
+
+
+def feature_index(feature: Any, names: np.ndarray) -> int | None:
+    """Return the index of a feature, given by its name or its index; None if there is none."""
+    if isinstance(feature, str):
+        found = np.flatnonzero(names == feature)
+        return int(found[-1]) if len(found) else None
+    is_number = isinstance(feature, numbers.Integral) and not isinstance(feature, (bool, np.bool_))
+    return int(feature) if is_number and 0 <= feature < len(names) else None
+
+
+def window_of(model: SequenceClassifier) -> tuple[int, int]:
+    """Return the window of a model, the widest one if it has several parts.
+
+    Raises
+    ------
+    TypeError
+        If the model has neither trees nor weights.
+    """
+    if isinstance(model, LinearSequenceClassifier):
+        return tuple(model._attributes.window)
+    if not has_trees(model):
+        raise TypeError(
+            f"{type(model).__name__} has neither boosted trees nor weights; expected a model such "
+            "as TreeCRF or LinearCRF"
+        )
+    left, right = model._encoder.window
+    if model._start is not None:
+        more = model._start.estimator._attributes.window
+        left, right = max(left, more[0]), max(right, more[1])
+    return (right, left) if model._trained_backward else (left, right)

@@ -14,7 +14,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted_trees import check_model, has_trees
+from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
@@ -156,17 +156,15 @@ def _scorer(scoring: Any) -> Callable[[SequenceClassifier, Sequences, list], flo
 
 def _chosen(features: Any, names: np.ndarray) -> np.ndarray:
     """Return the indices of features given by name or index."""
-    index_of = {name: j for j, name in enumerate(names)}
     found = []
     for feature in as_list(features, "features", "names or indices"):
-        j = index_of.get(feature, -1) if isinstance(feature, str) else feature
-        is_number = isinstance(j, numbers.Integral) and not isinstance(j, (bool, np.bool_))
-        if not is_number or not 0 <= j < len(names):
+        j = feature_index(feature, names)
+        if j is None:
             raise ValueError(
                 f"features: {feature!r}; expected the name of a feature or an index from 0 to "
                 f"{len(names) - 1}"
             )
-        found.append(int(j))
+        found.append(j)
     return np.array(found, dtype=np.intp)
 
 

@@ -16,7 +16,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import split
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.inspection.fitted_trees import check_model, code_of, has_trees
+from treecrf.inspection.fitted_trees import check_model, code_of, window_of
 from treecrf.inspection.with_labels import with_labels
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
@@ -203,13 +203,9 @@ class ScoreExplainer:
         codes = list(range(len(classes))) if label is None else [code_of(classes, label)]
         if isinstance(model, FlatModel):
             model = model._model
+        window_of(model)  # raises TypeError for other models
         if isinstance(model, LinearSequenceClassifier):
             return cls(model, codes, None, LinearExplainer(model, codes))
-        if not has_trees(model):
-            raise TypeError(
-                f"{type(model).__name__} has neither boosted trees nor weights; expected a model "
-                "such as TreeCRF or LinearCRF"
-            )
         start = model._start
         linear = None if start is None else LinearExplainer(start.estimator, codes)
         return cls(model, codes, ForestExplainer(model._forest, model._encoder, codes), linear)
@@ -244,16 +240,8 @@ class ScoreExplainer:
             return f"label{bracketed(offset if backward else -offset)}"
         if feature >= schema.n_features:
             return f"future{feature - schema.n_features}"
-        at = bracketed(-offset if backward else offset) if any(self._window) else ""
+        at = bracketed(-offset if backward else offset) if any(window_of(self.model)) else ""
         return f"outside{at}" if feature == BOUNDARY else feature_name(schema, feature) + at
-
-    @property
-    def _window(self) -> tuple[int, int]:
-        """The widest window of all parts."""
-        windows = [self.trees.encoder.window] if self.trees is not None else []
-        if self.linear is not None:
-            windows.append(self.linear.model._attributes.window)
-        return tuple(map(max, zip(*windows, strict=True)))
 
     @property
     def _has_transitions(self) -> bool:

@@ -6,6 +6,7 @@ figure of suitable size is made. The axes are returned, and ``ax.figure`` is the
 plotted numbers from `treecrf.inspection`.
 """
 
+from treecrf.plotting.dependence import plot_partial_dependence
 from treecrf.plotting.explanation import plot_explanation
 from treecrf.plotting.future import plot_future_features
 from treecrf.plotting.importance import plot_importance_map, plot_importances
@@ -20,6 +21,7 @@ __all__ = [
     "plot_importance_map",
     "plot_importances",
     "plot_likelihood",
+    "plot_partial_dependence",
     "plot_rules",
     "plot_sequence",
     "plot_transition_scores",

@@ -151,6 +151,12 @@ class WindowAttributes:
         sizes = self._sizes
         return int(np.where(sizes >= 0, sizes, 1).sum())
 
+    @property
+    def features(self) -> np.ndarray:
+        """Feature of each attribute, int64 array (n_attributes,)."""
+        n_values = np.where(self._sizes >= 0, self._sizes, 1)
+        return np.repeat(self.imputation.sources, n_values)[self.kept]
+
     def names_at(self, offset: int) -> list[str]:
         """Return names such as ``aa[-2] is 'P'``; no brackets if the window has one position."""
         at = bracketed(offset) if offset or any(self.window) else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy import sparse
 
@@ -44,12 +46,7 @@ class LinearExplainer:
 
     def __init__(self, model: LinearSequenceClassifier, codes: list[int]):
         check_weights(model)
-        if not isinstance(model._attributes, WindowAttributes):
-            raise TypeError(
-                f"the attributes of the {type(model).__name__} are conjunctions or those of a "
-                "transformer; expected those of a window. strongest_weights supports all linear "
-                "models"
-            )
+        check_window(model)
         self.model = model
         self.codes = codes
         self._features = attribute_features(model)
@@ -155,9 +152,7 @@ def add_by_player(
 
 def attribute_features(model: LinearSequenceClassifier) -> np.ndarray:
     """Return the feature of each attribute of a window, int64; `BOUNDARY` for "outside"."""
-    attributes = model._attributes
-    n_values = np.where(attributes._sizes >= 0, attributes._sizes, 1)
-    features = np.repeat(attributes.imputation.sources, n_values)[attributes.kept]
+    features = model._attributes.features
     n_outside = model._weights.layout.n_attributes - len(features)
     return np.append(features, np.full(n_outside, BOUNDARY)).astype(np.int64)
 
@@ -168,4 +163,59 @@ def check_weights(model: LinearSequenceClassifier) -> None:
         raise TypeError(
             f"the {type(model).__name__} has kernel={model.kernel!r}; expected kernel='linear', "
             "which has weights of attributes"
+        )
+
+
+def without_feature(
+    model: LinearSequenceClassifier, feature: int, offset: int, value: np.ndarray
+) -> tuple[LinearSequenceClassifier, np.ndarray, np.ndarray]:
+    """Separate the scores of one value of a feature from those of all other features.
+
+    Parameters
+    ----------
+    model : LinearSequenceClassifier
+        A fitted model with the attributes of a window.
+    feature, offset : int
+    value : array
+        One row of input with this value: an array of one symbol, or a table.
+
+    Returns
+    -------
+    model : LinearSequenceClassifier
+        A copy without the weights of the feature at the offset.
+    labels : float64 array (n_labels,)
+        Scores of the value for each label.
+    pairs : float64 array (n_labels, n_labels)
+        Scores of the value for each previous label and label, wherever there is a previous label.
+
+    Raises
+    ------
+    TypeError
+        If the model has other attributes, or a kernel instead of weights.
+    """
+    check_weights(model)
+    check_window(model)
+    weights = model._weights
+    copied, rest = copy.copy(model), weights.copy()
+    pairs = np.zeros((weights.layout.n_labels, weights.layout.n_labels))
+    labels = np.zeros(weights.layout.n_labels)
+    copied._weights = rest
+    left, right = model._attributes.window
+    if not -left <= offset <= right:
+        return copied, labels, pairs
+    own = np.flatnonzero(attribute_features(model) == feature)
+    x = model._attributes._rows_of(value)[:, own].toarray()[0]
+    labels += x @ weights.labels[own, right - offset]
+    if weights.layout.transition_features:
+        pairs += np.tensordot(x, weights.pairs[own, right - offset], axes=1)
+    rest.attributes[own, right - offset] = 0.0
+    return copied, labels, pairs
+
+
+def check_window(model: LinearSequenceClassifier) -> None:
+    """Raise TypeError unless the attributes of a model are the values in a window."""
+    if not isinstance(model._attributes, WindowAttributes):
+        raise TypeError(
+            f"the attributes of the {type(model).__name__} are conjunctions or those of a "
+            "transformer; expected those of a window"
         )

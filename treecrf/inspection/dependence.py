@@ -1,0 +1,408 @@
+"""Partial dependence: mean probabilities or scores of labels as a function of a feature's value."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from treecrf.chains.contexts import true_contexts
+from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
+from treecrf.encoding.names import bracketed, feature_names, points_down
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.offsets import positions_in_sequences, runs
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import as_list
+from treecrf.inspection.fitted_trees import check_model, feature_index, window_of
+from treecrf.inspection.replaced import ReplacedSequences, column_of
+from treecrf.inspection.scores import MAX_BYTES
+from treecrf.inspection.with_labels import with_labels
+from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.contributions import without_feature
+from treecrf.trees.resolved import Outcomes, resolved
+from treecrf.utils.threads import Threads
+
+RESPONSES = ("probability", "score")
+# Numeric values lie between these quantiles by default.
+QUANTILES = (0.05, 0.95)
+
+# A function of sequences that returns scores (n_labels, n_positions, n_contexts).
+Scores = Callable[[Sequences, Threads], np.ndarray]
+
+
+def partial_dependence(
+    model: Any,
+    X: Any,
+    feature: str | int,
+    offset: int | None = 0,
+    *,
+    values: Any = None,
+    n_values: int = 20,
+    response: str = "probability",
+    lengths: Any = None,
+    groups: Any = None,
+) -> Bunch:
+    """Compute the mean probability or score of each label as a function of a feature's value.
+
+    For each value, the model predicts as if the feature had this value at one offset of the window
+    of every position [1]_. The means are those over the positions at which the offset lies inside
+    the sequence; the others keep their scores.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A classifier with boosted trees, a flat model of one, or a linear model; with
+        ``offset=None``, any classifier of treecrf.
+    X : list of sequences, or one long table
+        As in the model's ``predict``.
+    feature : str or int
+        Name or index of the feature.
+    offset : int or None, default=0
+        Offset in the window, to the right. None stands for all offsets: the feature has the value
+        at all positions of all sequences.
+    values : list, optional
+        Values of the feature. By default those that occur in X: for a category the ``n_values``
+        most frequent ones, for a number up to ``n_values`` quantiles between 5 % and 95 %.
+    n_values : int, default=20
+        Maximum number of values, unless they are given.
+    response : {"probability", "score"}, default="probability"
+        Marginal probabilities, or scores given the predicted labels before each position, as in
+        `contributions`.
+    lengths, groups : optional
+        As in the model's ``predict``.
+
+    Returns
+    -------
+    Bunch
+        With these attributes:
+
+        - grid_values : array (n_values,);
+        - average : float array (n_values, n_labels);
+        - labels : array (n_labels,);
+        - feature_name : str, with the offset;
+        - is_number : bool, whether the feature is a number;
+        - response : str.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the model has neither trees nor weights of a window's attributes, unless the offset is
+        None.
+    ValueError
+        If X does not match the training data, the feature, the offset or a value does not exist in
+        the model, no sequence reaches to the offset, or a parameter is invalid.
+
+    Notes
+    -----
+    In a conditional random field, the value changes the scores at all positions, hence
+    probabilities change through transitions too. Discovered features of a
+    `treecrf.FutureFeatureMEMM` keep their values, unless the offset is None.
+
+    References
+    ----------
+    .. [1] J. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
+       Statistics 29, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import partial_dependence
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.random((20, 2)) for _ in range(30)]
+    >>> y = [(table[:, 1] > 0.5).astype(int) for table in X]
+    >>> found = partial_dependence(TreeCRF(max_iter=5).fit(X, y), X, 1, values=[0.2, 0.8])
+    >>> found.average.round(1).tolist()
+    [[0.8, 0.2], [0.2, 0.8]]
+    """
+    check_model(model)
+    if response not in RESPONSES:
+        raise ValueError(f"response={response!r}; expected 'probability' or 'score'")
+    sequences, codes = _read(model, RawData(X, None, Segmentation(lengths, groups)), response)
+    if isinstance(model, FlatModel):
+        model = model._predictor()
+    grid = _Grid.of(model._schema, sequences, feature)
+    points = grid.given(values) if values is not None else grid.found(_positive(n_values))
+    if offset is None:
+        at, scores = "", [_everywhere(model, grid.feature, point) for point in points]
+    else:
+        left, right = window_of(model)
+        offset = _checked(offset, left, right)
+        at = bracketed(offset) if left or right else ""
+        offset = -offset if model._trained_backward else offset
+        scores = [_at_offset(model, grid.feature, offset, point) for point in points]
+    return Bunch(
+        grid_values=np.array([point.value for point in points]),
+        average=_means(model, (grid.sequences, codes), offset, scores),
+        labels=model.classes_,
+        feature_name=grid.name + at,
+        is_number=grid.is_number,
+        response=response,
+    )
+
+
+def _read(
+    model: SequenceClassifier, data: RawData, response: str
+) -> tuple[Sequences, np.ndarray | None]:
+    """Return sequences in the direction of the chain; for scores, also codes of their labels."""
+    if response == "score":
+        return with_labels(model, data)
+    return model._read(data.X, segmentation=data.segmentation)[0], None
+
+
+def _positive(n_values: Any) -> int:
+    if not isinstance(n_values, numbers.Integral) or n_values < 1:
+        raise ValueError(f"n_values={n_values!r}; expected a positive integer")
+    return int(n_values)
+
+
+def _checked(offset: Any, left: int, right: int) -> int:
+    is_integer = isinstance(offset, numbers.Integral) and not isinstance(offset, bool)
+    if not is_integer or not -left <= offset <= right:
+        raise ValueError(
+            f"offset={offset!r}; expected an integer from {-left} to {right}, the window of the "
+            "model, or None"
+        )
+    return int(offset)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value of the feature.
+
+    Attributes
+    ----------
+    value : str, int, float or bool
+    cell : str, int or float
+        The value in a column of the sequences.
+    row : array
+        A row of input with this value: one symbol, or a table of one row with zeros elsewhere.
+    """
+
+    value: Any
+    cell: Any
+    row: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The values of a feature.
+
+    Attributes
+    ----------
+    schema : InputSchema
+    sequences : Sequences
+        Sequences with the model's codes of categories.
+    feature : int
+    name : str
+    """
+
+    schema: InputSchema
+    sequences: Sequences
+    feature: int
+    name: str
+
+    @classmethod
+    def of(cls, schema: InputSchema, sequences: Sequences, feature: Any) -> _Grid:
+        """Find the feature; raises ValueError if there is none."""
+        names = feature_names(schema)
+        j = feature_index(feature, names)
+        if j is None:
+            raise ValueError(
+                f"feature={feature!r}; expected the name of a feature or an index from 0 to "
+                f"{len(names) - 1}"
+            )
+        return cls(schema, sequences.for_model(schema), j, names[j])
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the feature is a number, not a category or a boolean."""
+        return self._kind == NUMBER
+
+    @property
+    def _kind(self) -> int:
+        return int(self.schema.kinds[self.feature])
+
+    def given(self, values: Any) -> list[_Point]:
+        """Check given values."""
+        items = as_list(values, "values", "values of the feature")
+        return [self._point(self._checked_value(value)) for value in items]
+
+    def found(self, n_values: int) -> list[_Point]:
+        """Choose values that occur in the sequences."""
+        if self._kind == BOOLEAN:
+            return [self._point(value) for value in (False, True)]
+        column = column_of(self.sequences, self.feature)
+        if self.sequences.form != "symbols":
+            column = column[~np.isnan(column.astype(np.float64))]
+            # Categories are counted from 1; 0 stands for those that are not known.
+            column = column[column > 0] if self._kind == CATEGORY else column
+        distinct, counts = np.unique(column, return_counts=True)
+        if self._kind == CATEGORY:
+            distinct = self._categories_of(distinct)
+            known = np.isin(distinct, self.schema.categories[self.feature])
+            distinct, counts = distinct[known], counts[known]
+            distinct = np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]])
+        elif len(distinct) > n_values:
+            distinct = np.unique(np.quantile(column, np.linspace(*QUANTILES, n_values)))
+        if not len(distinct):
+            raise ValueError(f"no value of {self.name} in X occurs in the training data")
+        return [self._point(value.item()) for value in distinct]
+
+    def _categories_of(self, cells: np.ndarray) -> np.ndarray:
+        """Return the categories that the values of the column stand for."""
+        if self.sequences.form == "symbols":
+            return cells
+        categories = self.schema.categories[self.feature]
+        return categories[cells.astype(np.intp) - 1]
+
+    def _checked_value(self, value: Any) -> Any:
+        if self._kind == CATEGORY:
+            known = self.schema.categories[self.feature].tolist()
+            if value not in known:
+                raise ValueError(
+                    f"values: {value!r}; expected one of the {len(known)} categories of "
+                    f"{self.name} in the training data"
+                )
+            return known[known.index(value)]
+        is_number = isinstance(value, (numbers.Real, np.bool_)) and np.isfinite(value)
+        if not is_number or (self._kind == BOOLEAN and value not in (0, 1)):
+            kind = "booleans" if self._kind == BOOLEAN else "finite numbers"
+            raise ValueError(f"values: {value!r}; expected {kind}")
+        return bool(value) if self._kind == BOOLEAN else value
+
+    def _point(self, value: Any) -> _Point:
+        code = value
+        if self._kind == CATEGORY:
+            code = self.schema.categories[self.feature].tolist().index(value) + 1.0
+        row = np.zeros((1, self.schema.n_features))
+        row[0, self.feature] = code if self.schema.form != "symbols" else 0.0
+        if self.schema.form == "symbols":
+            row = np.array([value])
+        return _Point(value, value if self.sequences.form == "symbols" else code, row)
+
+
+def _everywhere(model: SequenceClassifier, feature: int, point: _Point) -> Scores:
+    """Return the scores if the feature has the value at all positions."""
+
+    def scores(part: Sequences, threads: Threads) -> np.ndarray:
+        column = np.array([point.cell] * part.n_positions)
+        if part.form != "symbols" and part.kinds is not None:
+            column = column.astype(np.float64)
+        changed = ReplacedSequences.of(part, feature, column)
+        return model._scores_of(replace(changed, dtype=np.result_type(part.dtype, column)), threads)
+
+    return scores
+
+
+def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Point) -> Scores:
+    """Return the scores if the feature has the value at an offset in the window."""
+    labels, pairs = np.zeros((2, 1)), None
+    if isinstance(model, LinearSequenceClassifier):
+        changed, labels, pairs = without_feature(model, feature, offset, point.row)
+    else:
+        changed = copy.copy(model)
+        outcomes = _outcomes(model._encoder, feature, offset, point.value)
+        changed._forest = resolved(model._forest, outcomes)
+        if model._start is not None:
+            start = model._start.estimator
+            changed.init_, labels, pairs = without_feature(start, feature, offset, point.row)
+
+    def scores(part: Sequences, threads: Threads) -> np.ndarray:
+        found = changed._scores_of(part, threads)
+        inside, is_first = _inside(part.offsets, offset), positions_in_sequences(part.offsets) == 0
+        if pairs is not None:
+            found[:, inside] += labels[:, None, None]
+            if pairs.any():
+                found[:, inside & ~is_first] += pairs.T[:, None]
+        if not inside.all():
+            found[:, ~inside] = model._scores_of(part, threads)[:, ~inside]
+        return found
+
+    return scores
+
+
+def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcomes:
+    """Return the outcomes of the tests of a feature at an offset."""
+    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
+    own = [c for c, (kind, j) in enumerate(origins) if kind != DERIVED and j == feature]
+
+    def outcomes(columns: np.ndarray, offsets: np.ndarray, tests: np.ndarray) -> np.ndarray:
+        found = np.full(len(columns), -1)
+        for column in own:
+            here = np.flatnonzero((columns == column) & (offsets == offset))
+            is_indicator = origins[column][0] == INDICATOR_COLUMN
+            # The indicator of missing values is false.
+            found[here] = 0 if is_indicator else _holds(encoder, column, tests[here], value)
+        return found
+
+    return outcomes
+
+
+def _holds(encoder: Encoder, column: int, tests: np.ndarray, value: Any) -> np.ndarray:
+    """Return the outcomes of some tests of a column."""
+    learned, tests = encoder.columns[column], tests.astype(np.intp)
+    if learned.kind == "boolean":
+        return np.full(len(tests), bool(value))
+    if learned.kind == "category":
+        return learned.values[tests] == value
+    return (value > learned.values[tests]) != points_down(encoder, column, tests)
+
+
+def _inside(offsets: np.ndarray, offset: int | None) -> np.ndarray:
+    """Mark the positions at which an offset lies inside the sequence."""
+    reached = positions_in_sequences(offsets) + (offset or 0)
+    return (reached >= 0) & (reached < np.repeat(np.diff(offsets), np.diff(offsets)))
+
+
+def _means(
+    model: SequenceClassifier,
+    data: tuple[Sequences, np.ndarray | None],
+    offset: int | None,
+    scores: list[Scores],
+) -> np.ndarray:
+    """Compute the mean probabilities, or scores given labels, of each point and label."""
+    sequences, codes = data
+    n_labels, order = len(model.classes_), model._trained_order
+    totals, n = np.zeros((len(scores), n_labels)), 0
+    size = max(1, MAX_BYTES // (8 * n_labels ** (order + 1)))
+    with Threads(model.n_jobs) as threads:
+        for first, last in runs(sequences.offsets, size):
+            part = sequences.take(np.arange(first, last))
+            positions = slice(int(sequences.offsets[first]), int(sequences.offsets[last]))
+            inside = _inside(part.offsets, offset)
+            n += int(inside.sum())
+            for total, scores_of in zip(totals, scores, strict=True):
+                found = scores_of(part, threads)
+                if codes is None:
+                    rows = _probabilities(model, found, part.offsets, threads)
+                else:
+                    rows = _given(found, part.offsets, codes[positions], order)
+                total += rows[inside].sum(axis=0)
+    if not n:
+        raise ValueError(f"no sequence of X reaches to offset {offset} from any of its positions")
+    return totals / n
+
+
+def _probabilities(
+    model: SequenceClassifier, scores: np.ndarray, offsets: np.ndarray, threads: Threads
+) -> np.ndarray:
+    constraints = model._constraints(offsets)
+    return model._constrained(scores, offsets, constraints, threads).marginals()
+
+
+def _given(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, order: int) -> np.ndarray:
+    """Return the scores after the labels before each position, (n_positions, n_labels)."""
+    _, contexts = true_contexts(offsets, codes, len(scores), order)
+    return np.take_along_axis(scores, contexts[None, :, None], axis=2)[:, :, 0].T

@@ -1,0 +1,128 @@
+"""Plot of the mean probability or score of each label by the value of a feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from treecrf.inputs.values import as_list
+from treecrf.inspection import partial_dependence
+from treecrf.inspection.fitted_trees import code_of
+from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
+
+# Labels after those of the colors repeat them with other lines and markers.
+LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
+
+
+def plot_partial_dependence(
+    dependence: Any,
+    X: Any = None,
+    feature: str | int | None = None,
+    offset: int | None = 0,
+    *,
+    labels: Any = None,
+    values: Any = None,
+    lengths: Any = None,
+    groups: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Plot the mean probability or score of each label as a function of a feature's value.
+
+    Numbers are drawn as lines, and the values of a category or a boolean as points.
+
+    Parameters
+    ----------
+    dependence : fitted classifier or Bunch
+        A model, or the result of `treecrf.inspection.partial_dependence`.
+    X : sequences, optional
+        Data to average over; required for a model.
+    feature : str or int, optional
+        Name or index of the feature; required for a model.
+    offset : int or None, default=0
+        Offset in the window, or None for all offsets.
+    labels : list, optional
+        Labels to show; all by default.
+    values : list, optional
+        As in `treecrf.inspection.partial_dependence`.
+    lengths, groups : optional
+        As in the model's ``predict``.
+    ax : matplotlib axes, optional
+        Axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        As `treecrf.inspection.partial_dependence`, if a label does not exist, or if ``ax`` is not
+        an Axes object.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.plotting import plot_partial_dependence
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> ax = plot_partial_dependence(crf, X, "symbol", -1)
+    >>> [tick.get_text() for tick in ax.get_xticklabels()]
+    ['a', 'b', 'c', 'm', 'n', 'p']
+    """
+    pyplot()
+    if is_computed(dependence, "grid_values", "partial_dependence"):
+        found = dependence
+    elif X is None or feature is None:
+        raise ValueError(
+            "X or feature is missing; pass sequences to average over and a feature of the model"
+        )
+    else:
+        found = partial_dependence(
+            dependence, X, feature, offset, values=values, lengths=lengths, groups=groups
+        )
+    codes = _codes(found, labels)
+    ax = axes_of(ax, (6.0, 3.8))
+    places = found.grid_values if found.is_number else np.arange(len(found.grid_values))
+    for k in codes:
+        name = plain(found.labels[k])
+        # matplotlib hides names that start with an underscore.
+        name = " " * name.startswith("_") + name
+        ax.plot(places, found.average[:, k], label=name, **_style(k, found.is_number))
+    if not found.is_number:
+        _name_values(ax, found.grid_values.tolist())
+    ax.set_xlabel(plain(found.feature_name))
+    ax.set_ylabel(f"mean {found.response}")
+    ax.legend(title="label", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _codes(found: Bunch, labels: Any) -> list[int]:
+    if labels is None:
+        return list(range(len(found.labels)))
+    return [code_of(found.labels, label) for label in as_list(labels, "labels", "labels")]
+
+
+def _style(k: int, is_number: bool) -> dict[str, str]:
+    """Return the style of label number k."""
+    turn, color = k // len(COLORS), COLORS[k % len(COLORS)]
+    if is_number:
+        return {"color": color, "linestyle": LINES[turn % len(LINES)]}
+    return {"color": color, "linestyle": "", "marker": MARKERS[turn % len(MARKERS)]}
+
+
+def _name_values(ax: Any, values: list) -> None:
+    names = [plain(value) for value in values]
+    long = max(map(len, names)) > 3 and len(names) > 8
+    ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
+    ax.set_axisbelow(True)
