@@ -7,9 +7,19 @@ import copy
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 from support.family import TREES, assert_equal_arrays, assert_predicts_the_same
 
-from treecrf import HMMClassifier, LinearCRF, StructuredPerceptron, TreeCRF
+from treecrf import (
+    FutureFeatureMEMM,
+    HMMClassifier,
+    LinearCRF,
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    StructuredPerceptron,
+    TreeCRF,
+    TreeMEMM,
+)
 from treecrf.chains.objectives import make_objective
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -109,6 +119,15 @@ def test_sequences_without_known_labels_change_nothing(name, hidden):
     more = [*y, None, [None] * 3, [{"x", "y", "z"}] * 2]
     one = clone(SUMMING[name]).fit(X, y)
     other = clone(SUMMING[name]).fit([*X, "abc", "bcd", "ab"], more)
+    np.testing.assert_array_equal(one.train_score_, other.train_score_)
+    assert_predicts_the_same(one, other, X)
+
+
+@summing
+def test_sequences_without_labels_leave_the_others_complete(name, letters):
+    X, y = letters
+    one = clone(SUMMING[name]).fit(X, y)
+    other = clone(SUMMING[name]).fit([*X, "abc"], [*y, None])
     np.testing.assert_array_equal(one.train_score_, other.train_score_)
     assert_predicts_the_same(one, other, X)
 
@@ -291,6 +310,88 @@ def test_a_hidden_label_is_learned_from_its_neighbor():
     assert_equal_arrays(model.predict(["ab"], known=[[None, 1]]), [np.array([1, 1])])
 
 
-def test_hmm_needs_all_labels():
-    with pytest.raises(ValueError, match="HMMClassifier needs all labels in training"):
-        HMMClassifier().fit(["ab", "b"], [["x", None], ["y"]])
+# Local models and counting
+
+
+LOCAL = {
+    "MEMM": TreeMEMM(**TREES),
+    "MEMM of order 2": TreeMEMM(order=2, second_order=True, **TREES),
+    "MEMM on samples": TreeMEMM(sampling=0.1, **TREES),
+    "sliding window": SlidingWindowClassifier(**TREES),
+    "recurrent window, backward": RecurrentSlidingWindowClassifier(
+        direction="right-to-left", **TREES
+    ),
+    "future features": FutureFeatureMEMM(
+        bag_size=2, max_future_features=1, max_iter=3, early_stopping=False, random_state=0
+    ),
+}
+
+
+def are_known(labels, order, backward):
+    """Whether each label and the labels before it are known."""
+    labels = labels[::-1] if backward else labels
+    known = [isinstance(label, str) for label in labels]
+    found = [all(known[max(0, t - order) : t + 1]) for t in range(len(labels))]
+    return np.array(found[::-1] if backward else found)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_local_models_leave_out_unknown_labels(name, letters):
+    X, y = letters
+    model, unknown = LOCAL[name], hide(y, np.random.default_rng(0), 0.3)
+    backward = "backward" in name
+    weights = [are_known(labels, model.order, backward).astype(float) for labels in unknown]
+    expected = clone(model).fit(X, y, sample_weight=weights)
+    found = clone(model).fit([*X, "ab"], [*unknown, None])
+    np.testing.assert_array_equal(found.train_score_, expected.train_score_)
+    assert_predicts_the_same(found, expected, X)
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_wrapped_estimators_leave_out_unknown_labels(order, letters):
+    X, y = letters
+    unknown = hide(y, np.random.default_rng(0), 0.3)
+    model = RecurrentSlidingWindowClassifier(
+        DecisionTreeClassifier(random_state=0), order=order, window=1, decoding="marginal"
+    )
+    found = clone(model).fit(X, unknown)
+    weights = [are_known(labels, order, False) for labels in unknown]
+    n_rows = int(sum(map(sum, weights)))
+    assert found.estimator_.tree_.n_node_samples[0] == n_rows
+    with pytest.raises(ValueError, match="label 'y' occurs at no position whose label"):
+        clone(model).fit(["ab"], [["x", {"x", "y"}]])
+
+
+def test_hmm_counts_known_labels():
+    X, y = ["aab", "ba"], [["x", None, "y"], [{"x", "y"}, "y"]]
+    model = HMMClassifier().fit([*X, "b"], [*y, None])
+    start, steps = np.exp(model.transition_log_prob_[0]), np.exp(model.transition_log_prob_[1])
+    np.testing.assert_allclose(start, [2 / 3, 1 / 3])
+    np.testing.assert_allclose(steps, [[1 / 2, 1 / 2], [1 / 2, 1 / 2]])
+    # For x: a once. For y: b and a once. One more symbol stands for all that are unseen.
+    emissions = [[2 / 4, 1 / 4, 1 / 4], [2 / 5, 2 / 5, 1 / 5]]
+    np.testing.assert_allclose(np.exp(model.emission_log_prob_), emissions)
+    weighted = HMMClassifier().fit(X, y, sample_weight=[1.0, 3.0])
+    expected = [[2 / 4, 1 / 4, 1 / 4], [4 / 7, 2 / 7, 1 / 7]]
+    np.testing.assert_allclose(np.exp(weighted.emission_log_prob_), expected)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_log_likelihoods_of_local_models_are_sums(order, letters):
+    X, y = letters
+    for model in (TreeMEMM(order=order, **TREES), HMMClassifier(order=order)):
+        model.fit(X, y)
+        log_p = model.predict_log_likelihood(["abc"] * 3, ["xxz", "xyz", "xzz"])
+        found = model.predict_log_likelihood(
+            ["abc"] * 2, [["x", None, "z"], ["x", {"x", "z"}, "z"]]
+        )
+        sums = np.logaddexp.reduce(log_p), np.logaddexp(log_p[0], log_p[2])
+        np.testing.assert_allclose(found, sums, atol=1e-12)
+
+
+def test_log_likelihoods_backward(letters):
+    X, y = letters
+    model = RecurrentSlidingWindowClassifier(direction="right-to-left", **TREES).fit(X, y)
+    log_p = model.predict_log_likelihood(["abc"] * 3, ["xxz", "xyz", "xzz"])
+    found = model.predict_log_likelihood(["abc"], [["x", None, "z"]])
+    np.testing.assert_allclose(found, np.logaddexp.reduce(log_p), atol=1e-12)

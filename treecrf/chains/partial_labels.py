@@ -129,6 +129,11 @@ def unknown_contexts(candidates: np.ndarray, offsets: np.ndarray, order: int) ->
     return found
 
 
+def known_examples(candidates: np.ndarray, offsets: np.ndarray, order: int) -> np.ndarray:
+    """Mark the positions whose label and ``order`` previous labels are known."""
+    return ~(unknown_labels(candidates) | unknown_contexts(candidates, offsets, order))
+
+
 @dataclass(frozen=True)
 class _Block:
     """Some of the chains with unknown labels, one after another.

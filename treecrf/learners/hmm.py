@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.contexts import check_order, true_contexts
+from treecrf.chains.partial_labels import known_examples
 from treecrf.encoding.vocabulary import Vocabulary
-from treecrf.inputs.labels import RawData, find_classes
+from treecrf.inputs.labels import Labels, RawData, find_classes
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -142,7 +143,8 @@ class HMMClassifier(SequenceClassifier):
             after another; it needs ``lengths`` or ``groups``.
         y : list of array-likes of shape (n_positions,), or one array-like for a long sequence
             Labels of each sequence: strings, integers or booleans. A string stands for its
-            characters.
+            characters. Where labels are unknown, nothing is counted: None, NaN and masked values
+            stand for unknown labels, and a set of labels for one of them.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
             Weights of the sequences, or one array of shape (n_positions,) with the weights of its
             positions for each. Each position counts as much as its weight. A sequence of weight 0
@@ -180,21 +182,25 @@ class HMMClassifier(SequenceClassifier):
             )
         classes = find_classes(labels)
         check_order(len(classes), self.order)
-        codes, _ = self._checked_codes(labels, classes, sequences.offsets)
+        codes, candidates = self._checked_codes(labels, classes, sequences.offsets)
         weights = raw.weights(sequences.offsets)
-        data = LabeledSequences(sequences, codes, weights=weights).weighted()
+        data = LabeledSequences(sequences, codes, None, candidates, weights)
+        data = data.weighted().informative()
         vocabulary = Vocabulary.of(data.sequences)
         transitions = count_transitions(data, len(classes), self.order)
         symbols = _symbol_codes(vocabulary, data.sequences)
         # The last column counts missing symbols, and is dropped.
         shape = len(classes), len(vocabulary.symbols) + 2
-        emissions = count_pairs(data.codes, symbols, shape, data.weights)[:, :-1]
+        emissions = count_pairs(data.codes, symbols, shape, _known_weights(data, 0))[:, :-1]
         self.classes_, self.symbols_, self.n_features_in_ = classes, vocabulary.symbols, 1
         self.transition_log_prob_ = [
             _log_frequencies(counts, self.laplace) for counts in transitions
         ]
         self.emission_log_prob_ = _log_frequencies(emissions, self.laplace)
         return self
+
+    def _check_unknown(self, labels: Labels) -> None:
+        pass
 
     @property
     def _schema(self) -> InputSchema:
@@ -280,7 +286,7 @@ def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list
     Array d has d + 1 axes: the d previous labels, in reading order, and the label. Arrays of fewer
     than ``order`` previous labels only count position d of each sequence.
     """
-    codes, weights = data.codes, data.weights
+    codes, weights = data.codes, _known_weights(data, order)
     depths, contexts = true_contexts(data.sequences.offsets, codes, n_labels, order)
     tables = []
     for depth in range(order + 1):
@@ -291,6 +297,14 @@ def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list
         # The label at lag 1 is the lowest digit of a context, and therefore its last axis.
         tables.append(counts.reshape((n_labels,) * (depth + 1)))
     return tables
+
+
+def _known_weights(data: LabeledSequences, order: int) -> np.ndarray | None:
+    """Return the weights of positions, 0 unless their label and previous labels are known."""
+    if data.candidates is None:
+        return data.weights
+    known = known_examples(data.candidates, data.sequences.offsets, order)
+    return known * (1.0 if data.weights is None else data.weights)
 
 
 def count_pairs(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.partial_labels import unknown_labels
+from treecrf.chains.partial_labels import known_examples, unknown_labels
 from treecrf.encoding.sequence_keys import input_keys
 from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
@@ -109,7 +109,33 @@ class LabeledSequences:
         chosen = np.logical_or.reduceat(~possible.all(axis=1), starts)
         if not chosen.any():
             raise ValueError("y holds no known labels")
-        return self if chosen.all() else self._left(chosen, "without known labels")
+        if chosen.all():
+            return self
+        left = self._left(chosen, "without known labels")
+        is_partial = unknown_labels(left.candidates).any()
+        return left if is_partial else replace(left, candidates=None)
+
+    def of_known_examples(self, order: int) -> LabeledSequences:
+        """Return sequences in which the weight of positions with unknown labels is 0.
+
+        These are all positions of which the label, or one of the ``order`` labels before it, is
+        unknown.
+
+        Raises
+        ------
+        ValueError
+            If none is left.
+        """
+        if self.candidates is None:
+            return self
+        known = known_examples(self.candidates, self.sequences.offsets, order)
+        if not known.any():
+            raise ValueError(
+                f"y holds no position with a known label after {order} known labels; expected at "
+                "least one"
+            )
+        weights = known * (1.0 if self.weights is None else self.weights)
+        return replace(self, candidates=None, weights=weights).weighted()
 
     def _left(self, kept: np.ndarray, others: str) -> LabeledSequences:
         """Return those that are kept, as if there were no others."""

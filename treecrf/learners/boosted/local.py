@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import LocalObjective, normalize
+from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -35,8 +36,9 @@ MAX_BYTES = 1 << 26
 class LocalClassifier(BoostedSequenceClassifier):
     """Base of the models of P(label | input, previous labels), normalized at each position.
 
-    Training uses the true previous labels and needs no inference. Prediction either sums over the
-    previous labels or follows those that it has predicted.
+    Training uses the true previous labels and needs no inference. Positions whose label or previous
+    labels are not known have weight 0 in it. Prediction either sums over the previous labels or
+    follows those that it has predicted.
     """
 
     _alternative: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
@@ -49,6 +51,12 @@ class LocalClassifier(BoostedSequenceClassifier):
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
         check_label_codes(n_labels, type(self).__name__)
         check_lags(order)
+
+    def _check_unknown(self, labels: Labels) -> None:
+        pass
+
+    def _labeled(self, *arguments: Any, **options: Any) -> LabeledSequences:
+        return super()._labeled(*arguments, **options).of_known_examples(self.order)
 
     def _n_scores(self, n_labels: int) -> int:
         return n_labels

@@ -19,7 +19,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
-from treecrf.learners.training_data import FitArguments, LabeledSequences
+from treecrf.learners.training_data import FitArguments
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
 
@@ -63,7 +63,14 @@ class WindowClassifier(LocalClassifier):
         table = WindowTable(encoder, len(classes))
         previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), previous)
-        estimator = clone(self.estimator).fit(rows, codes, **self._weights_of(training))
+        if raw.sample_weight is not None:
+            self._check_weights()
+        elif training.weights is not None:  # of positions whose labels are unknown
+            known = np.flatnonzero(training.weights)
+            rows, codes = rows[known], codes[known]
+            _check_occurrence(codes, classes)
+        weights = {} if raw.sample_weight is None else {"sample_weight": training.weights}
+        estimator = clone(self.estimator).fit(rows, codes, **weights)
         return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
@@ -72,16 +79,13 @@ class WindowClassifier(LocalClassifier):
             "_order": self.order,
         }
 
-    def _weights_of(self, training: LabeledSequences) -> dict[str, np.ndarray]:
-        """Return the argument of `fit` for the weights of the positions, if they have any."""
-        if training.weights is None:
-            return {}
+    def _check_weights(self) -> None:
+        """Raise ValueError unless the estimator supports weights."""
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
                 f"sample_weight is given, but {type(self.estimator).__name__}.fit does not support "
                 "it; expected an estimator that does, or no weights"
             )
-        return {"sample_weight": training.weights}
 
     def _check_unused(self, **arguments: Any) -> None:
         """Raise ValueError for settings that have no effect with ``estimator``."""
@@ -173,3 +177,13 @@ class WindowClassifier(LocalClassifier):
                 "files only from sources you trust"
             )
         return super()._state()
+
+
+def _check_occurrence(codes: np.ndarray, classes: np.ndarray) -> None:
+    """Raise ValueError if a label does not occur among the codes."""
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if len(absent):
+        raise ValueError(
+            f"the label {classes[absent[0]].item()!r} occurs at no position whose label and "
+            "previous labels are known; an estimator needs an example of each label"
+        )
