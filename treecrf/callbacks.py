@@ -150,6 +150,9 @@ class Log:
         named = ("training", info.train_scores), ("validation", info.validation_scores)
         for name, scores in named:
             line += f", {name} {scores[-1]:.4f}" if scores else ""
+        for name, of_set in info.evals_result.items():
+            for metric, scores in of_set.items():
+                line += f", {name} {metric} {scores[-1]:.4f}"
         print(line, file=sys.stderr if self.file is None else self.file, flush=True)
 
 

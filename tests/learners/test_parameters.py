@@ -30,7 +30,7 @@ OTHER_TEXTS = {
     "categorical_features": [(BOOSTING, PERCEPTRON, SVM)],
     "class_weight": [(CRF,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "decoding": [(FLAT,), (FUTURE, RECURRENT, MEMM), (SLIDING,), (PERCEPTRON, SVM)],
-    "early_stopping": [(CRF,), (FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,)],
+    "early_stopping": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,)],
     "estimator": [(FEATURES,), (RECURRENT,)],
     "l2_regularization": [(LINEAR,)],
     "max_features": [(SLIDING,)],
@@ -43,7 +43,7 @@ OTHER_TEXTS = {
     "order": [(CRF, HMM)],
     "random_state": [(LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "second_order": [(CRF,)],
-    "tol": [(CRF,), (LINEAR,), (BOOSTING,), (SVM,)],
+    "tol": [(FUTURE,), (LINEAR,), (BOOSTING,), (SVM,)],
     "transition_features": [(BOOSTING,), (SVM,)],
     "transitions": [(FLAT,), (RECURRENT,)],
     "warm_start": [(LINEAR, PERCEPTRON)],
@@ -59,7 +59,7 @@ OTHER_TEXTS = {
     "train_score_": [(CRF,), (LINEAR,), (BOOSTING,)],
     "transition_feature_weights_": [(LINEAR,), (SVM,)],
     "transition_weights_": [(LINEAR,), (SVM,)],
-    "validation_score_": [(CRF,)],
+    "validation_score_": [(CRF,), (MEMM, RECURRENT, SLIDING)],
 }
 
 

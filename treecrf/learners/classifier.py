@@ -136,14 +136,20 @@ class SequenceClassifier(BaseEstimator):
             return self._decoded(sequences, masks)[0]
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
-            marginals = lattice.marginals()
-        if self.decoding == "minimum_risk":
-            costs = cost_table(self.cost_matrix, self.classes_)
-            parts = split(marginals, lattice.offsets)
-            codes = np.concatenate([(p @ costs).argmin(axis=1) for p in parts])
-        else:
-            codes = marginals.argmax(axis=1)
+            codes = self._best_codes(lattice)
         return self._as_read(split(self.classes_[codes], lattice.offsets))
+
+    def _best_codes(self, lattice: Lattice) -> np.ndarray:
+        """Return the codes of the labels that ``decoding`` chooses."""
+        if self.decoding == "viterbi":
+            return lattice.best()[0]
+        marginals = lattice.marginals()
+        if self.decoding != "minimum_risk":
+            return marginals.argmax(axis=1)
+        costs = cost_table(self.cost_matrix, self.classes_)
+        return np.concatenate(
+            [(p @ costs).argmin(axis=1) for p in split(marginals, lattice.offsets)]
+        )
 
     def predict_proba(
         self,

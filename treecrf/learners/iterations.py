@@ -56,6 +56,14 @@ class IterationInfo:
         return list(self._history.validation)
 
     @property
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """Scores of the sets in ``eval_set``, as in ``evals_result_``."""
+        return {
+            name: {metric: list(scores) for metric, scores in of_set.items()}
+            for name, of_set in self._history.evals.items()
+        }
+
+    @property
     def learning_rate(self) -> float:
         """Learning rate of the following iterations, which callbacks may set."""
         return self._booster.learning_rate

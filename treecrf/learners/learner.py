@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import numbers
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from treecrf.learners.training_data import (
     LabeledSequences,
     TrainingInput,
     hold_out,
+    read_eval_set,
     read_validation,
 )
 from treecrf.utils.validation import Interval, StrOptions
@@ -87,6 +89,7 @@ class SequenceLearner(SequenceClassifier):
         sample_weight_val: Any = None,
         lengths_val: Any = None,
         groups_val: Any = None,
+        eval_set: Any = None,
         callbacks: Any = None,
     ) -> SequenceLearner:
         """Fit the model to labeled sequences.
@@ -126,6 +129,9 @@ class SequenceLearner(SequenceClassifier):
             sequence must be consecutive.
         sample_weight_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``.
+        eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
+            Further sets of sequences whose scores ``evals_result_`` records. Without ``X_val``, the
+            first of them is also the validation set. Only for boosted trees.
         callbacks : list of callables, optional
             Called after each iteration with a `treecrf.callbacks.IterationInfo`; training stops if
             one returns True. Only for boosted trees.
@@ -153,12 +159,19 @@ class SequenceLearner(SequenceClassifier):
         self._validate_params()
         raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
         validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val)
-        arguments = FitArguments(raw, validation, allowed, Callbacks(callbacks))
+        eval_sets = read_eval_set(eval_set, groups)
+        arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
         fitted = self._train(arguments) | self._trained_settings()
-        kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
-        self.__dict__ = kept | fitted
+        self.__dict__ = vars(self._fitted_copy(fitted))
         return self
+
+    def _fitted_copy(self, fitted: dict) -> SequenceLearner:
+        """Return a copy with other fitted attributes."""
+        copied = copy.copy(self)
+        kept = {name: value for name, value in vars(self).items() if not self._is_fitted(name)}
+        copied.__dict__ = kept | fitted
+        return copied
 
     def _is_fitted(self, name: str) -> bool:
         """Return whether an attribute is a result of `fit`, to be replaced by the next one."""
@@ -187,16 +200,22 @@ class SequenceLearner(SequenceClassifier):
         weights = raw.weights(sequences.offsets)
         training = self._labeled(sequences, labels, classes, masks, weights)
         schema = schema or training.sequences.schema
-        held_out = read_validation(
-            validation,
-            schema,
-            lambda sequences, labels, weights: self._labeled(
-                sequences, labels, classes, weights=weights
-            ),
+
+        def label(
+            sequences: Sequences, labels: Labels, weights: np.ndarray | None
+        ) -> LabeledSequences:
+            return self._labeled(sequences, labels, classes, weights=weights)
+
+        held_out = read_validation(validation, schema, label)
+        evaluated = tuple(
+            read_validation(given, schema, label, f"eval_set[{i}]")
+            for i, given in enumerate(arguments.eval_sets)
         )
+        if held_out is None and evaluated:
+            held_out = evaluated[0]
         if held_out is None and self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
-        return TrainingInput(classes, training, held_out, seed, earlier)
+        return TrainingInput(classes, training, held_out, seed, earlier, evaluated=evaluated)
 
     @abstractmethod
     def _required_schema(self, earlier: dict) -> InputSchema | None:

@@ -7,7 +7,9 @@ count as no improvement.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +49,8 @@ class History:
     validation: list[float] = field(default_factory=list)
     # Number of validation scores that do not count, because they are of other data.
     n_other: int = 0
+    # Scores of further sets, by their names and those of the metrics.
+    evals: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     @classmethod
     def resumed(cls, train: np.ndarray, validation: np.ndarray, value: float | None) -> History:
@@ -95,7 +99,21 @@ class History:
 
     def until(self, last: int) -> History:
         """Return the entries up to and including the one at ``last``."""
-        return History(self.train[: last + 1], self.validation[: last + 1])
+        return History(
+            self.train[: last + 1],
+            self.validation[: last + 1],
+            evals=self._evals(lambda scores: scores[: last + 1]),
+        )
+
+    def evals_result(self) -> dict[str, dict[str, np.ndarray]]:
+        """Return the fitted attribute ``evals_result_``."""
+        return self._evals(np.array)
+
+    def _evals(self, function: Callable[[list[float]], Any]) -> dict[str, dict[str, Any]]:
+        return {
+            name: {metric: function(scores) for metric, scores in of_set.items()}
+            for name, of_set in self.evals.items()
+        }
 
     def continued_by(self, later: History) -> History:
         """Join two histories; the first entry of the later one replaces the last of this one."""

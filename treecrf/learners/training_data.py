@@ -14,6 +14,7 @@ from treecrf.encoding.sequence_keys import input_keys
 from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, joined
 from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
@@ -163,12 +164,14 @@ class FitArguments:
     raw, validation : RawData
     allowed : list of arrays or None
         Masks of the labels that are possible at the training positions.
+    eval_sets : tuple of RawData
     callbacks : Callbacks
     """
 
     raw: RawData
     validation: RawData
     allowed: Any
+    eval_sets: tuple[RawData, ...]
     callbacks: Callbacks
 
 
@@ -189,6 +192,8 @@ class TrainingInput:
         Fitted attributes that a warm start continues from; empty for a fresh start.
     start : object or None
         Model whose scores the trees start from.
+    evaluated : tuple of LabeledSequences
+        Further sequences that are scored.
     """
 
     classes: np.ndarray
@@ -197,6 +202,7 @@ class TrainingInput:
     seed: int
     earlier: dict
     start: Any = None
+    evaluated: tuple[LabeledSequences, ...] = ()
 
 
 def hold_out(
@@ -232,13 +238,14 @@ def read_validation(
     raw: RawData,
     schema: InputSchema,
     label: Callable[[Sequences, Labels, np.ndarray | None], LabeledSequences],
+    name: str = "validation data",
 ) -> LabeledSequences | None:
     """Read the user's validation data, or None; error messages name them as such.
 
     Raises
     ------
     ValueError, TypeError
-        If one of X and y is missing, or they are not valid; prefixed with "validation data".
+        If one of X and y is missing, or they are not valid; prefixed with their name.
     """
     if (raw.X is None) != (raw.y is None):
         passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
@@ -252,7 +259,37 @@ def read_validation(
         return label(sequences, labels, raw.weights(sequences.offsets))
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"validation data: {error}") from error
+        raise kind(f"{name}: {error}") from error
+
+
+def read_eval_set(eval_set: Any, groups: Any) -> tuple[RawData, ...]:
+    """Return the sets in the argument ``eval_set`` of `fit`, not checked yet.
+
+    Parameters
+    ----------
+    eval_set : list of tuples (X, y) or (X, y, sample_weight), or None
+    groups : array-like, str or None
+        Groups of the training data. The name of a column holds for these sets, too.
+
+    Raises
+    ------
+    TypeError
+        If it is not a list of such tuples.
+    """
+    if eval_set is None:
+        return ()
+    if not isinstance(eval_set, (list, tuple)):
+        raise TypeError(
+            f"eval_set is of type {type(eval_set).__name__}; expected a list of tuples (X, y)"
+        )
+    segmentation = Segmentation(groups=groups if isinstance(groups, str) else None)
+    for i, item in enumerate(eval_set):
+        if not isinstance(item, tuple) or len(item) not in (2, 3) or item[0] is None:
+            raise TypeError(
+                f"eval_set[{i}] is not a tuple (X, y) or (X, y, sample_weight); expected a list of "
+                "such tuples"
+            )
+    return tuple(RawData(X, y, segmentation, *weights) for X, y, *weights in eval_set)
 
 
 def position_weights(

@@ -85,6 +85,7 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         n_iter_=forest.n_iter,
         train_score_=np.full(forest.n_iter + 1, np.nan),
         validation_score_=np.zeros(0),
+        evals_result_={},
         feature_importances_=gains / max(gains.sum(), np.finfo(float).tiny),
     )
     if first._start is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,6 +19,14 @@ from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.evaluation import (
+    METRICS,
+    OBJECTIVES,
+    Evaluations,
+    LabelScore,
+    Scored,
+    metric_of,
+)
 from treecrf.learners.boosted.loop import (
     Booster,
     Validation,
@@ -70,6 +77,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
+        "scoring": [StrOptions({*OBJECTIVES, *METRICS}), callable],
     }
 
     # Advice for the case of too many contexts, for error messages.
@@ -77,6 +85,9 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     # Model whose scores the trees start from.
     _start: LinearStart | None = None
+
+    # Where the constructor does not take it.
+    scoring: Any = "loss"
 
     # Name of the objective in the progress display.
     _value_name = "log-likelihood"
@@ -133,9 +144,15 @@ class BoostedSequenceClassifier(SequenceLearner):
             Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
         ):
             booster = self._booster(data, encoder, forest, threads)
-            validation = self._validation(data, encoder, threads)
+            validation = self._scored(data, data.held_out, encoder, threads)
             value = None if validation is None else validation.value(forest, threads)
             history = _history_before(data.earlier, value)
+            sets = [
+                None if part is data.held_out else self._scored(data, part, encoder, threads)
+                for part in data.evaluated
+            ]
+            evaluations = Evaluations(sets, validation, self.scoring)
+            evaluations.start(history, data.earlier.get("evals_result_", {}), forest, threads)
             show = report_to(progress, self._value_name)
 
             def info(n_iter: int) -> IterationInfo:
@@ -147,11 +164,35 @@ class BoostedSequenceClassifier(SequenceLearner):
 
             def report(n_iter: int, history: History) -> bool:
                 show(n_iter, history)
+                evaluations.add_to(history, forest, threads)
                 return callbacks.after(info(n_iter))
 
             callbacks.start(info(forest.n_iter))
             stopping = self._stopping()
             return encoder, boost(booster, self.max_iter, validation, stopping, report, history)
+
+    def _scored(
+        self,
+        data: TrainingInput,
+        held_out: LabeledSequences | None,
+        encoder: Encoder,
+        threads: Threads,
+    ) -> Scored | None:
+        """Return validation data that are scored by ``scoring``."""
+        validation = self._validation(replace(data, held_out=held_out), encoder, threads)
+        if validation is None or self.scoring in OBJECTIVES:
+            return validation
+        metric = metric_of(self.scoring, held_out, data.classes, self._is_backward())
+
+        def predict(forest: Forest, threads: Threads) -> np.ndarray:
+            copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
+            lattice = validation.lattice(self.order, threads)
+            if lattice is not None:
+                return copied._best_codes(lattice)
+            labels = copied._as_read(copied._labels(held_out.sequences, held_out.allowed))
+            return np.searchsorted(data.classes, np.concatenate(labels))
+
+        return LabelScore(validation, metric, predict)
 
     def _copy_at(
         self, data: TrainingInput, encoder: Encoder, booster: Booster, history: History
@@ -159,9 +200,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return a copy that is fitted with the iterations so far."""
         history = replace(history, train=[*history.train, booster.value()])
         fitted = self._attributes_of(data, booster.forest.copy(), encoder, history)
-        copied = copy.copy(self)
-        vars(copied).update(fitted | self._trained_settings())
-        return copied
+        return self._fitted_copy(fitted)
 
     def _booster(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
@@ -198,7 +237,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Make the `Validation` that computes the objective on the validation sequences, if any."""
         if data.held_out is None:
             return None
-        objective = self._objective_of(data.held_out, data.classes, threads)
+        objective = self._validation_objective(data.held_out, data.classes, threads)
         encoded = encoder.encode(data.held_out.sequences, threads)
         start = _starting_scores(data.start, data.held_out.sequences, self.order, threads)
         return self._validation_class()(encoder, encoded, objective, start)
@@ -211,6 +250,12 @@ class BoostedSequenceClassifier(SequenceLearner):
     ) -> Objective:
         constraints = self._constraints_of(data, classes)
         return self._objective(data, len(classes), constraints, threads)
+
+    def _validation_objective(
+        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+    ) -> Objective:
+        """Return the objective that is reported for validation data."""
+        return self._objective_of(data, classes, threads)
 
     def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
         """Return the weight of each position in tree fitting."""
@@ -253,19 +298,20 @@ class BoostedSequenceClassifier(SequenceLearner):
     ) -> dict:
         """Return the fitted attributes for all iterations of the forest."""
         gains = encoder.by_feature(forest.gains(len(encoder.columns)))
-        return (
-            self._feature_names(encoder.names)
-            | {
-                "classes_": data.classes,
-                "n_features_in_": encoder.n_features,
-                "n_iter_": forest.n_iter,
-                "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
-                "_encoder": encoder,
-                "_forest": forest,
-                "_seed": data.seed,
-            }
-            | history.scores()
-        )
+        fitted = {
+            "n_features_in_": encoder.n_features,
+            "n_iter_": forest.n_iter,
+            "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
+            "evals_result_": history.evals_result(),
+            "_seed": data.seed,
+        }
+        fitted |= self._feature_names(encoder.names) | history.scores()
+        return fitted | self._model_attributes(data, forest, encoder)
+
+    def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
+        """Return the fitted attributes that predictions depend on."""
+        model = {"classes_": data.classes, "_encoder": encoder, "_forest": forest}
+        return model | self._trained_settings()
 
     def _booster_class(self) -> type[Booster]:
         return Booster
@@ -391,6 +437,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         return Encoder.from_state(values, arrays)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedSequenceClassifier:
+        if self.scoring is None:  # files have no functions
+            self.scoring = "loss"
         self._validate_params()
         packed = model_file.section(arrays, "forest")
         self.classes_ = arrays["classes"]
@@ -404,6 +452,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.train_score_ = arrays["train_score"]
         self.validation_score_ = arrays["validation_score"]
         self.feature_importances_ = arrays["feature_importances"]
+        self.evals_result_: dict[str, dict[str, np.ndarray]] = {}
         self.n_features_in_ = self._encoder.n_features
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         vars(self).update(self._feature_names(self._encoder.names))

@@ -223,6 +223,9 @@ class BeamValidation:
             )
         return self.objective.label_value(self.cache)
 
+    def lattice(self, order: int, threads: Threads) -> None:
+        """Return None: the cache has no scores of all contexts."""
+
 
 @dataclass(frozen=True)
 class BeamLattice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import MAX_LABELS, check_label_codes, check_lags, check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
-from treecrf.chains.objectives import OBJECTIVES, ChainObjective, make_objective
+from treecrf.chains.objectives import OBJECTIVES, ChainObjective, Objective, make_objective
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
@@ -38,7 +39,6 @@ from treecrf.learners.boosted.sampled import (
 )
 from treecrf.learners.boosted.start import LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
-from treecrf.learners.stopping import History
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
@@ -157,15 +157,20 @@ class TreeCRF(BoostedSequenceClassifier):
         ``order`` of at least 1, and works neither with a beam nor with
         ``init="pseudo_likelihood"``.
     early_stopping : bool, default=False
-        Whether to stop when the objective of the validation sequences has not improved by ``tol``
+        Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Minimum increase of the objective that counts as an improvement, in the units of
+        Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
+    scoring : {"loss", "log_likelihood", "accuracy", "span_f1"} or callable, default="loss"
+        Score of the validation sequences in ``validation_score_``, for early stopping: the
+        objective of training (``"loss"``), the mean log-likelihood per position, the accuracy, the
+        F1 score of spans, or a function of the lists of true and predicted label sequences. Higher
+        is better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
@@ -194,8 +199,12 @@ class TreeCRF(BoostedSequenceClassifier):
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
         the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
-        The same for the validation sequences; empty without them. With a beam, which overestimates
-        the likelihood of sequences, the mean of log q over the validation positions.
+        The same for the validation sequences, or their ``scoring``; empty without them. With a
+        beam, which overestimates the likelihood of sequences, the mean of log q over the validation
+        positions.
+    evals_result_ : dict
+        Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
+        arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
@@ -277,6 +286,7 @@ class TreeCRF(BoostedSequenceClassifier):
         validation_fraction=0.1,
         n_iter_no_change=10,
         tol=1e-4,
+        scoring="loss",
         warm_start=False,
         class_weight=None,
         n_jobs=None,
@@ -313,6 +323,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.scoring = scoring
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.n_jobs = n_jobs
@@ -378,11 +389,18 @@ class TreeCRF(BoostedSequenceClassifier):
         settings = {"window": self.window, "transitions": self.transitions}
         return LinearStart.fit(self.init, data, settings, self.n_jobs)
 
-    def _attributes_of(
-        self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
-    ) -> dict:
+    def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
         init = None if data.start is None else data.start.estimator
-        return super()._attributes_of(data, forest, encoder, history) | {"init_": init}
+        return super()._model_attributes(data, forest, encoder) | {"init_": init}
+
+    def _validation_objective(
+        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+    ) -> Objective:
+        if self.scoring != "log_likelihood" or self.objective == "log":
+            return self._objective_of(data, classes, threads)
+        logarithmic = copy.copy(self)
+        logarithmic.objective = "log"
+        return logarithmic._objective_of(data, classes, threads)
 
     @property
     def _start(self) -> LinearStart | None:
@@ -514,7 +532,7 @@ class TreeCRF(BoostedSequenceClassifier):
             return super()._validation(data, encoder, threads)
         held_out = data.held_out
         encoded = encoder.encode(held_out.sequences, threads)
-        objective = self._objective_of(held_out, data.classes, threads)
+        objective = self._validation_objective(held_out, data.classes, threads)
         parts = self._parts_of(held_out, data, threads)
         return PartsValidation(Router(encoder, encoded, self.order), objective, parts)
 

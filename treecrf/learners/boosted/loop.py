@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from treecrf._tree import TreeGrower
+from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import Objective
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
@@ -373,6 +374,12 @@ class Validation:
             self.objective.constrain(self.scores)
         self.n_iter = forest.n_iter
         return self.objective.value(self.scores)
+
+    def lattice(self, order: int, threads: Threads) -> Lattice | None:
+        """Return a lattice of the present scores; None if they are not those of all contexts."""
+        if order and self.objective.given is not None:
+            return None
+        return Lattice(self.scores, self.encoded.offsets, order, threads)
 
 
 def boost(

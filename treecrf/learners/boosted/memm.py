@@ -81,14 +81,20 @@ class TreeMEMM(LocalClassifier):
         previous label, in the order of ``classes_``. An optional extra row marks the labels that
         may come first.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of the validation sequences has not improved by ``tol``
+        Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Minimum increase of the mean log-likelihood per position that counts as an improvement.
+        Minimum increase of the score that counts as an improvement, in the units of
+        ``validation_score_``.
+    scoring : {"loss", "log_likelihood", "accuracy", "span_f1"} or callable, default="loss"
+        Score of the validation sequences in ``validation_score_``, for early stopping: the
+        objective of training (``"loss"``), the mean log-likelihood per position, the accuracy, the
+        F1 score of spans, or a function of the lists of true and predicted label sequences. Higher
+        is better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
@@ -110,7 +116,10 @@ class TreeMEMM(LocalClassifier):
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for the validation sequences; empty without them.
+        The same for the validation sequences, or their ``scoring``; empty without them.
+    evals_result_ : dict
+        Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
+        arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
@@ -168,6 +177,7 @@ class TreeMEMM(LocalClassifier):
         validation_fraction=0.1,
         n_iter_no_change=10,
         tol=1e-4,
+        scoring="loss",
         warm_start=False,
         class_weight=None,
         n_jobs=None,
@@ -199,6 +209,7 @@ class TreeMEMM(LocalClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.scoring = scoring
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.n_jobs = n_jobs

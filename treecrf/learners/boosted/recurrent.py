@@ -95,14 +95,20 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         may come first. Rows and columns follow the reading order from left to right, whatever the
         ``direction``.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of the validation sequences has not improved by ``tol``
+        Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4
-        Minimum increase of the mean log-likelihood per position that counts as an improvement.
+        Minimum increase of the score that counts as an improvement, in the units of
+        ``validation_score_``.
+    scoring : {"loss", "log_likelihood", "accuracy", "span_f1"} or callable, default="loss"
+        Score of the validation sequences in ``validation_score_``, for early stopping: the
+        objective of training (``"loss"``), the mean log-likelihood per position, the accuracy, the
+        F1 score of spans, or a function of the lists of true and predicted label sequences. Higher
+        is better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
@@ -124,7 +130,10 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for the validation sequences; empty without them.
+        The same for the validation sequences, or their ``scoring``; empty without them.
+    evals_result_ : dict
+        Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
+        arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets.
     n_features_in_ : int
@@ -190,6 +199,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         validation_fraction=0.1,
         n_iter_no_change=10,
         tol=1e-4,
+        scoring="loss",
         warm_start=False,
         class_weight=None,
         n_jobs=None,
@@ -223,6 +233,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.scoring = scoring
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.n_jobs = n_jobs

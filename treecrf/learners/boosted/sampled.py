@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from treecrf.chains.lattice import PartsLattice
 from treecrf.chains.objectives import Objective
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
@@ -386,3 +387,7 @@ class PartsValidation:
         forest.add_to_parts(self.parts, self.router, threads, self.n_iter)
         self.n_iter = forest.n_iter
         return self.objective.value(self.parts)
+
+    def lattice(self, order: int, threads: Threads) -> PartsLattice:
+        """Return a lattice of the present scores."""
+        return PartsLattice(self.parts, self.parts.offsets, order, threads)

@@ -50,7 +50,9 @@ class WindowClassifier(LocalClassifier):
             X_val=validation.X,
             y_val=validation.y,
             allowed=arguments.allowed,
+            eval_set=arguments.eval_sets or None,
             callbacks=arguments.callbacks or None,
+            scoring=None if self.scoring == "loss" else self.scoring,
         )
         sequences, labels = raw.read(None, self.categorical_features)
         classes = find_classes(labels)

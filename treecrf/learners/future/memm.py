@@ -315,6 +315,11 @@ class FutureFeatureMEMM(LocalClassifier):
     def _boost(
         self, data: TrainingInput, encoder: Encoder, forest: Forest, callbacks: Callbacks
     ) -> tuple[Encoder, History]:
+        if data.evaluated:
+            raise ValueError(
+                "eval_set: FutureFeatureMEMM scores one set of validation sequences; pass it as "
+                "X_val and y_val"
+            )
         if callbacks:
             raise ValueError(
                 "callbacks: FutureFeatureMEMM calls none, because it may drop the iterations of a "

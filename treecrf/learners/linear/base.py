@@ -155,6 +155,11 @@ class LinearSequenceClassifier(SequenceLearner):
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
+        if arguments.eval_sets:
+            raise ValueError(
+                f"eval_set: {type(self).__name__} scores one set of validation sequences; pass it "
+                "as X_val and y_val"
+            )
         if arguments.callbacks:
             raise ValueError(
                 f"callbacks: {type(self).__name__} calls none; boosted trees, as in TreeCRF, do"

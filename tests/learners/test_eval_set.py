@@ -1,0 +1,209 @@
+"""Scores of validation sequences by any metric, and of several sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.family import BOOSTED, assert_predicts_the_same, every, value_of
+
+import treecrf
+from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.callbacks import Log
+from treecrf.metrics import span_f1_score
+
+TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+SAMPLED = {"sampling": 0.05, "max_examples": 200, "second_order": True, **TREES}
+ENGINES = BOOSTED | {
+    "samples": TreeCRF(**SAMPLED),
+    "constant transitions": TreeCRF(constant_transitions=True, decoding="viterbi", **SAMPLED),
+    "narrow beam": TreeCRF(order=2, beam_width=2, **TREES),
+    "minimum risk": TreeCRF(decoding="minimum_risk", cost_matrix={("x", "y"): 3.0}, **TREES),
+    "rules": TreeCRF(transitions=np.ones((4, 3), bool), **TREES),
+    "linear start": TreeCRF(init="linear", **TREES),
+    "greedy": TreeMEMM(decoding="greedy", **TREES),
+}
+FAST = {
+    "CRF of order 2", "samples", "constant transitions", "narrow beam", "minimum risk",
+    "linear start", "greedy", "recurrent window, backward", "sliding window",
+}  # fmt: skip
+
+
+def wrong_first(y_true, y_pred):
+    """Minus the number of sequences that begin with a wrong label, and that are short."""
+    return -sum(bool(t[0] != p[0]) for t, p in zip(y_true, y_pred, strict=True) if len(t) < 9)
+
+
+@every(ENGINES, fast=FAST)
+@pytest.mark.parametrize("scoring", ["accuracy", wrong_first])
+def test_scores_are_those_of_predicted_labels(name, scoring, letters):
+    X, y = letters
+    model = clone(ENGINES[name]).set_params(scoring=scoring)
+    copies = []
+    model.fit(X, y, X[:9], y[:9], callbacks=[lambda info: copies.append(info.model())])
+    expected = [
+        copied.score(X[:9], y[:9])
+        if scoring == "accuracy"
+        else wrong_first(list(map(list, y[:9])), copied.predict(X[:9]))
+        for copied in copies
+    ]
+    np.testing.assert_allclose(model.validation_score_[1:], expected)
+    plain = clone(ENGINES[name]).fit(X, y)
+    assert_predicts_the_same(model, plain, X)
+    np.testing.assert_array_equal(model.train_score_, plain.train_score_)
+
+
+@every(ENGINES, fast=FAST)
+def test_several_sets(name, letters):
+    X, y = letters
+    sets = [(X[:5], y[:5]), (X[5:9], y[5:9])]
+    expected = [clone(ENGINES[name]).fit(X, y, *pair) for pair in sets]
+    model = clone(ENGINES[name]).fit(X, y, eval_set=sets)
+    assert list(model.evals_result_) == ["valid_0", "valid_1"]
+    for scores, one in zip(model.evals_result_.values(), expected, strict=True):
+        assert list(scores) == ["objective"]
+        np.testing.assert_array_equal(scores["objective"], one.validation_score_)
+    np.testing.assert_array_equal(model.validation_score_, expected[0].validation_score_)
+    # With X_val, the sets are only recorded.
+    model = clone(ENGINES[name]).set_params(scoring="accuracy")
+    model.fit(X, y, X[9:], y[9:], eval_set=sets)
+    for scores, one, (some_X, some_y) in zip(
+        model.evals_result_.values(), expected, sets, strict=True
+    ):
+        assert list(scores) == ["objective", "accuracy"]
+        np.testing.assert_array_equal(scores["objective"], one.validation_score_)
+        assert scores["accuracy"][-1] == pytest.approx(model.score(some_X, some_y))
+    assert model.validation_score_[-1] == pytest.approx(model.score(X[9:], y[9:]))
+
+
+def test_the_log_likelihood_of_other_objectives(letters):
+    X, y = letters
+    crf = TreeCRF(objective="hamming_log", scoring="log_likelihood", **TREES)
+    crf.fit(X, y, eval_set=[(X[:5], y[:5])])
+    value = crf.predict_log_likelihood(X[:5], y[:5]).sum() / sum(map(len, y[:5]))
+    assert crf.validation_score_[-1] == pytest.approx(value)
+    assert crf.evals_result_["valid_0"]["log_likelihood"][-1] == pytest.approx(value)
+    assert value != pytest.approx(value_of(crf, X[:5], y[:5]))
+    same = TreeCRF(scoring="log_likelihood", **TREES).fit(X, y, X[:5], y[:5])
+    loss = TreeCRF(**TREES).fit(X, y, X[:5], y[:5])
+    np.testing.assert_array_equal(same.validation_score_, loss.validation_score_)
+
+
+def test_span_f1():
+    pytest.importorskip("seqeval")
+    rng = np.random.default_rng(0)
+    X = [rng.choice(list("abc"), 8).tolist() for _ in range(30)]
+    y = [["B-X" if a == "a" and rng.random() < 0.8 else "O" for a in x] for x in X]
+    model = TreeCRF(scoring="span_f1", transitions="bio", **TREES).fit(X, y, X, y)
+    assert model.validation_score_[-1] == pytest.approx(span_f1_score(y, model.predict(X)))
+    assert model.validation_score_[-1] > 0.5
+
+
+def test_early_stopping_on_a_metric():
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, 10) for _ in range(30)]
+    X = [0.5 * labels[:, None] + rng.normal(size=(10, 5)) for labels in y]
+    settings = {"early_stopping": True, "n_iter_no_change": 3, "tol": 0.0, "max_iter": 50}
+    crf = TreeCRF(scoring="accuracy", **{**TREES, **settings}).fit(X[:20], y[:20], X[20:], y[20:])
+    assert crf.n_iter_ == crf.validation_score_.argmax() < 47
+    assert crf.validation_score_[-1] == pytest.approx(crf.score(X[20:], y[20:]))
+    # The first of several sets decides; scores end with the model.
+    sets = [(X[20:], y[20:]), (X[:20], y[:20])]
+    same = clone(crf).fit(X[:20], y[:20], eval_set=sets)
+    np.testing.assert_array_equal(same.validation_score_, crf.validation_score_)
+    for scores in same.evals_result_.values():
+        assert all(len(array) == crf.n_iter_ + 1 for array in scores.values())
+
+
+def test_weights_of_scored_sets(letters):
+    X, y = letters
+    weights = np.random.default_rng(1).choice([0.5, 3], 9)
+    crf = TreeCRF(scoring="accuracy", **TREES)
+    crf.fit(X, y, eval_set=[(X[:9], y[:9], weights), (X[:9], y[:9])])
+    expected = crf.score(X[:9], y[:9], sample_weight=weights)
+    assert crf.evals_result_["valid_0"]["accuracy"][-1] == pytest.approx(expected)
+    assert crf.evals_result_["valid_1"]["accuracy"][-1] == pytest.approx(crf.score(X[:9], y[:9]))
+    same = TreeCRF(**TREES).fit(X, y, X[:9], y[:9], sample_weight_val=weights)
+    objective = crf.evals_result_["valid_0"]["objective"]
+    np.testing.assert_array_equal(objective, same.validation_score_)
+
+
+def test_unknown_labels(letters):
+    X, y = letters
+    known = [[None, *labels[1:]] for labels in y[:9]]
+    crf = TreeCRF(scoring="accuracy", **TREES).fit(X, y, X[:9], known)
+    assert crf.validation_score_[-1] == pytest.approx(crf.score(X[:9], known))
+    with pytest.raises(ValueError, match="scoring='wrong_first' needs all labels"):
+        crf.set_params(scoring=wrong_first).fit(X, y, X[:9], known)
+
+
+def test_warm_starts_continue_the_scores(letters):
+    X, y = letters
+    sets = [(X[:5], y[:5]), (X[5:9], y[5:9])]
+    crf = TreeCRF(scoring="accuracy", warm_start=True, **TREES)
+    whole = clone(crf).fit(X, y, eval_set=sets).evals_result_
+    crf.set_params(max_iter=2).fit(X, y, eval_set=sets[:1])
+    crf.set_params(max_iter=4).fit(X, y, eval_set=sets)
+    for metric in ("objective", "accuracy"):
+        one, other = (crf.evals_result_[name][metric] for name in ("valid_0", "valid_1"))
+        np.testing.assert_array_equal(one, whole["valid_0"][metric])
+        assert np.isnan(other[:2]).all()
+        np.testing.assert_array_equal(other[2:], whole["valid_1"][metric][2:])
+
+
+def test_files_have_no_functions(letters, tmp_path):
+    crf = TreeCRF(scoring=wrong_first, **TREES).fit(*letters, eval_set=[letters])
+    crf.save(tmp_path / "model")
+    loaded = treecrf.load(tmp_path / "model")
+    assert loaded.scoring == "loss"
+    assert loaded.evals_result_ == {}
+    assert treecrf.average([crf, crf]).evals_result_ == {}
+
+
+def test_callbacks_receive_the_scores(letters, capsys):
+    X, y = letters
+    seen = []
+    crf = TreeCRF(scoring="accuracy", **TREES).fit(
+        X, y, eval_set=[(X, y)], callbacks=[Log(), lambda info: seen.append(info.evals_result)]
+    )
+    for n, scores in enumerate(seen, 1):
+        expected = crf.evals_result_["valid_0"]
+        assert scores == {"valid_0": {name: s[: n + 1].tolist() for name, s in expected.items()}}
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"valid_0 accuracy {crf.validation_score_[-1]:.4f}" in last
+
+
+@pytest.mark.parametrize(
+    ("eval_set", "message"),
+    [
+        ("abc", "eval_set is of type str; expected a list of tuples"),
+        ([["ab"], ["xy"]], r"eval_set\[0\] is not a tuple \(X, y\) or"),
+        ((["ab"], ["xy"]), r"eval_set\[0\] is not a tuple \(X, y\) or"),
+        ([(["ab"],)], r"eval_set\[0\] is not a tuple \(X, y\) or"),
+    ],
+)
+def test_invalid_sets(eval_set, message, letters):
+    with pytest.raises(TypeError, match=message):
+        TreeCRF(**TREES).fit(*letters, eval_set=eval_set)
+
+
+def test_errors_name_the_set(letters):
+    with pytest.raises(ValueError, match=r"eval_set\[1\]: X has 2 sequences, y has 1"):
+        TreeCRF(**TREES).fit(*letters, eval_set=[letters, (["ab", "b"], ["xy"])])
+
+
+@pytest.mark.parametrize("result", [None, np.nan, "high", [1]])
+def test_a_metric_must_return_a_number(result, letters):
+    def metric(y_true, y_pred):
+        return result
+
+    with pytest.raises(ValueError, match=r"scoring='metric' returned .*; expected a number"):
+        TreeCRF(scoring=metric, **TREES).fit(*letters, *letters)
+
+
+@pytest.mark.parametrize(
+    "model", [LinearCRF(), FutureFeatureMEMM(), SlidingWindowClassifier(clone(LinearCRF()))]
+)
+def test_models_with_one_set_refuse_more(model, letters):
+    with pytest.raises(ValueError, match="eval_set"):
+        model.fit(*letters, eval_set=[letters])

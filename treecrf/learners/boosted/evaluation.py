@@ -1,0 +1,150 @@
+"""Scores of boosted models on validation sequences after each iteration."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from treecrf.inputs.offsets import split
+from treecrf.learners.stopping import History
+from treecrf.learners.training_data import LabeledSequences
+from treecrf.metrics.spans import span_f1_score
+from treecrf.trees.forest import Forest
+from treecrf.utils.threads import Threads
+
+# Values of the parameter ``scoring`` that stand for values of objectives.
+OBJECTIVES = ("loss", "log_likelihood")
+# The others.
+METRICS = ("accuracy", "span_f1")
+Labels = list[np.ndarray]
+
+
+class Scored(Protocol):
+    """Sequences that are scored after each iteration."""
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Compute the score under the forest."""
+
+
+@dataclass
+class LabelScore:
+    """Validation sequences that are scored by their predicted labels.
+
+    Attributes
+    ----------
+    objective : Scored
+        The value of the objective on the same sequences.
+    metric : callable
+        Score of predicted labels, given as codes of all positions.
+    predict : callable
+        Returns the codes of the predicted labels, after an update of ``objective``.
+    latest : float
+        The latest value of the objective.
+    """
+
+    objective: Scored
+    metric: Callable[[np.ndarray], float]
+    predict: Callable[[Forest, Threads], np.ndarray]
+    latest: float = np.nan
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Compute the metric under the forest."""
+        self.latest = self.objective.value(forest, threads)
+        return self.metric(self.predict(forest, threads))
+
+
+def metric_of(
+    scoring: Any, data: LabeledSequences, classes: np.ndarray, backward: bool
+) -> Callable[[np.ndarray], float]:
+    """Return a function that scores the codes of predicted labels.
+
+    Parameters
+    ----------
+    scoring : {"accuracy", "span_f1"} or callable
+    data : LabeledSequences
+        Validation data, in the direction of the chain.
+    classes : array (n_labels,)
+    backward : bool
+        Whether the chain begins at the end of the sequences.
+
+    Raises
+    ------
+    ValueError
+        If labels are unknown and the metric needs all of them. The metric raises it if ``scoring``
+        does not return a number.
+    """
+    if scoring == "accuracy":
+        return lambda codes: _accuracy(data, codes)
+    if data.candidates is not None:
+        raise ValueError(
+            f"scoring={name_of(scoring)!r} needs all labels of the validation sequences; expected "
+            "'loss' or 'accuracy'"
+        )
+
+    def as_read(codes: np.ndarray) -> Labels:
+        labels = split(classes[codes], data.sequences.offsets)
+        return [array[::-1] for array in labels] if backward else labels
+
+    score, true = span_f1_score if scoring == "span_f1" else scoring, as_read(data.codes)
+    return lambda codes: _number(score(true, as_read(codes)), scoring)
+
+
+def _accuracy(data: LabeledSequences, codes: np.ndarray) -> float:
+    known = slice(None) if data.candidates is None else data.candidates.sum(axis=1) == 1
+    weights = None if data.weights is None else data.weights[known]
+    return float(np.average((codes == data.codes)[known], weights=weights))
+
+
+def _number(score: Any, scoring: Any) -> float:
+    if not isinstance(score, numbers.Real) or np.isnan(score):
+        raise ValueError(f"scoring={name_of(scoring)!r} returned {score!r}; expected a number")
+    return float(score)
+
+
+def name_of(scoring: Any) -> str:
+    """Return the name of a metric."""
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
+
+
+class Evaluations:
+    """Scores of several sets of sequences.
+
+    Parameters
+    ----------
+    sets : list of Scored or None
+        None stands for the validation data.
+    validation : Scored or None
+    scoring : str or callable
+    """
+
+    def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):
+        self.sets = {f"valid_{i}": scored for i, scored in enumerate(sets)}
+        self.validation = validation
+        self.objective = "log_likelihood" if scoring == "log_likelihood" else "objective"
+        self.metric = None if scoring in OBJECTIVES else name_of(scoring)
+
+    def start(self, history: History, earlier: dict, forest: Forest, threads: Threads) -> None:
+        """Add the scores of the start, after those of an earlier fit; NaN if there are none."""
+        metrics = [self.objective, *([self.metric] if self.metric else [])]
+        unknown = np.full(forest.n_iter + 1, np.nan)
+        for name in self.sets:
+            before = earlier.get(name, {})
+            history.evals[name] = {
+                metric: before.get(metric, unknown)[:-1].tolist() for metric in metrics
+            }
+        self.add_to(history, forest, threads)
+
+    def add_to(self, history: History, forest: Forest, threads: Threads) -> None:
+        """Append the present scores to those in the history, which has that of validation."""
+        for name, own in self.sets.items():
+            scored = own or self.validation
+            value = history.validation[-1] if own is None else own.value(forest, threads)
+            scores = history.evals[name]
+            if self.metric:
+                scores[self.metric].append(value)
+                value = scored.latest
+            scores[self.objective].append(value)
