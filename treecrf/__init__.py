@@ -23,6 +23,7 @@ from treecrf.learners.future.transformer import FutureFeatures
 from treecrf.learners.hmm import HMMClassifier
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.registry import load
+from treecrf.learners.stream import Stream
 from treecrf.learners.structured.max_margin.classifier import StructuredSVM
 from treecrf.learners.structured.perceptron import StructuredPerceptron
 from treecrf.learners.structured.sequence_boosting.classifier import (
@@ -47,6 +48,7 @@ __all__ = [
     "RecurrentSlidingWindowClassifier",
     "SequenceBoostingClassifier",
     "SlidingWindowClassifier",
+    "Stream",
     "StructuredPerceptron",
     "StructuredSVM",
     "TreeCRF",

@@ -34,6 +34,11 @@ class Transitions:
         """Return the transitions of the reversed sequences."""
         return Transitions(np.vstack([self.follows[:-1].T, self.ends]), self.follows[-1])
 
+    def reaching_end(self, n: int) -> np.ndarray:
+        """Mark the labels of the last n positions from which the end can be reached, in order."""
+        by_distance = _by_distance(self.follows, self.ends, n)
+        return by_distance[np.minimum(np.arange(n)[::-1], len(by_distance) - 1)]
+
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
         """Check label sequences.
 

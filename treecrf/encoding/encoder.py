@@ -120,6 +120,11 @@ class Encoder:
             self._schema = InputSchema(self.form, n, self.names, columns.kinds[:n], of_input)
         return self._schema
 
+    @property
+    def reach(self) -> tuple[int, int] | None:
+        """Number of positions to each side that tests depend on; None if it is not limited."""
+        return self.window
+
     # Columns and features of the input
 
     @property

@@ -21,6 +21,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.costs import cost_table
+from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
@@ -69,6 +70,14 @@ class SequenceClassifier(BaseEstimator):
     @abstractmethod
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
+
+    def _reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that scores depend on."""
+        return 0, 0
+
+    def _normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
+        """Return scores under constraints in the form that chains sum; may change them in place."""
+        return scores
 
     # Prediction
 
@@ -376,6 +385,43 @@ class SequenceClassifier(BaseEstimator):
             lattice = self._lattice(sequences, masks, threads)
             codes, log_probabilities = lattice.best()
         return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
+
+    def stream(self, lag: int = 0) -> Stream:
+        """Label a sequence online, while it is still arriving.
+
+        Parameters
+        ----------
+        lag : int, default=0
+            Number of further positions that the probabilities of a position depend on.
+
+        Returns
+        -------
+        Stream
+            Its method ``push`` takes the next position, and returns the probabilities of the labels
+            of the position ``lag`` steps back as soon as they are known. ``finish`` returns those
+            of the remaining positions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError
+            If ``lag`` is not a nonnegative integer, or the model needs whole sequences: it labels
+            them from their end, keeps a beam of contexts, or has features of unlimited bags.
+        TypeError
+            If the attributes of a linear model come from elsewhere.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> stream = crf.stream()
+        >>> crf.classes_[[stream.push(symbol).argmax() for symbol in "nab"]].tolist()
+        ['c', 'v', 'c']
+        """
+        check_is_fitted(self, "classes_")
+        return Stream(self, lag)
 
     def score(
         self,

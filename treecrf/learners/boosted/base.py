@@ -344,6 +344,14 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _trained_order(self) -> int:
         return self._forest.order
 
+    def _reach(self) -> tuple[int, int]:
+        reach = self._encoder.reach
+        if reach is None:
+            raise ValueError("the model has features of unlimited bags; expected bags of a size")
+        if self._start is None:
+            return reach
+        return tuple(map(max, reach, self._start.estimator._reach()))
+
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         self._require_memory(sequences)
         encoded = self._encoder.encode(sequences, threads)

@@ -567,6 +567,13 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.init_ is not None:
             raise ValueError("a model with a linear start needs all contexts; expected no beam")
 
+    def _reach(self) -> tuple[int, int]:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"beam_width={self.beam_width}: a stream needs all contexts; expected None"
+            )
+        return super()._reach()
+
     def _beam(self) -> Beam:
         return Beam(self.beam_width, self.beam == "forward-only")
 

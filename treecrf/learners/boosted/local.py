@@ -91,6 +91,10 @@ class LocalClassifier(BoostedSequenceClassifier):
         normalize(scores, threads)
         return super()._constrained(scores, offsets, constraints, threads)
 
+    def _normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
+        normalize(scores, threads)
+        return scores
+
     def _log_likelihoods(
         self, sequences: Sequences, codes: np.ndarray, threads: Threads
     ) -> np.ndarray:

@@ -101,7 +101,9 @@ class LinearStart:
         state, transitions = self.score_parts(sequences, threads)
         n_labels = len(state)
         # The nearest previous label is the lowest digit of a context.
-        scores = state[:, :, None] + np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
+        scores = np.empty((n_labels, state.shape[1], n_labels**order))
+        scores[:] = np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
+        scores += state[:, :, None]
         first = sequences.offsets[:-1]
         scores[:, first] = 0.0
         scores[:, first, 0] = state[:, first] + transitions[-1][:, None]

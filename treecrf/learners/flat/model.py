@@ -21,6 +21,7 @@ from treecrf.learners.flat.forest import FlatForest
 from treecrf.learners.flat.pruning import NOTHING, Pruned
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.learners.flat.transformer import ConjunctionTransformer
+from treecrf.learners.stream import Stream
 from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
@@ -204,6 +205,14 @@ class FlatModel(
     @property
     def _trained_backward(self) -> bool:
         return self._model._trained_backward
+
+    def _reach(self) -> tuple[int, int]:
+        return self._predictor()._reach()
+
+    def stream(self, lag: int = 0) -> Stream:
+        """Label a sequence online; see `TreeCRF.stream`."""
+        check_is_fitted(self, "classes_")
+        return self._predictor().stream(lag)
 
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         return self._model._scores_of(sequences, threads)

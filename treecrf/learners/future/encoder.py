@@ -119,6 +119,20 @@ class FutureEncoder(Encoder):
         self.n_bins = n_bins
         self.n_derived = len(features)
 
+    @property
+    def reach(self) -> tuple[int, int] | None:
+        """Number of positions to each side that tests depend on; None if it is not limited."""
+        left, right = self.window
+        for feature in self.features:
+            if feature.size is None:
+                return None
+            # Positions of a bag have windows, too.
+            if feature.direction != "future":
+                left = max(left, feature.size + self.window[0])
+            if feature.direction != "past":
+                right = max(right, feature.size + self.window[1])
+        return left, right
+
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
         """Encode sequences; an unseen symbol or category fails all tests."""
         return self.complete(self.base.encode(sequences, threads))

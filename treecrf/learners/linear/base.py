@@ -257,6 +257,16 @@ class LinearSequenceClassifier(SequenceLearner):
     def _trained_order(self) -> int:
         return self.order
 
+    def _reach(self) -> tuple[int, int]:
+        if isinstance(self._attributes, FlatAttributes):
+            return self._attributes.flat._reach()
+        if not isinstance(self._attributes, WindowAttributes):
+            raise TypeError(
+                f"the window of {type(self._attributes).__name__} is unknown; expected the "
+                "attributes of a window"
+            )
+        return tuple(self._attributes.window)
+
     def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         require_memory(self._weights.layout.n_labels, self.order, sequences.n_positions)
         return self._linear_scores(sequences, threads).scores(self._weights)
