@@ -14,6 +14,7 @@ import argparse
 import json
 import multiprocessing
 import re
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -75,36 +76,56 @@ def apart(function: Any, arguments: argparse.Namespace) -> Any:
         return pool.submit(function, arguments).result()
 
 
-def sentences(arguments: argparse.Namespace) -> tuple[Sentences, list, Sentences, list]:
-    """Return the sentences and labels for training and for evaluation."""
+def training(arguments: argparse.Namespace) -> tuple[Sentences, list]:
+    """Return the sentences and labels for training."""
     if arguments.data == "entities":
-        part = "validation" if arguments.held_out else "test"
-        train = fetch_conll2002(return_X_y=True)
-        return *train, *fetch_conll2002(subset=part, return_X_y=True)
+        return fetch_conll2002(return_X_y=True)
     X, y = fetch_conll2000(return_X_y=True)
     if not arguments.held_out:
-        return X, y, *fetch_conll2000(subset="test", return_X_y=True)
+        return X, y
     kept = [i for i in range(len(X)) if i % 4]
-    return [X[i] for i in kept], [y[i] for i in kept], X[::4], y[::4]
+    return [X[i] for i in kept], [y[i] for i in kept]
+
+
+def evaluation(arguments: argparse.Namespace) -> tuple[Sentences, list]:
+    """Return the sentences and labels for evaluation."""
+    if arguments.data == "entities":
+        part = "validation" if arguments.held_out else "test"
+        return fetch_conll2002(subset=part, return_X_y=True)
+    if not arguments.held_out:
+        return fetch_conll2000(subset="test", return_X_y=True)
+    X, y = fetch_conll2000(return_X_y=True)
+    return X[::4], y[::4]
 
 
 def by_trees(arguments: argparse.Namespace) -> list[list[str]]:
     """Train a model for each seed, and average them."""
-    X, y, X_test, y_test = sentences(arguments)
-    X, X_test = ([[plain(**token) for token in x] for x in part] for part in (X, X_test))
-    models, rows, found = [], [], []
+    models, seconds = train_trees(arguments)
+    X, y = evaluation(arguments)
+    X = plain_sentences(X)
+    rows = [
+        row(f"TreeCRF, seed {seed}", model, X, y, fit_seconds)
+        for seed, model, fit_seconds in zip(arguments.seeds, models, seconds, strict=True)
+    ]
+    found = mean(float(cells[2]) for cells in rows)
+    rows.append([f"mean of {len(models)} seeds", "", f"{found:.2f}", "", "", ""])
+    for n in range(2, len(models) + 1):
+        one = treecrf.average(models[:n])
+        rows.append(row(f"TreeCRF, average of {n}", one, X, y, float("nan")))
+    return rows
+
+
+def train_trees(arguments: argparse.Namespace) -> tuple[list[TreeCRF], list[float]]:
+    """Return a model for each seed, and the times to fit them."""
+    X, y = training(arguments)
+    X = plain_sentences(X)
+    models, seconds = [], []
     for seed in arguments.seeds:
         start = time.process_time()
         model = TreeCRF(**SETTINGS | arguments.settings, n_jobs=arguments.jobs, random_state=seed)
         models.append(model.fit(X, y))
-        seconds = time.process_time() - start
-        rows.append(row(f"TreeCRF, seed {seed}", model, X_test, y_test, seconds))
-        found.append(float(rows[-1][2]))
-    rows.append([f"mean of {len(models)} seeds", "", f"{mean(found):.2f}", "", "", ""])
-    for n in range(2, len(models) + 1):
-        one = treecrf.average(models[:n])
-        rows.append(row(f"TreeCRF, average of {n}", one, X_test, y_test, float("nan")))
-    return rows
+        seconds.append(time.process_time() - start)
+    return models, seconds
 
 
 def row(name: str, model: TreeCRF, X: Sentences, y: list, seconds: float) -> list[str]:
@@ -121,13 +142,18 @@ def result(
             f"{predict_seconds:.2f}", f"{peak_memory() / 2**30:.2f}"]  # fmt: skip
 
 
+def plain_sentences(X: Sentences) -> Sentences:
+    """Return the features of the words of sentences, without their neighbors."""
+    return [[plain(**token) for token in x] for x in X]
+
+
 def plain(word: str, tag: str) -> dict[str, str]:
-    """Features of one word, without its neighbors."""
+    """Features of one word, each text in memory once."""
     small, outline = word.lower(), shape(word)
     known = {"word": word, "tag": tag, "small": small, "shape": outline}
     known["outline"] = re.sub(r"(.)\1", r"\1", outline)
     affixes = {f"first {n}": small[:n] for n in SIZES} | {f"last {n}": small[-n:] for n in SIZES}
-    return known | affixes
+    return {name: sys.intern(value) for name, value in (known | affixes).items()}
 
 
 def shape(word: str) -> str:
@@ -138,7 +164,8 @@ def shape(word: str) -> str:
 
 def by_crfsuite(arguments: argparse.Namespace) -> list[str]:
     """Train CRFsuite; the time to build attributes and to load them is not counted."""
-    X, y, X_test, y_test = sentences(arguments)
+    X, y = training(arguments)
+    X_test, y_test = evaluation(arguments)
     trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
     trainer.set_params({"c2": C2[arguments.data], "max_iterations": arguments.crfsuite_iterations})
     for x, labels in zip(X, y, strict=True):

@@ -31,6 +31,7 @@ WAYS = {
     "samples": ({}, 1),
     "samples, Newton": (NEWTON, 1),
     "samples, Newton, 2 threads": (NEWTON, 2),
+    "samples, Newton, 4 threads": (NEWTON, 4),
     "all examples": ({"sampling": None}, 1),
     "all examples, Newton": (NEWTON | {"sampling": None}, 1),
 }
