@@ -18,7 +18,9 @@ from treecrf.inspection import (
     partial_dependence,
     permutation_importance,
     strongest_rules,
+    strongest_weights,
     transition_scores,
+    transition_weights,
 )
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.plotting import (
@@ -32,6 +34,7 @@ from treecrf.plotting import (
     plot_sequence,
     plot_transition_scores,
     plot_tree,
+    plot_weights,
 )
 from treecrf.plotting.common import COLORS, HATCHES, style_of
 
@@ -624,3 +627,29 @@ def test_partial_dependence_needs_sequences_and_a_feature(trained, letters):
             plot_partial_dependence(trained, *arguments)
     with pytest.raises(ValueError, match="label='q'"):
         plot_partial_dependence(trained, letters[0], 0, labels=["q"])
+
+
+# Weights
+
+
+def test_bars_of_weights(fitted):
+    model = fitted("linear CRF")
+    weights = strongest_weights(model, 9)
+    for ax in (plot_weights(model, n_weights=9), plot_weights(weights)):
+        assert [bar.get_width() for bar in ax.patches] == [weight.value for weight in weights]
+        assert names_of(ax.get_yticklabels()) == [weight.condition for weight in weights]
+        assert legend_of(ax) == sorted({weight.label for weight in weights})
+    ax = plot_weights(model, n_weights=2, label="y")
+    assert legend_of(ax) == ["y"]
+    with pytest.raises(ValueError, match="there are no weights other than 0 to show"):
+        plot_weights([])
+
+
+def test_transition_weights_need_no_sequences(fitted, trained):
+    model = fitted("linear CRF")
+    for ax in (plot_transition_scores(model), plot_transition_scores(transition_weights(model))):
+        shown = ax.images[0].get_array()
+        np.testing.assert_array_equal(shown[1:], model.transition_weights_)
+        np.testing.assert_array_equal(shown[0], model.start_weights_)
+    with pytest.raises(ValueError, match="X is missing; pass sequences"):
+        plot_transition_scores(trained)

@@ -11,11 +11,13 @@ from treecrf.inspection.permutation import permutation_importance
 from treecrf.inspection.rules import Rule, strongest_rules
 from treecrf.inspection.score_contributions import Contributions, contributions
 from treecrf.inspection.scores import likelihood_curve, transition_scores
+from treecrf.inspection.weights import Weight, strongest_weights, transition_weights
 
 __all__ = [
     "Contributions",
     "Explanation",
     "Rule",
+    "Weight",
     "contributions",
     "explain",
     "export_graphviz",
@@ -25,5 +27,7 @@ __all__ = [
     "partial_dependence",
     "permutation_importance",
     "strongest_rules",
+    "strongest_weights",
     "transition_scores",
+    "transition_weights",
 ]

@@ -1,4 +1,4 @@
-"""Plot of the strongest rules as bars."""
+"""Plots of the strongest rules, and of the strongest weights of linear models, as bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inspection import Rule, strongest_rules
+from treecrf.inspection import Rule, Weight, strongest_rules, strongest_weights
 from treecrf.plotting.common import (
     COLORS,
     add_legend,
@@ -64,21 +64,80 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     rules = (rules if is_result else strongest_rules(rules, n_rules=n_rules))[:n_rules]
     if not rules:
         raise ValueError("there are no rules to show")
-    lines = [_lines(rule.condition) for rule in rules]
-    labels = sorted({rule.label for rule in rules})
-    centers, end = _centers([len(of_rule) for of_rule in lines])
-    ax = axes_of(ax, (9, max(1 + LINE_INCHES * end, legend_inches(len(labels)))))
-    styles = {label: style_of(k) for k, label in enumerate(labels)}
-    for rule, center in zip(rules, centers, strict=True):
-        ax.barh(center, rule.value, height=1.0, linewidth=0, **styles[rule.label])
-    ax.axvline(0, color=COLORS[-1], linewidth=0.8)
-    ax.set_yticks(centers, ["\n".join(map(plain, of_rule)) for of_rule in lines], fontsize=8)
-    ax.set_ylim(end, 0)
+    ax, centers = _draw(rules, ax)
     _annotate_fractions(ax, rules, centers)
     ax.set_xlabel("added to the score of the label")
+    return ax
+
+
+def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: Any = None) -> Any:
+    """Plot the strongest weights of a linear model.
+
+    Parameters
+    ----------
+    weights : fitted classifier or list of Weight
+        A linear model, or the result of `treecrf.inspection.strongest_weights`.
+    n_weights : int, default=20
+        Maximum number of weights to show.
+    label : str, int or bool, optional
+        If given, only weights for this label; for a model.
+    ax : matplotlib axes, optional
+        Axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    NotFittedError
+        If the model is not fitted.
+    ValueError, TypeError
+        If the model is not linear or has no such label, there are no weights other than 0, or
+        ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    plot_transition_scores : Plots all weights of labels after labels.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib").use("agg")
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.plotting import plot_weights
+    >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+    >>> plot_weights(crf, n_weights=1).get_yticklabels()[0].get_text()
+    "label[-1] is 'c'"
+    """
+    pyplot()
+    is_result = isinstance(weights, list) and all(isinstance(weight, Weight) for weight in weights)
+    if not is_result:
+        weights = strongest_weights(weights, n_weights, label=label)
+    if not weights:
+        raise ValueError("there are no weights other than 0 to show")
+    ax, _ = _draw(weights[:n_weights], ax)
+    ax.set_xlabel("weight for the label")
+    return ax
+
+
+def _draw(effects: list[Rule] | list[Weight], ax: Any) -> tuple[Any, list[float]]:
+    """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
+    lines = [_lines(effect.condition) for effect in effects]
+    labels = sorted({effect.label for effect in effects})
+    centers, end = _centers([len(of_effect) for of_effect in lines])
+    ax = axes_of(ax, (9, max(1 + LINE_INCHES * end, legend_inches(len(labels)))))
+    styles = {label: style_of(k) for k, label in enumerate(labels)}
+    for effect, center in zip(effects, centers, strict=True):
+        ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
+    ax.axvline(0, color=COLORS[-1], linewidth=0.8)
+    ax.set_yticks(centers, ["\n".join(map(plain, of_effect)) for of_effect in lines], fontsize=8)
+    ax.set_ylim(end, 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    return ax, centers
 
 
 def _lines(condition: str) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.inspection import likelihood_curve, transition_scores
+from treecrf.inspection import likelihood_curve, transition_scores, transition_weights
+from treecrf.inspection.fitted_trees import check_model
+from treecrf.inspection.weights import has_transition_weights
 from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
 
 CELL_INCHES = 0.5
@@ -22,9 +24,10 @@ def plot_transition_scores(
     Parameters
     ----------
     scores : fitted classifier or Bunch
-        Any model, or the result of `treecrf.inspection.transition_scores`.
+        Any model, or the result of `treecrf.inspection.transition_scores` or `transition_weights`.
     X : sequences, optional
-        Data to average over; required for a model.
+        Data to average over. Without data, the transition weights of the model are shown, which
+        must not depend on the input.
     lengths, groups : optional
         As in the model's ``predict``.
     ax : matplotlib axes, optional
@@ -58,6 +61,8 @@ def plot_transition_scores(
     pyplot()
     if is_computed(scores, "scores", "transition_scores"):
         found = scores
+    elif X is None and _has_weights(scores):
+        found = transition_weights(scores)
     elif X is None:
         raise ValueError(
             "X is missing; pass sequences over which to average the scores of the model"
@@ -76,8 +81,13 @@ def plot_transition_scores(
     ax.set_yticks(range(len(rows)), map(plain, rows))
     ax.set_xlabel("label")
     ax.set_ylabel(f"label {'after' if found.backward else 'before'} it" if len(rows) > 1 else "")
-    ax.figure.colorbar(image, ax=ax, label="mean score")
+    ax.figure.colorbar(image, ax=ax, label="score")
     return ax
+
+
+def _has_weights(model: Any) -> bool:
+    check_model(model)
+    return has_transition_weights(model)
 
 
 def _rows(found: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
