@@ -7,10 +7,19 @@ import io
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.family import BOOSTED, assert_equal_arrays, assert_predicts_the_same, marked
+from support.family import BOOSTED, assert_equal_arrays, assert_predicts_the_same, marked, variant
 
 import treecrf
-from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf import (
+    FutureFeatureMEMM,
+    LinearCRF,
+    SequenceBoostingClassifier,
+    SlidingWindowClassifier,
+    StructuredPerceptron,
+    StructuredSVM,
+    TreeCRF,
+    TreeMEMM,
+)
 from treecrf.callbacks import Checkpoint, EarlyStop, LearningRateSchedule, Log
 
 TREES = {"window": (1, 0), "l2_regularization": 1.0, "random_state": 0}
@@ -235,8 +244,64 @@ def test_invalid_callbacks(callbacks, message, letters):
         TreeCRF(**TREES).fit(*letters, callbacks=callbacks)
 
 
+LINEAR = {
+    "L-BFGS": LinearCRF(window=1),
+    "L-BFGS with an L1 penalty": LinearCRF(window=1, l1_regularization=0.1),
+    "transition features": LinearCRF(transition_features=True),
+    "gradient steps": LinearCRF(window=1, solver="sgd", max_iter=5, random_state=0),
+    "perceptron": StructuredPerceptron(window=1, max_iter=5, random_state=0),
+    "boosted features": SequenceBoostingClassifier(window=1, max_iter=10),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_information_about_an_iteration_of_a_linear_model(name, letters):
+    X, y = letters
+    copies = []
+    data = X[5:], y[5:], X[:5], y[:5]
+    scores = "train_accuracy_" if name == "perceptron" else "train_score_"
+    model = clone(LINEAR[name]).fit(
+        *data,
+        callbacks=[lambda info: copies.append((info.n_iter, info.validation_scores, info.model()))],
+    )
+    assert [n for n, *_ in copies] == list(range(1, model.n_iter_ + 1))
+    assert_predicts_the_same(copies[-1][2], model, X)
+    for n, validation, copied in copies:
+        assert copied.n_iter_ == n
+        first = 1 if name == "perceptron" else 0
+        found = getattr(copied, scores.replace("train", "validation"))
+        assert found.tolist() == validation
+        assert len(validation) == len(getattr(copied, scores)) == n + 1 - first
+        if name != "perceptron":  # a longer run does not change the model
+            log_p = copied.predict_log_likelihood(X[:5], y[:5]).sum() / sum(map(len, y[:5]))
+            assert validation[-1] == pytest.approx(log_p)
+        else:
+            accuracy = variant(copied, decoding="viterbi").score(X[:5], y[:5])
+            assert validation[-1] == pytest.approx(accuracy)
+    last = copies[-1][2]
+    np.testing.assert_array_equal(getattr(last, scores), getattr(model, scores))
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_callbacks_of_linear_models(name, letters, tmp_path):
+    path = tmp_path / "model"
+    model = clone(LINEAR[name]).fit(
+        *letters, callbacks=[Checkpoint(path, every=2), lambda info: info.n_iter == 3]
+    )
+    assert model.n_iter_ == 3
+    loaded = treecrf.load(path)
+    assert loaded.n_iter_ == 2
+    if name != "boosted features":
+        assert loaded.set_params(warm_start=True).fit(*letters).n_iter_ > 0
+    with pytest.raises(ValueError, match=r"learning_rate: .* has none"):
+        model.fit(*letters, callbacks=[LearningRateSchedule(lambda iteration: 0.1)])
+    if name == "L-BFGS":
+        whole = clone(LINEAR[name]).fit(*letters)
+        assert loaded.loss_ == pytest.approx(whole.loss_, rel=1e-4)
+
+
 @pytest.mark.parametrize(
-    "model", [LinearCRF(), FutureFeatureMEMM(), SlidingWindowClassifier(clone(LinearCRF()))]
+    "model", [StructuredSVM(), FutureFeatureMEMM(), SlidingWindowClassifier(clone(LinearCRF()))]
 )
 def test_models_without_callbacks_refuse_them(model, letters):
     with pytest.raises(ValueError, match="callbacks"):
@@ -245,4 +310,4 @@ def test_models_without_callbacks_refuse_them(model, letters):
 
 
 def test_no_callbacks_are_allowed_everywhere(letters):
-    assert LinearCRF().fit(*letters, callbacks=[]).classes_.tolist() == ["x", "y", "z"]
+    assert StructuredSVM().fit(*letters, callbacks=[]).classes_.tolist() == ["x", "y", "z"]

@@ -33,7 +33,7 @@ class IterationInfo:
         max_iter: int,
         history: History,
         make_model: Callable[[], Any],
-        booster: Any,
+        booster: Any = None,
     ):
         self.estimator = estimator
         self.n_iter = n_iter
@@ -46,7 +46,8 @@ class IterationInfo:
     def train_scores(self) -> list[float]:
         """Objective on the training data, as in ``train_score_``.
 
-        Each iteration computes the value before it, so the value after the latest is not included.
+        An iteration of boosting computes the value before it, so the value after the latest is not
+        included.
         """
         return list(self._history.train)
 
@@ -65,14 +66,19 @@ class IterationInfo:
 
     @property
     def learning_rate(self) -> float:
-        """Learning rate of the following iterations, which callbacks may set."""
-        return self._booster.learning_rate
+        """Learning rate of the following iterations of boosting, which callbacks may set."""
+        return self._with_rate().learning_rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         if not isinstance(rate, numbers.Real) or not 0 < rate < np.inf:
             raise ValueError(f"learning_rate={rate!r}; expected a positive number")
-        self._booster.learning_rate = float(rate)
+        self._with_rate().learning_rate = float(rate)
+
+    def _with_rate(self) -> Any:
+        if self._booster is None:
+            raise ValueError(f"learning_rate: {self.estimator} has none")
+        return self._booster
 
     def model(self) -> Any:
         """Return a fitted copy of the estimator with the iterations so far.
@@ -125,3 +131,6 @@ class Callbacks:
         """Call the callbacks after an iteration; return whether one of them stops training."""
         results = [callback(info) for callback in self.callbacks]
         return any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
+
+
+NO_CALLBACKS = Callbacks(None)

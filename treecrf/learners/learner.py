@@ -134,7 +134,7 @@ class SequenceLearner(SequenceClassifier):
             first of them is also the validation set. Only for boosted trees.
         callbacks : list of callables, optional
             Called after each iteration with a `treecrf.callbacks.IterationInfo`; training stops if
-            one returns True. Only for boosted trees.
+            one returns True.
 
         Returns
         -------

@@ -39,7 +39,7 @@ def loss_of(model, X, y, **given):
     caught = []
 
     class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, rng):
+        def _learn(self, training, held_out, start, rng, run):
             caught.append(Loss(self._likelihood(training), self.l2_regularization))
             raise Stopped
 

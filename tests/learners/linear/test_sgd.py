@@ -33,7 +33,7 @@ def data_of(model, X, y, **given):
     caught = []
 
     class Catching(LinearCRF):
-        def _learn(self, training, held_out, start, rng):
+        def _learn(self, training, held_out, start, rng, run):
             caught.append((training, Loss(self._likelihood(training), self.l2_regularization)))
             raise Stopped
 

@@ -34,7 +34,7 @@ def rounds_of(model, X, y):
     caught = []
 
     class Catching(SequenceBoostingClassifier):
-        def _learn(self, training, held_out, start, rng):
+        def _learn(self, training, held_out, start, rng, run):
             caught.append(Rounds(training, start, self._bound(), self.max_step, self.piece_length))
             raise Stopped
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,12 +22,14 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.linear.attributes import Attributes, WindowAttributes
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.learners.stopping import History
 from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
@@ -93,6 +96,50 @@ class TrainingData:
         return self.scores.layout
 
 
+@dataclass(frozen=True)
+class Run:
+    """The callbacks of a training run.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class.
+    max_iter : int
+    callbacks : Callbacks
+    model : callable
+        Returns a fitted estimator, given the weights and the results of training.
+    """
+
+    estimator: str
+    max_iter: int
+    callbacks: Callbacks
+    model: Callable[[Weights, dict], Any]
+
+    def start(self) -> None:
+        """Call the callbacks before the first iteration."""
+        self.callbacks.start(self._info(0, History(), self._refuse_model))
+
+    def after(
+        self, n_iter: int, history: History, state: Callable[[], tuple[Weights, dict]]
+    ) -> bool:
+        """Call the callbacks after an iteration; return whether one of them stops training.
+
+        Parameters
+        ----------
+        n_iter : int
+        history : History
+        state : callable
+            Returns the present weights, which training must not change, and results.
+        """
+        return self.callbacks.after(self._info(n_iter, history, lambda: self.model(*state())))
+
+    def _info(self, n_iter: int, history: History, model: Callable[[], Any]) -> IterationInfo:
+        return IterationInfo(self.estimator, n_iter, self.max_iter, history, model)
+
+    def _refuse_model(self) -> None:
+        raise ValueError(f"{self.estimator} has no model before its first iteration")
+
+
 class LinearSequenceClassifier(SequenceLearner):
     """Base of the sequence classifiers whose scores are weighted sums of attributes.
 
@@ -130,6 +177,7 @@ class LinearSequenceClassifier(SequenceLearner):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         """Find the weights.
 
@@ -143,6 +191,8 @@ class LinearSequenceClassifier(SequenceLearner):
             source of attributes provides, or zeros. They may be changed in place.
         rng : numpy random generator
             Seeded by ``random_state``.
+        run : Run
+            Its ``start`` and ``after`` call the callbacks.
 
         Returns
         -------
@@ -160,13 +210,9 @@ class LinearSequenceClassifier(SequenceLearner):
                 f"eval_set: {type(self).__name__} scores one set of validation sequences; pass it "
                 "as X_val and y_val"
             )
-        if arguments.callbacks:
-            raise ValueError(
-                f"callbacks: {type(self).__name__} calls none; boosted trees, as in TreeCRF, do"
-            )
-        return self._trained(self._prepare(arguments))
+        return self._trained(self._prepare(arguments), arguments.callbacks)
 
-    def _trained(self, prepared: TrainingInput) -> dict:
+    def _trained(self, prepared: TrainingInput, callbacks: Callbacks = NO_CALLBACKS) -> dict:
         """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
         source = self._starting_attributes(earlier)
@@ -178,16 +224,24 @@ class LinearSequenceClassifier(SequenceLearner):
                 for part in (training, prepared.held_out)
             )
             start = self._start(attributes, classes, data.layout, earlier)
-            weights, results = self._learn(
-                data, held_out, start, np.random.default_rng(prepared.seed)
+
+            def fitted(weights: Weights, results: dict) -> dict:
+                schema = attributes.schema
+                return self._feature_names(schema.names) | results | {
+                    "classes_": classes,
+                    "n_features_in_": schema.n_features,
+                    "_attributes": attributes,
+                    "_weights": weights,
+                }  # fmt: skip
+
+            run = Run(
+                type(self).__name__,
+                self.max_iter,
+                callbacks,
+                lambda *state: self._fitted_copy(fitted(*state)),
             )
-        schema = attributes.schema
-        return self._feature_names(schema.names) | results | {
-            "classes_": classes,
-            "n_features_in_": schema.n_features,
-            "_attributes": attributes,
-            "_weights": weights,
-        }  # fmt: skip
+            rng = np.random.default_rng(prepared.seed)
+            return fitted(*self._learn(data, held_out, start, rng, run))
 
     def _source(self) -> Attributes:
         """Return the source of attributes, not fitted."""

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.inputs.labels import Labels
-from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
 from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
@@ -246,15 +246,19 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         if self.solver == "sgd":
-            return self._learn_by_steps(training, held_out, start, rng)
+            return self._learn_by_steps(training, held_out, start, rng, run)
         loss = Loss(self._likelihood(training), self.l2_regularization)
         validation = None if held_out is None else self._likelihood(held_out)
         scale = scale_of(training, self.l2_regularization)
         penalties = self.l1_regularization * scale
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
-            monitor = TrainingMonitor(loss, validation, self.tol, self._stopping(), progress, scale)
+            monitor = TrainingMonitor(
+                loss, validation, self.tol, self._stopping(), progress, scale, run
+            )
+            run.start()
             monitor.start(start.vector, float(penalties @ np.abs(start.vector / scale)))
             arguments = start.vector / scale, self.max_iter, monitor
             if self.l1_regularization:
@@ -276,6 +280,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         """Find the weights by stochastic gradient descent."""
         self._check_solver()
@@ -284,10 +289,12 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         )
         validation = None if held_out is None else StateLikelihood(held_out)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+            stopping = self._stopping()
             monitor = EpochMonitor(
-                solver, self.l2_regularization, validation, self.tol, self._stopping(), progress
+                solver, self.l2_regularization, validation, self.tol, stopping, progress, run
             )
-            monitor.run(self.max_iter)
+            run.start()
+            monitor.run_epochs(self.max_iter)
         return monitor.results()
 
     def _check_solver(self) -> None:

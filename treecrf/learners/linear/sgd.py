@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
-from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.base import Run, TrainingData
 from treecrf.learners.linear.likelihood import StateLikelihood
 from treecrf.learners.linear.training import PERIOD, scale_of
 from treecrf.learners.linear.weights import Weights
@@ -183,6 +183,7 @@ class EpochMonitor:
     tol : float
     stopping : Stopping or None
     progress : Progress
+    run : Run
     values : list of float
         Loss of each epoch, with each likelihood before the step of its sequence.
     history : History
@@ -196,12 +197,13 @@ class EpochMonitor:
     tol: float
     stopping: Stopping | None
     progress: Progress
+    run: Run
     values: list[float] = field(default_factory=list)
     history: History = field(default_factory=History)
     best: Weights | None = None
 
-    def run(self, max_iter: int) -> None:
-        """Run epochs."""
+    def run_epochs(self, max_iter: int) -> None:
+        """Run epochs, until training is over."""
         training = self.solver.training
         self._record()
         for _ in range(max_iter):
@@ -210,8 +212,12 @@ class EpochMonitor:
             self._record()
             self.values.append(self._loss(found, self.solver.weights()))
             shown = {"loss": self.values[-1]} | self.history.latest("log-likelihood")
-            self.progress.update(self.solver.n_iter, shown)
-            if self._is_over():
+            n_iter = self.solver.n_iter
+            self.progress.update(n_iter, shown)
+            stops = self.run.after(
+                n_iter, self.history, lambda n=n_iter: self._state_at(self.solver.weights(), n)
+            )
+            if stops or self._is_over():
                 return
 
     def _record(self) -> None:
@@ -237,13 +243,16 @@ class EpochMonitor:
 
     def results(self) -> tuple[Weights, dict]:
         """Return the weights and the fitted attributes, after an early stop those of the best."""
-        weights = self.solver.weights() if self.best is None else self.best
+        if self.best is None:
+            return self._state_at(self.solver.weights(), self.solver.n_iter)
+        return self._state_at(self.best, self.history.best())
+
+    def _state_at(self, weights: Weights, n_iter: int) -> tuple[Weights, dict]:
+        """Return the weights of an iteration and the fitted attributes."""
         training = self.solver.training
         found = StateLikelihood(training).values(weights)
-        self.history.train.append(np.nan)
-        n_iter = self.history.kept(self.stopping)
         history = self.history.until(n_iter)
-        history.train[-1] = training.mean(found)
+        history.train[n_iter:] = [training.mean(found)]
         results = {"n_iter_": n_iter, "loss_": self._loss(found, weights)}
         return weights, results | history.scores()
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from treecrf.learners.linear.base import TrainingData
+from treecrf.learners.linear.base import Run, TrainingData
 from treecrf.learners.linear.likelihood import Likelihood
+from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History, Stopping
 from treecrf.utils.progress import Progress
 
@@ -54,6 +55,7 @@ class TrainingMonitor:
     progress : Progress
     scale : float64 array (n_weights,)
         The solver's variables are the weights divided by these numbers.
+    run : Run
     values : list of float
         Losses, including the L1 penalty.
     history : History
@@ -67,6 +69,7 @@ class TrainingMonitor:
     stopping: Stopping | None
     progress: Progress
     scale: np.ndarray
+    run: Run
     values: list[float] = field(default_factory=list)
     history: History = field(default_factory=History)
     best: np.ndarray | None = None
@@ -83,8 +86,11 @@ class TrainingMonitor:
 
     def __call__(self, vector: np.ndarray, value: float) -> bool:
         """Record an iteration; returns whether to stop."""
-        self._record(vector * self.scale, value)
+        weights = vector * self.scale
+        self._record(weights, value)
         self._report()
+        if self.run.after(len(self.values) - 1, self.history, lambda: self._state_at(weights)):
+            return True
         if self.stopping is not None and self.stopping.is_reached(self.history.validation):
             return True
         if len(self.values) <= PERIOD:
@@ -106,9 +112,16 @@ class TrainingMonitor:
 
     def results(self) -> dict:
         """Return the fitted attributes, after an early stop those of the best iteration."""
-        n_iter = self.history.kept(self.stopping)
+        return self._results_of(self.history.kept(self.stopping))
+
+    def _results_of(self, n_iter: int) -> dict:
         results = {"n_iter_": n_iter, "loss_": self.values[n_iter]}
         return results | self.history.until(n_iter).scores()
+
+    def _state_at(self, weights: np.ndarray) -> tuple[Weights, dict]:
+        """Return the weights and results of the latest iteration."""
+        layout = self.loss.likelihood.data.layout
+        return layout.weights(weights), self._results_of(len(self.values) - 1)
 
 
 def scale_of(data: TrainingData, l2: float) -> np.ndarray:

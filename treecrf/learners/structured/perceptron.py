@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from treecrf.chains.lattice import Lattice
-from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History
 from treecrf.learners.structured._perceptron import Updates
@@ -195,10 +195,12 @@ class StructuredPerceptron(LinearSequenceClassifier):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         epochs = Epochs(training, start)
         history, stopping, kept = History(), self._stopping(), start
         n_sequences = len(training.offsets) - 1
+        run.start()
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             for n_iter in range(1, self.max_iter + 1):
                 order = rng.permutation(n_sequences) if self.shuffle else np.arange(n_sequences)
@@ -209,15 +211,14 @@ class StructuredPerceptron(LinearSequenceClassifier):
                 if stopping is None or history.is_at_best():
                     kept = model
                 progress.update(n_iter, history.latest("accuracy"))
-                stops = stopping is not None and stopping.is_reached(history.validation)
+
+                def state(model: Weights = model, n_iter: int = n_iter) -> tuple[Weights, dict]:
+                    return model, _results(history, n_iter)
+
+                stops = run.after(n_iter, history, state) or history.is_over(stopping)
                 if history.train[-1] == 1 or stops:
                     break
-        n_iter = history.kept(stopping) + 1
-        return kept, {
-            "n_iter_": n_iter,
-            "train_accuracy_": np.array(history.train[:n_iter]),
-            "validation_accuracy_": np.array(history.validation[:n_iter]),
-        }
+        return kept, _results(history, history.kept(stopping) + 1)
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> StructuredPerceptron:
         """Restore the state of a saved model, after checking that its parts fit together."""
@@ -230,6 +231,15 @@ class StructuredPerceptron(LinearSequenceClassifier):
 
     def _model(self, epochs: Epochs) -> Weights:
         return epochs.mean() if self.average else epochs.weights.copy()
+
+
+def _results(history: History, n_iter: int) -> dict:
+    """Return the fitted attributes of the first epochs."""
+    return {
+        "n_iter_": n_iter,
+        "train_accuracy_": np.array(history.train[:n_iter]),
+        "validation_accuracy_": np.array(history.validation[:n_iter]),
+    }
 
 
 class Epochs:

@@ -13,7 +13,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear import _linear
-from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
 from treecrf.learners.linear.weights import Weights
@@ -259,10 +259,16 @@ class StructuredSVM(LinearSequenceClassifier):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         if held_out is not None:
             raise ValueError(
                 "X_val and y_val have no effect because training ends by the duality gap; omit them"
+            )
+        if run.callbacks:
+            raise ValueError(
+                "callbacks: StructuredSVM calls none, because its passes change the solution of a "
+                "dual problem; the parameter max_iter limits their number"
             )
         problem = self._problem(training)
         # The cost of all hinge losses while all weights are 0.

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from treecrf.learners.linear.base import LinearSequenceClassifier, TrainingData
+from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.structured.sequence_boosting.bounds import Chooser, SequenceBound, UnionBound
 from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
@@ -239,20 +239,28 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         held_out: TrainingData | None,
         start: Weights,
         rng: np.random.Generator,
+        run: Run,
     ) -> tuple[Weights, dict]:
         rounds = Rounds(training, start, self._bound(), self.max_step, self.piece_length)
         validation = None if held_out is None else SequenceLosses(held_out, start)
         stopping, monitor = self._stopping(), RoundsMonitor(rounds.loss, validation)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+
+            def state(n: int) -> tuple[Weights, dict]:
+                weights = start.copy()
+                for choice in monitor.choices[:n]:
+                    weights.vector[choice.feature] += choice.step
+                return weights, monitor.results(n)
+
+            run.start()
             for choice in rounds.run(self.max_iter, self.tol, self.line_search):
                 monitor.add(choice)
-                progress.update(len(monitor.choices), monitor.latest())
-                if stopping is not None and stopping.is_reached(monitor.history.validation):
+                n = len(monitor.choices)
+                progress.update(n, monitor.latest())
+                stops = run.after(n, monitor.history, lambda n=n: state(n))
+                if stops or monitor.history.is_over(stopping):
                     break
-        n_kept = monitor.history.kept(stopping)
-        for choice in monitor.choices[:n_kept]:
-            start.vector[choice.feature] += choice.step
-        return start, monitor.results(n_kept)
+        return state(monitor.history.kept(stopping))
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceBoostingClassifier:
         """Restore the state of a saved model, after checking that its parts fit together."""
