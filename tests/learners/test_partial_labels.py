@@ -20,11 +20,12 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.chains.constraints import as_allowed
 from treecrf.chains.objectives import make_objective
-from treecrf.inputs.labels import RawData
+from treecrf.datasets import fetch_hyphenation
+from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.linear.likelihood import ScoreLikelihood, StateLikelihood
-from treecrf.learners.training_data import FitArguments
 from treecrf.utils.threads import Threads
 
 SUMMING = {
@@ -239,11 +240,13 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
         for mask, labels in zip(masks, y, strict=True):
             for row, label in zip(mask, labels, strict=True):
                 row["xyz".index(min(label or "x"))] = True
-    raw, nothing = (RawData(*some, Segmentation()) for some in ((X, y), (None, None)))
-    data = model._prepare(FitArguments(raw, nothing, masks, None))
-    attributes = copy.copy(model._source()).fit(data.training.sequences)
+    sequences, labels = RawData(X, y, Segmentation()).read()
+    classes = find_classes(labels)
+    masks = as_allowed(masks, None, classes, sequences.offsets)
+    training = model._labeled(sequences, labels, classes, masks)
+    attributes = copy.copy(model._source()).fit(training.sequences)
     with Threads(None) as threads:
-        data = model._training_data(attributes, data.training, data.classes, threads)
+        data = model._training_data(attributes, training, classes, threads)
         of_rows = StateLikelihood(data)
         objective = make_objective(
             "log", data.offsets, data.codes, 3, 1, data.constraints, threads,
@@ -272,6 +275,34 @@ def test_gradient_steps_come_near_the_optimum(hidden):
     near = LinearCRF(window=1, l2_regularization=0.3, solver="sgd", max_iter=100, random_state=0)
     near.fit(X, y)
     assert optimum.loss_ <= near.loss_ < optimum.loss_ + 0.02 * abs(optimum.loss_)
+
+
+def runs_of(positions):
+    """Split positions into runs of neighbors."""
+    runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
+    return [run for run in runs if len(run)]
+
+
+def test_unknown_labels_are_worth_more_than_nothing(data_folder):
+    """Half of the labels of words are removed; the rest is trained on as it is, or in pieces."""
+    words, y = fetch_hyphenation(return_X_y=True, data_home=data_folder)
+    padded = ["__" + word + "___" for word in words]
+    X = [np.array([list(word[t : t + 6]) for t in range(len(word) - 5)]) for word in padded]
+    rng = np.random.default_rng(0)
+    gone = [rng.random(len(labels)) < 0.5 for labels in y]
+    train = range(0, len(X), 2)
+    whole = [[None if g else v for v, g in zip(y[i], gone[i], strict=True)] for i in train]
+    pieces = [
+        (X[i][run], y[i][run[0] : run[-1] + 1])
+        for i in train
+        for run in runs_of(np.flatnonzero(~gone[i]))
+    ]
+    held_out = X[1::2], y[1::2]
+    for model in (LinearCRF(), TreeCRF(max_iter=30)):
+        summed = clone(model).fit([X[i] for i in train], whole)
+        dropped = clone(model).fit(*map(list, zip(*pieces, strict=True)))
+        ours, theirs = (m.predict_log_likelihood(*held_out).sum() for m in (summed, dropped))
+        assert ours > theirs
 
 
 # Prediction
