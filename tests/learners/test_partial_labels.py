@@ -378,6 +378,29 @@ def test_local_models_leave_out_unknown_labels(name, letters):
     assert_predicts_the_same(found, expected, X)
 
 
+def test_refitting_to_all_sequences_with_unknown_labels(letters):
+    X, y = letters
+    unknown = hide(y, np.random.default_rng(0), 0.3)
+    settings = {"bag_size": 2, "max_future_features": 1, "max_iter": 3, "random_state": 0}
+    model = FutureFeatureMEMM(early_stopping=True, refit=True, **settings)
+    weights = [are_known(labels, 1, False).astype(float) for labels in unknown]
+    expected = clone(model).fit(X, y, X[:5], y[:5], sample_weight=weights)
+    found = clone(model).fit(X, unknown, X[:5], y[:5])
+    assert_predicts_the_same(found, expected, X)
+    found = clone(model).fit(X, y, X[:5], unknown[:5])
+    expected = clone(model).fit(X, y, X[:5], y[:5], sample_weight_val=weights[:5])
+    assert_predicts_the_same(found, expected, X)
+
+
+def test_metrics_of_validation_data_with_unknown_labels(letters):
+    X, y = letters
+    unknown = hide(y, np.random.default_rng(0), 0.3)
+    model = TreeMEMM(scoring="accuracy", early_stopping=True, **TREES).fit(X, y, X[:9], unknown[:9])
+    assert np.isfinite(model.validation_score_).all()
+    with pytest.raises(ValueError, match="scoring='span_f1' needs all labels of the validation"):
+        TreeMEMM(scoring="span_f1", early_stopping=True).fit(X, y, X[:9], unknown[:9])
+
+
 @pytest.mark.parametrize("order", [0, 2])
 def test_wrapped_estimators_leave_out_unknown_labels(order, letters):
     X, y = letters

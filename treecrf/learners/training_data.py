@@ -68,24 +68,24 @@ class LabeledSequences:
         return self._left(kept, "of weight 0")
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
-        """Append other sequences; without masks, all labels are allowed in them.
+        """Append other sequences; without masks, all labels are allowed in them, and known."""
 
-        All labels must be known.
-        """
-        allowed, more = self.allowed, other.allowed
-        if allowed is not None:
-            more = np.ones((len(other.codes), allowed.shape[1]), bool) if more is None else more
-            allowed = np.concatenate([allowed, more])
-        codes = np.concatenate([self.codes, other.codes])
-        weights = None
-        if self.weights is not None or other.weights is not None:
-            parts = [
-                np.ones(len(part.codes)) if part.weights is None else part.weights
-                for part in (self, other)
-            ]
-            weights = np.concatenate(parts)
+        def join(name: str, default: Callable) -> np.ndarray | None:
+            arrays = [getattr(part, name) for part in (self, other)]
+            given = next((array for array in arrays if array is not None), None)
+            if given is None:
+                return None
+            both = zip((self, other), arrays, strict=True)
+            return np.concatenate(
+                [default(part.codes, given) if array is None else array for part, array in both]
+            )
+
         return LabeledSequences(
-            joined(self.sequences, other.sequences), codes, allowed, weights=weights
+            joined(self.sequences, other.sequences),
+            np.concatenate([self.codes, other.codes]),
+            join("allowed", lambda codes, like: np.ones((len(codes), like.shape[1]), dtype=bool)),
+            join("candidates", lambda codes, like: np.eye(like.shape[1], dtype=bool)[codes]),
+            join("weights", lambda codes, _: np.ones(len(codes))),
         )
 
     def reversed(self) -> LabeledSequences:
@@ -136,7 +136,7 @@ class LabeledSequences:
                 "least one"
             )
         weights = known * (1.0 if self.weights is None else self.weights)
-        return replace(self, candidates=None, weights=weights).weighted()
+        return replace(self, weights=weights).weighted()
 
     def _left(self, kept: np.ndarray, others: str) -> LabeledSequences:
         """Return those that are kept, as if there were no others."""
