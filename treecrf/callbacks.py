@@ -7,6 +7,7 @@ raises an error, `fit` raises it and leaves the estimator unchanged.
 
 from __future__ import annotations
 
+import numbers
 import sys
 from collections.abc import Callable
 from os import PathLike, fspath
@@ -185,5 +186,5 @@ class LearningRateSchedule:
 
 
 def _check_every(every: int) -> None:
-    if not isinstance(every, int) or every < 1:
+    if not isinstance(every, numbers.Integral) or every < 1:
         raise ValueError(f"every={every!r}; expected a positive integer")

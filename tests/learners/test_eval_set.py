@@ -135,6 +135,9 @@ def test_unknown_labels(letters):
     assert crf.validation_score_[-1] == pytest.approx(crf.score(X[:9], known))
     with pytest.raises(ValueError, match="scoring='wrong_first' needs all labels"):
         crf.set_params(scoring=wrong_first).fit(X, y, X[:9], known)
+    some = [[{"x", "y"}] * len(labels) for labels in y[:9]]
+    with pytest.raises(ValueError, match="scoring='accuracy' needs known labels"):
+        crf.set_params(scoring="accuracy").fit(X, y, X[:9], some)
 
 
 def test_warm_starts_continue_the_scores(letters):

@@ -61,7 +61,9 @@ def as_weights(
 
 def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the weights, and whether they are those of sequences."""
-    weights = _numbers(as_list(sample_weight, "sample_weight", "weights"), "sample_weight")
+    if not hasattr(sample_weight, "dtype"):
+        sample_weight = as_list(sample_weight, "sample_weight", "weights")
+    weights = _numbers(sample_weight, "sample_weight")
     n_sequences, n_positions = len(offsets) - 1, int(offsets[-1])
     if len(weights) not in (n_sequences, n_positions):
         raise ValueError(
@@ -73,10 +75,13 @@ def _of_long_table(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray,
 
 def _of_list(sample_weight: Any, offsets: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the weights, and whether they are those of sequences."""
-    items, lengths = as_list(sample_weight, "sample_weight", EXPECTED), np.diff(offsets)
+    lengths = np.diff(offsets)
+    is_flat = hasattr(sample_weight, "dtype") and np.ndim(sample_weight) == 1
+    is_flat = is_flat and sample_weight.dtype.kind in "biuf"
+    items = sample_weight if is_flat else as_list(sample_weight, "sample_weight", EXPECTED)
     if len(items) != len(lengths):
         raise ValueError(f"X has {len(lengths)} sequences, sample_weight has {len(items)}")
-    is_array = [np.ndim(item) > 0 for item in items]
+    is_array = [] if is_flat else [np.ndim(item) > 0 for item in items]
     if not any(is_array):
         return _numbers(items, "sample_weight"), True
     if not all(is_array):

@@ -78,7 +78,8 @@ def metric_of(
         does not return a number.
     """
     if scoring == "accuracy":
-        return lambda codes: _accuracy(data, codes)
+        weights = _known_weights(data)
+        return lambda codes: float(np.average(codes == data.codes, weights=weights))
     if data.candidates is not None:
         raise ValueError(
             f"scoring={name_of(scoring)!r} needs all labels of the validation sequences; expected "
@@ -93,10 +94,15 @@ def metric_of(
     return lambda codes: _number(score(true, as_read(codes)), scoring)
 
 
-def _accuracy(data: LabeledSequences, codes: np.ndarray) -> float:
-    known = slice(None) if data.candidates is None else data.candidates.sum(axis=1) == 1
-    weights = None if data.weights is None else data.weights[known]
-    return float(np.average((codes == data.codes)[known], weights=weights))
+def _known_weights(data: LabeledSequences) -> np.ndarray | None:
+    """Return the weight of each position, 0 where the label is unknown; None for ones."""
+    weights = data.weights
+    if data.candidates is not None:
+        known = data.candidates.sum(axis=1) == 1
+        weights = known.astype(np.float64) if weights is None else known * weights
+    if weights is not None and not weights.any():
+        raise ValueError("scoring='accuracy' needs known labels in the validation sequences")
+    return weights
 
 
 def _number(score: Any, scoring: Any) -> float:
