@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.chains import STEP, Chains, possible_kinds, seeds, shapes
 from support.objectives_oracle import inverse_weights, log_mean_inverse
@@ -16,7 +16,7 @@ from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
 from treecrf.chains.constraints import Constraints, Transitions
-from treecrf.chains.objectives import make_objective
+from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampling import EXAMPLE_UNIT, SUM_UNIT, LikelihoodSampler, RawDraw
 from treecrf.utils.threads import Threads
@@ -52,17 +52,30 @@ class Expected:
     """Value and gradient of an objective of sequences by enumeration."""
 
     def __init__(self, name, case, candidates):
-        given = [(Given(oracle, candidates[where]), oracle, where)
-                 for oracle, _, _, where in case.oracles()]  # fmt: skip
+        self.gradient = np.zeros(case.scores.shape)
+        known = []  # what is known together, and where
+        for oracle, _, _, where in case.oracles():
+            for mask in masks_of(candidates[where]) if "hamming" in name else [candidates[where]]:
+                known.append((Given(oracle, mask), oracle, where))
+        logs = np.array([one.log_probability for one, _, _ in known])
         n_positions = len(case.labels)
-        logs = np.array([one.log_probability for one, _, _ in given])
         self.value, weights = logs.sum() / n_positions, np.ones(len(logs))
         if name == "exponential":
             self.value = -log_mean_inverse(logs) * len(logs) / n_positions
+        elif name == "hamming_exponential":
+            self.value = -log_mean_inverse(logs)
+        if "exponential" in name:
             weights = inverse_weights(logs)
-        self.gradient = np.zeros(case.scores.shape)
-        for weight, (one, oracle, where) in zip(weights, given, strict=True):
-            self.gradient[:, where] = weight * (one.joint - oracle.joint)
+        for weight, (one, oracle, where) in zip(weights, known, strict=True):
+            self.gradient[:, where] += weight * (one.joint - oracle.joint)
+
+
+def masks_of(candidates):
+    """Return what is known about each position of which something is known."""
+    for t in np.flatnonzero(~candidates.all(axis=1)):
+        mask = np.ones_like(candidates)
+        mask[t] = candidates[t]
+        yield mask
 
 
 def objective_of(name, case, candidates, threads=ONE, **options):
@@ -72,31 +85,39 @@ def objective_of(name, case, candidates, threads=ONE, **options):
     )
 
 
-@pytest.mark.parametrize("name", ["log", "exponential"])
+@pytest.mark.parametrize("name", OBJECTIVES)
 @given(possible_kinds, seeds, shapes)
 def test_values_and_residuals_agree_with_enumeration(name, kind, rng, shape):
     case = Chains(kind, rng, *shape)
     candidates = draw_candidates(rng, case.labels, case.n_labels)
+    if candidates.all():  # at least something is known
+        candidates[0] = np.arange(case.n_labels) == case.labels[0]
+    assume(not candidates.all())
     objective = objective_of(name, case, candidates)
     residuals, _, value = objective.examples(case.scores, 0)
     expected = Expected(name, case, candidates)
     assert value == objective_of(name, case, candidates).value(case.scores)
     np.testing.assert_allclose(value, expected.value, rtol=1e-11, atol=1e-10)
-    np.testing.assert_allclose(residuals, expected.gradient, rtol=0, atol=4 * STEP + 1e-10)
+    atol = STEP * (4 + len(case.labels)) + 1e-10
+    np.testing.assert_allclose(residuals, expected.gradient, rtol=0, atol=atol)
     assert (residuals / STEP % 1 == 0).all()
-    assert (np.abs(residuals) <= 1 + 4 * STEP).all() or name == "exponential"
+    assert (np.abs(residuals) <= 1 + 4 * STEP).all() or name != "log"
 
 
+@pytest.mark.parametrize("name", ["log", "hamming_log", "hamming_exponential"])
 @pytest.mark.parametrize("order", range(4))
-def test_residuals_are_the_slope_of_the_value(order):
+def test_residuals_are_the_slope_of_the_value(order, name):
     rng = np.random.default_rng(order)
     case = Chains("moderate", rng, 3 if order < 3 else 2, order, [4, 1, 3])
     candidates = draw_candidates(rng, case.labels, case.n_labels, 0.8)
-    residuals = objective_of("log", case, candidates).examples(case.scores, 0)[0]
+    residuals = objective_of(name, case, candidates).examples(case.scores, 0)[0]
     numeric = finite_difference_gradient(
-        objective_of("log", case, candidates).value, case.scores, eps=1e-4
+        objective_of(name, case, candidates).value, case.scores, eps=1e-4
     )
-    np.testing.assert_allclose(residuals, len(case.labels) * numeric, atol=1e-6)
+    n = len(case.labels)
+    if name == "hamming_exponential":
+        n = np.count_nonzero(~candidates.all(axis=1))
+    np.testing.assert_allclose(residuals, n * numeric, atol=1e-6)
 
 
 CURVATURES = ["bound", "diagonal"]
@@ -152,18 +173,25 @@ def test_newton_steps_of_full_length_raise_the_likelihood(rng, shape):
 def test_nothing_known_contributes_nothing(kind, rng, shape):
     case = Chains(kind, rng, *shape)
     everything = np.ones((len(case.labels), case.n_labels), dtype=bool)
-    residuals, _, value = objective_of("log", case, everything).examples(case.scores, 0)
-    assert not residuals.any()
-    assert value == 0
+    for name in ("log", "hamming_log"):
+        residuals, _, value = objective_of(name, case, everything).examples(case.scores, 0)
+        assert not residuals.any()
+        assert value == 0
 
 
+@pytest.mark.parametrize("name", OBJECTIVES)
 @given(possible_kinds, seeds, shapes)
-def test_known_labels_give_the_residuals_of_complete_labels(kind, rng, shape):
+def test_known_labels_give_the_residuals_of_complete_labels(name, kind, rng, shape):
     case = Chains(kind, rng, *shape)
+    assume(case.n_labels > 1)
     one = np.eye(case.n_labels, dtype=bool)[case.labels]
     ours, theirs = (
-        objective_of("log", case, masks).examples(case.scores, 0) for masks in (one, None)
+        objective_of(name, case, masks).examples(case.scores, 0) for masks in (one, None)
     )
+    if name == "hamming_exponential":  # the terms are multiplied by weights of 1
+        np.testing.assert_allclose(ours[0], theirs[0], atol=1e-8)
+        np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-12)
+        return
     np.testing.assert_array_equal(ours[0], theirs[0])
     assert ours[2] == theirs[2]
 

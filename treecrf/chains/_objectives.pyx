@@ -27,7 +27,7 @@ Scores, contexts and ranges of sequences are those of `_inference`.
 """
 
 from libc.math cimport INFINITY, NAN, exp, fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -69,6 +69,30 @@ cdef struct Slope:
     # (*) where the computation uses logarithms
 
 
+cdef struct Truth:
+    # What is known about the labels of a sequence, from its first position on.
+    Py_ssize_t n_labels
+    const int32_t *labels
+    const uint8_t *possible     # [position, label]; NULL if all labels are known
+
+
+cdef inline bint is_true(const Truth *truth, Py_ssize_t t, Py_ssize_t v) noexcept nogil:
+    if truth.possible == NULL:
+        return v == truth.labels[t]
+    return truth.possible[t * truth.n_labels + v]
+
+
+cdef bint is_unknown(const Truth *truth, Py_ssize_t t) noexcept nogil:
+    """Return whether nothing is known about the label."""
+    cdef Py_ssize_t v
+    if truth.possible == NULL:
+        return False
+    for v in range(truth.n_labels):
+        if not truth.possible[t * truth.n_labels + v]:
+            return False
+    return True
+
+
 cdef class TrueLabels:
     """Probabilities of the true labels of some sequences, and their derivatives.
 
@@ -83,36 +107,51 @@ cdef class TrueLabels:
         is allowed.
     sizes : float64 array (n_positions,)
         Receives the sum of the absolute residuals of each position.
+    possible : uint8 array (n_positions, n_labels), optional
+        The possible labels, instead of ``labels``; q is the sum of their probabilities. Positions
+        at which all labels are possible contribute nothing.
     """
 
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] labels
+    cdef const uint8_t[:, ::1] possible
     cdef double[::1] log_q, sizes
     cdef bint exponential
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels, bint exponential,
-                 double[::1] log_q, double[::1] sizes):
+                 double[::1] log_q, double[::1] sizes,
+                 const uint8_t[:, ::1] possible=None):
         self.offsets = offsets
         self.labels = labels
+        self.possible = possible
         self.exponential = exponential
         self.log_q = log_q
         self.sizes = sizes
+
+    cdef Truth _truth_of(self, const Chain *chain) noexcept nogil:
+        cdef Truth truth
+        truth.n_labels = chain.shape.n_labels
+        truth.labels = &self.labels[chain.start]
+        truth.possible = NULL if self.possible is None else &self.possible[chain.start, 0]
+        return truth
 
     def update(self, scores, Py_ssize_t first, Py_ssize_t last):
         """Compute ``log_q`` of the sequences ``first`` to ``last - 1``."""
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
         cdef Slope slope = open_slope(&chain, self.offsets, first, last)
+        cdef Truth truth
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
+                truth = self._truth_of(&chain)
                 forward(&chain)
                 if chain.log_z == -INFINITY:
                     mark_impossible(&chain, self.log_q)
-                elif not chain.in_logs and backward_pass(&chain, &slope, self.labels, None):
+                elif not chain.in_logs and backward_pass(&chain, &slope, &truth, None):
                     store_logs(&chain, &slope, self.log_q)
                 else:
-                    log_probabilities(&chain, &slope, self.labels)
+                    log_probabilities(&chain, &slope, &truth)
                     memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
             close_slope(&slope)
             close_chain(&chain)
@@ -129,24 +168,26 @@ cdef class TrueLabels:
         """
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_ROWS)
         cdef Slope slope = open_slope(&chain, self.offsets, first, last)
+        cdef Truth truth
         cdef Py_ssize_t i
         slope.exponential = self.exponential
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
+                truth = self._truth_of(&chain)
                 forward(&chain)
                 memset(&self.sizes[chain.start], 0, chain.length * sizeof(double))
                 if chain.log_z == -INFINITY:
                     clear(&chain, out)
                     mark_impossible(&chain, self.log_q)
-                elif not chain.in_logs and backward_pass(&chain, &slope, self.labels, out):
-                    forward_pass(&chain, &slope, self.labels, out, self.sizes)
+                elif not chain.in_logs and backward_pass(&chain, &slope, &truth, out):
+                    forward_pass(&chain, &slope, &truth, out, self.sizes)
                     store_logs(&chain, &slope, self.log_q)
                 else:
-                    log_probabilities(&chain, &slope, self.labels)
+                    log_probabilities(&chain, &slope, &truth)
                     clear(&chain, out)
-                    log_backward_pass(&chain, &slope, self.labels, out)
-                    log_forward_pass(&chain, &slope, self.labels, out)
+                    log_backward_pass(&chain, &slope, &truth, out)
+                    log_forward_pass(&chain, &slope, &truth, out)
                     round_residuals(&chain, &slope, out, self.sizes)
                     memcpy(&self.log_q[chain.start], slope.q, chain.length * sizeof(double))
             close_slope(&slope)
@@ -260,7 +301,7 @@ cdef inline Py_ssize_t n_ends_of(const Chain *chain, Py_ssize_t t) noexcept nogi
 # Computation from the probabilities of pairs (context, label).
 
 
-cdef bint backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+cdef bint backward_pass(Chain *chain, Slope *slope, const Truth *truth,
                         double[:, :, ::1] out) noexcept nogil:
     """Compute the probabilities of the true labels, and ``future`` unless ``out`` is None.
 
@@ -277,13 +318,12 @@ cdef bint backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
         for j in range(tile_length(chain, i) - 1, -1, -1):
             t = i * chain.tile + j
             rows = tile_pairs(chain, i) + j * chain.shape.width
-            slope.q[t] = row_total(chain, t, rows + labels[chain.start + t] * stride)
+            slope.q[t] = true_total(chain, truth, t, rows, stride)
             if slope.q[t] < MIN_Q:
                 return False
             slope.lowest = min(slope.lowest, slope.q[t])
             if out is not None:
-                add_label_term(chain, slope, t, labels[chain.start + t],
-                               future_row(chain, slope, t))
+                add_label_term(chain, slope, truth, t, future_row(chain, slope, t))
                 if t:
                     means_before(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t),
                                  future_row(chain, slope, t), future_row(chain, slope, t - 1),
@@ -301,15 +341,34 @@ cdef double row_total(const Chain *chain, Py_ssize_t t, const double *row) noexc
     return total
 
 
-cdef void add_label_term(const Chain *chain, const Slope *slope, Py_ssize_t t, Py_ssize_t label,
+cdef double true_total(const Chain *chain, const Truth *truth, Py_ssize_t t, const double *rows,
+                       Py_ssize_t stride) noexcept nogil:
+    """Return the probability of the true label of t; 1 if nothing is known about it."""
+    cdef Py_ssize_t v
+    cdef double total = 0.0
+    if truth.possible == NULL:
+        return row_total(chain, t, rows + truth.labels[t] * stride)
+    if is_unknown(truth, t):
+        return 1.0
+    for v in range(truth.n_labels):
+        if is_true(truth, t, v):
+            total += row_total(chain, t, rows + v * stride)
+    return total
+
+
+cdef void add_label_term(const Chain *chain, const Slope *slope, const Truth *truth, Py_ssize_t t,
                          double *row) noexcept nogil:
     """Add the term of the true label of t to a row of the contexts after t."""
-    cdef Py_ssize_t c, low, n_labels = chain.shape.n_labels
+    cdef Py_ssize_t c, v, low, n_labels = chain.shape.n_labels
     cdef double weight = 1.0 / slope.q[t] if slope.exponential else 1.0
+    if is_unknown(truth, t):
+        return
     for c in range(contexts_at(&chain.shape, t + 1)):
         row[c] -= weight
-    for low in range(n_ends_of(chain, t)):
-        row[low * n_labels + label] += weight / slope.q[t]
+    for v in range(n_labels):
+        if is_true(truth, t, v):
+            for low in range(n_ends_of(chain, t)):
+                row[low * n_labels + v] += weight / slope.q[t]
 
 
 cdef void save_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
@@ -326,7 +385,7 @@ cdef void restore_tile(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) 
                n * sizeof(double))
 
 
-cdef void forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+cdef void forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                        double[:, :, ::1] out, double[::1] sizes) noexcept nogil:
     """Compute ``past`` of each position, and the derivative from it and ``future``."""
     cdef Py_ssize_t i, j, t, stride
@@ -341,7 +400,7 @@ cdef void forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
             rows = tile_pairs(chain, i) + j * chain.shape.width
             multiply(rows, stride, contexts_at(&chain.shape, t), n_ends_of(chain, t), slope.past,
                      future_row(chain, slope, t), slope.next, slope.work, chain.shape.n_labels)
-            add_label_term(chain, slope, t, labels[chain.start + t], slope.next)
+            add_label_term(chain, slope, truth, t, slope.next)
             slope.past, slope.next = slope.next, slope.past
         store_tile(chain, slope, i, out, sizes)
 
@@ -386,7 +445,7 @@ cdef double softmax(double *logs, Py_ssize_t n) noexcept nogil:
     return highest + total
 
 
-cdef void log_probabilities(Chain *chain, Slope *slope, const int32_t[::1] labels) noexcept nogil:
+cdef void log_probabilities(Chain *chain, Slope *slope, const Truth *truth) noexcept nogil:
     """Run the backward pass and compute the probabilities of the true labels, in logarithms."""
     cdef Py_ssize_t t
     if not chain.in_logs:
@@ -397,7 +456,9 @@ cdef void log_probabilities(Chain *chain, Slope *slope, const int32_t[::1] label
         log_backward_step(chain, slope, t)
     slope.lowest = 0.0
     for t in range(chain.length):
-        slope.q[t] = context_probabilities(chain, slope, t, labels[chain.start + t])
+        slope.q[t] = 0.0
+        if not is_unknown(truth, t):
+            slope.q[t] = context_probabilities(chain, slope, truth, t)
         if slope.q[t] > -INFINITY:
             slope.lowest = min(slope.lowest, slope.q[t])
 
@@ -419,8 +480,8 @@ cdef void add_future(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t 
         slope.work[v] = score_at(chain, t, v, c) + after[v]
 
 
-cdef double context_probabilities(const Chain *chain, Slope *slope, Py_ssize_t t,
-                                  Py_ssize_t label) noexcept nogil:
+cdef double context_probabilities(const Chain *chain, Slope *slope, const Truth *truth,
+                                  Py_ssize_t t) noexcept nogil:
     """Write the probabilities of the contexts after t, and given the true label, to ``work``.
 
     Returns the logarithm of the probability of the label.
@@ -433,24 +494,24 @@ cdef double context_probabilities(const Chain *chain, Slope *slope, Py_ssize_t t
     cdef double total
     for c in range(n):
         p[c] = past[c] + future[c]
-        given[c] = p[c] if c % chain.shape.n_labels == label else -INFINITY
+        given[c] = p[c] if is_true(truth, t, c % chain.shape.n_labels) else -INFINITY
     total = softmax(p, n)
     return softmax(given, n) - total
 
 
-cdef void add_label_change(const Chain *chain, Slope *slope, Py_ssize_t t, Py_ssize_t label,
+cdef void add_label_change(const Chain *chain, Slope *slope, const Truth *truth, Py_ssize_t t,
                            double *row) noexcept nogil:
     """Add the change of the probabilities of the contexts after t by the true label of t."""
     cdef Py_ssize_t c
     cdef double weight = exp(slope.lowest - slope.q[t]) if slope.exponential else 1.0
-    if slope.q[t] == -INFINITY:
+    if slope.q[t] == -INFINITY or is_unknown(truth, t):
         return
-    context_probabilities(chain, slope, t, label)
+    context_probabilities(chain, slope, truth, t)
     for c in range(contexts_at(&chain.shape, t + 1)):
         row[c] += weight * (slope.work[chain.shape.n_contexts + c] - slope.work[c])
 
 
-cdef void log_backward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+cdef void log_backward_pass(Chain *chain, Slope *slope, const Truth *truth,
                             double[:, :, ::1] out) noexcept nogil:
     """Add the changes at each position by the true labels from it on."""
     cdef Py_ssize_t t, v, low, c, h, n_starts, n_ends, n_labels = chain.shape.n_labels
@@ -458,7 +519,7 @@ cdef void log_backward_pass(Chain *chain, Slope *slope, const int32_t[::1] label
     cdef double *p = slope.work
     memset(slope.past, 0, chain.shape.n_contexts * sizeof(double))
     for t in range(chain.length - 1, -1, -1):
-        add_label_change(chain, slope, t, labels[chain.start + t], slope.past)
+        add_label_change(chain, slope, truth, t, slope.past)
         memset(slope.next, 0, chain.shape.n_contexts * sizeof(double))
         n_ends = n_ends_of(chain, t)
         n_starts = contexts_at(&chain.shape, t) // n_ends
@@ -475,7 +536,7 @@ cdef void log_backward_pass(Chain *chain, Slope *slope, const int32_t[::1] label
         slope.past, slope.next = slope.next, slope.past
 
 
-cdef void log_forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels,
+cdef void log_forward_pass(Chain *chain, Slope *slope, const Truth *truth,
                            double[:, :, ::1] out) noexcept nogil:
     """Add the changes at each position by the true labels before it."""
     cdef Py_ssize_t t, v, c, n_labels = chain.shape.n_labels
@@ -490,7 +551,7 @@ cdef void log_forward_pass(Chain *chain, Slope *slope, const int32_t[::1] labels
                 change = slope.past[c] * slope.work[v]
                 out[v, chain.start + t, c] += change
                 slope.next[c % n_ends_of(chain, t) * n_labels + v] += change
-        add_label_change(chain, slope, t, labels[chain.start + t], slope.next)
+        add_label_change(chain, slope, truth, t, slope.next)
         slope.past, slope.next = slope.next, slope.past
 
 

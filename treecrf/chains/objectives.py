@@ -290,9 +290,22 @@ class HammingLogLikelihood(ChainObjective):
         self.counts = np.ones(len(self.codes))
         self.log_q = np.zeros(len(self.codes))
         self._sizes = np.zeros(len(self.codes))
+        possible = self._possible()
         self._true_labels = _objectives.TrueLabels(
-            self.chains, self.codes, self.exponential, self.log_q, self._sizes
+            self.chains,
+            self.codes,
+            self.exponential,
+            self.log_q,
+            self._sizes,
+            None if possible is None else possible.view(np.uint8),
         )
+
+    def _possible(self) -> np.ndarray | None:
+        """Return the possible labels; all, if this says no more than the constraints."""
+        allowed = self.constraints.allowed
+        if self.candidates is None or allowed is None:
+            return self.candidates
+        return self.candidates | (self.candidates | ~allowed).all(axis=1, keepdims=True)
 
     def _items(self, offsets: np.ndarray) -> np.ndarray:
         return np.arange(offsets[-1] + 1)
@@ -335,7 +348,12 @@ class HammingExponentialLoss(HammingLogLikelihood):
         if weights is not None:  # a chain shares one weight, as its residuals share one scale
             lengths = np.diff(self.chains)
             means = np.add.reduceat(weights, self.chains[:-1]) / lengths
-            self.mean = WeightedMean(np.repeat(means, lengths), self._items(self.offsets))
+            weights = np.repeat(means, lengths)
+            self.mean = WeightedMean(weights, self._items(self.offsets))
+        if self.candidates is not None:  # the terms of unknown labels are constant
+            known = ~self._possible().all(axis=1)
+            weights = known * (1.0 if weights is None else weights)
+            self.mean = WeightedMean(weights, self._items(self.offsets))
 
     def _value(self) -> float:
         return minus_log_mean_inverse(self.log_q, self._weights, self.mean)

@@ -422,11 +422,17 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
             )
 
+    def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
+        weights = super()._position_weights(data, classes)
+        if self.order or data.candidates is None:
+            return weights
+        # Without neighbors, positions of which nothing is known have no residuals.
+        return weights * ~data.candidates.all(axis=1)
+
     def _check_unknown(self, labels: Labels) -> None:
         for name, is_supported, expected in (
             ("beam_width", self.beam_width is None, "None"),
             ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
-            ("objective", not self.objective.startswith("hamming"), "'log' or 'exponential'"),
         ):
             if not is_supported:
                 labels.refuse_unknown(
