@@ -39,12 +39,15 @@ class RawData:
         Sequences of a long table.
     sample_weight : array-like or None
         Weights of the sequences or of the positions.
+    init_score : list of arrays or None
+        Scores to which those of the model are added.
     """
 
     X: Any
     y: Any
     segmentation: Segmentation
     sample_weight: Any = None
+    init_score: Any = None
 
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"

@@ -13,7 +13,9 @@ from scipy import sparse
 from treecrf.inputs.offsets import (
     offsets_of,
     positions_in_sequences,
+    reversed_positions,
     runs,
+    split,
 )
 from treecrf.inputs.schema import (
     BOOLEAN,
@@ -86,6 +88,15 @@ class Sequences:
         """Return the same sequences, each in reverse order."""
 
     # Methods that build on them
+
+    @property
+    def init_scores(self) -> np.ndarray | None:
+        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        return None
+
+    def with_init_scores(self, scores: np.ndarray) -> Sequences:
+        """Return the same sequences with ``init_scores``."""
+        return ScoredSequences(**_description(self, self.categories), base=self, scores=scores)
 
     @property
     def schema(self) -> InputSchema:
@@ -340,6 +351,45 @@ class RecodedSequences(Sequences):
     def reversed(self) -> Sequences:
         """Return the same sequences, each in reverse order."""
         return replace(self, base=self.base.reversed())
+
+    @property
+    def init_scores(self) -> np.ndarray | None:
+        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        return self.base.init_scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredSequences(Sequences):
+    """Sequences with scores of labels, to which those of a model are added.
+
+    Attributes
+    ----------
+    base : Sequences
+    scores : float64 array (n_positions, n_labels)
+    """
+
+    base: Sequences
+    scores: np.ndarray
+
+    @property
+    def init_scores(self) -> np.ndarray:
+        """Scores of labels to which those of a model are added, (n_positions, n_labels)."""
+        return self.scores
+
+    def rows(self, first: int, last: int) -> Any:
+        """Return the concatenated values of some sequences."""
+        return self.base.rows(first, last)
+
+    def take(self, indices: np.ndarray) -> Sequences:
+        """Return the selected sequences, in the order of the indices."""
+        base, parts = self.base.take(indices), split(self.scores, self.offsets)
+        scores = np.concatenate([parts[i] for i in indices])
+        return replace(self, base=base, offsets=base.offsets, scores=scores)
+
+    def reversed(self) -> Sequences:
+        """Return the same sequences, each in reverse order."""
+        scores = self.scores[reversed_positions(self.offsets)]
+        return replace(self, base=self.base.reversed(), scores=scores)
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
+from treecrf.inputs.init_scores import as_init_scores
 from treecrf.inputs.labels import Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences, is_empty_list
@@ -87,6 +88,7 @@ class SequenceClassifier(BaseEstimator):
         *,
         allowed: Any = None,
         known: Any = None,
+        init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,
     ) -> Any:
@@ -103,6 +105,10 @@ class SequenceClassifier(BaseEstimator):
         known : list of lists of labels or None, optional
             Labels that are already known, with None at all other positions. Known labels are kept,
             and the other labels are predicted given them. For a long table, one list of all
+            positions.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores of the labels at each position, which are added to those of the model, for a
+            `TreeCRF` that was fitted with such scores. For a long table, one array of all
             positions.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long table.
@@ -137,7 +143,9 @@ class SequenceClassifier(BaseEstimator):
         segmentation = Segmentation(lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
-        return segmentation.join(self._labels(*self._read(X, allowed, known, segmentation)))
+        return segmentation.join(
+            self._labels(*self._read(X, allowed, known, segmentation, init_score))
+        )
 
     def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the labels of checked sequences, as chosen by ``decoding``."""
@@ -166,6 +174,7 @@ class SequenceClassifier(BaseEstimator):
         *,
         allowed: Any = None,
         known: Any = None,
+        init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,
     ) -> Any:
@@ -175,7 +184,7 @@ class SequenceClassifier(BaseEstimator):
         ----------
         X : list of sequences, or one long table
             As in `predict`.
-        allowed, known, lengths, groups : optional
+        allowed, known, init_score, lengths, groups : optional
             As in `predict`.
 
         Returns
@@ -202,7 +211,9 @@ class SequenceClassifier(BaseEstimator):
         segmentation = Segmentation(lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
-        return segmentation.join(self._proba(*self._read(X, allowed, known, segmentation)))
+        return segmentation.join(
+            self._proba(*self._read(X, allowed, known, segmentation, init_score))
+        )
 
     def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
         """Predict the marginal probabilities of checked sequences."""
@@ -216,6 +227,7 @@ class SequenceClassifier(BaseEstimator):
         *,
         allowed: Any = None,
         known: Any = None,
+        init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,
     ) -> list[np.ndarray]:
@@ -225,7 +237,7 @@ class SequenceClassifier(BaseEstimator):
         ----------
         X : list of sequences, or one long table
             As in `predict`.
-        allowed, known, lengths, groups : optional
+        allowed, known, init_score, lengths, groups : optional
             As in `predict`.
 
         Returns
@@ -253,7 +265,7 @@ class SequenceClassifier(BaseEstimator):
         segmentation = Segmentation(lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
-        sequences, masks = self._read(X, allowed, known, segmentation)
+        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             pairs = split(lattice.pairwise(), lattice.offsets)
@@ -262,7 +274,13 @@ class SequenceClassifier(BaseEstimator):
         return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
 
     def predict_log_likelihood(
-        self, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        init_score: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
     ) -> np.ndarray:
         """Compute the log-probability of given label sequences, log P(y | X).
 
@@ -273,7 +291,7 @@ class SequenceClassifier(BaseEstimator):
         y : list of array-likes of shape (n_positions,), or one array-like for a long table
             Labels of each sequence, all of them in ``classes_``. Where labels are unknown, as in
             `fit`, the probability is the sum over all label sequences with the known labels.
-        lengths, groups : optional
+        init_score, lengths, groups : optional
             As in `predict`.
 
         Returns
@@ -302,7 +320,8 @@ class SequenceClassifier(BaseEstimator):
         if self._is_empty(X, segmentation):
             segmentation.items(y, np.zeros(1, dtype=np.int64), "y", "label sequences")
             return np.zeros(0)
-        sequences, labels = self._read_labeled(RawData(X, y, segmentation))
+        raw = RawData(X, y, segmentation, init_score=init_score)
+        sequences, labels = self._read_labeled(raw)
         codes, candidates = labels.encoded(self.classes_)
         if self._trained_backward:
             positions = reversed_positions(sequences.offsets)
@@ -320,6 +339,7 @@ class SequenceClassifier(BaseEstimator):
         *,
         allowed: Any = None,
         known: Any = None,
+        init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,
     ) -> tuple[Any, Any]:
@@ -331,7 +351,7 @@ class SequenceClassifier(BaseEstimator):
             As in `predict`.
         n_best : int, default=1
             Number of label sequences to return for each sequence.
-        allowed, known, lengths, groups : optional
+        allowed, known, init_score, lengths, groups : optional
             As in `predict`.
 
         Returns
@@ -368,7 +388,7 @@ class SequenceClassifier(BaseEstimator):
         segmentation = Segmentation(lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return [], np.zeros(0) if n_best == 1 else []
-        sequences, masks = self._read(X, allowed, known, segmentation)
+        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
         if n_best == 1:
             labels, log_probabilities = self._decoded(sequences, masks)
             return segmentation.join(labels), log_probabilities
@@ -429,6 +449,7 @@ class SequenceClassifier(BaseEstimator):
         y: Any,
         *,
         sample_weight: Any = None,
+        init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,
     ) -> float:
@@ -445,7 +466,7 @@ class SequenceClassifier(BaseEstimator):
             Weights of the sequences, or one array of shape (n_positions,) with the weights of its
             positions for each. For a long table, one array with a weight per sequence or per
             position.
-        lengths, groups : optional
+        init_score, lengths, groups : optional
             As in `predict`.
 
         Returns
@@ -462,7 +483,7 @@ class SequenceClassifier(BaseEstimator):
             If X does not match the training data, y does not match X, or the weights are invalid.
             The message names the sequence and the reason.
         """
-        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
+        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
         sequences, labels = self._read_labeled(raw)
         known = slice(None) if labels.are_complete else labels.known
         true = labels.values[known]
@@ -535,6 +556,9 @@ class SequenceClassifier(BaseEstimator):
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""
         sequences = self._sequences(raw.X, raw.segmentation)
+        sequences = self._with_init_score(
+            sequences, raw.init_score, len(self.classes_), raw.segmentation
+        )
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
     def _read(
@@ -543,15 +567,31 @@ class SequenceClassifier(BaseEstimator):
         allowed: Any = None,
         known: Any = None,
         segmentation: Segmentation | None = None,
+        init_score: Any = None,
     ) -> tuple[Sequences, np.ndarray | None]:
         """Check sequences and masks of possible labels; return them in the chain's direction."""
         segmentation = segmentation or Segmentation()
         sequences = self._sequences(X, segmentation)
+        sequences = self._with_init_score(sequences, init_score, len(self.classes_), segmentation)
         masks = as_allowed(allowed, known, self.classes_, sequences.offsets, segmentation)
         if self._trained_backward:
             sequences = sequences.reversed()
             masks = None if masks is None else masks[reversed_positions(sequences.offsets)]
         return sequences, masks
+
+    def _with_init_score(
+        self, sequences: Sequences, init_score: Any, n_labels: int, segmentation: Segmentation
+    ) -> Sequences:
+        """Add the scores that those of the model are added to, if any, to the sequences."""
+        if init_score is None:
+            return sequences
+        self._check_init_score()
+        scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
+        return sequences.with_init_scores(scores)
+
+    def _check_init_score(self) -> None:
+        """Raise ValueError unless the model can be added to given scores."""
+        raise ValueError(f"init_score: {type(self).__name__} does not support it; TreeCRF does")
 
     def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:
         """Convert results per sequence from the chain's direction to that of the input."""

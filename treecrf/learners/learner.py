@@ -83,10 +83,12 @@ class SequenceLearner(SequenceClassifier):
         y_val: Any = None,
         *,
         sample_weight: Any = None,
+        init_score: Any = None,
         allowed: Any = None,
         lengths: Any = None,
         groups: Any = None,
         sample_weight_val: Any = None,
+        init_score_val: Any = None,
         lengths_val: Any = None,
         groups_val: Any = None,
         eval_set: Any = None,
@@ -115,6 +117,10 @@ class SequenceLearner(SequenceClassifier):
             of its positions for each. A sequence of weight 2 counts as two equal sequences, and one
             of weight 0 is left out. The reported scores are weighted as well. For a long table, one
             array with a weight per sequence or per position.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores of the labels at each training position, with columns in the order of the sorted
+            labels, to which the trees are added. Only for `TreeCRF`. For a long table, one array of
+            all positions.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each training position, with columns in the order of the
             sorted labels. None in the list means that all labels are possible in that sequence. For
@@ -127,7 +133,7 @@ class SequenceLearner(SequenceClassifier):
             Sequence that each position of a long table belongs to, or the name of the data frame
             column with this information, which is then not used as a feature. The positions of a
             sequence must be consecutive.
-        sample_weight_val, lengths_val, groups_val : optional
+        sample_weight_val, init_score_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``.
         eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
             Further sets of sequences whose scores ``evals_result_`` records. Without ``X_val``, the
@@ -157,8 +163,10 @@ class SequenceLearner(SequenceClassifier):
         5
         """
         self._validate_params()
-        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
-        validation = RawData(X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val)
+        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
+        validation = RawData(
+            X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
+        )
         eval_sets = read_eval_set(eval_set, groups)
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
         fitted = self._train(arguments) | self._trained_settings()
@@ -190,6 +198,7 @@ class SequenceLearner(SequenceClassifier):
     def _prepare(self, arguments: FitArguments) -> TrainingInput:
         """Read and check everything that training starts from."""
         raw, validation, allowed = arguments.raw, arguments.validation, arguments.allowed
+        arguments.check_init_scores()
         earlier = self._earlier_fit()
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
@@ -197,15 +206,18 @@ class SequenceLearner(SequenceClassifier):
         seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
-        weights = raw.weights(sequences.offsets)
-        training = self._labeled(sequences, labels, classes, masks, weights)
-        schema = schema or training.sequences.schema
 
         def label(
-            sequences: Sequences, labels: Labels, weights: np.ndarray | None
+            raw: RawData, sequences: Sequences, labels: Labels, masks: np.ndarray | None = None
         ) -> LabeledSequences:
-            return self._labeled(sequences, labels, classes, weights=weights)
+            weights = raw.weights(sequences.offsets)
+            sequences = self._with_init_score(
+                sequences, raw.init_score, len(classes), raw.segmentation
+            )
+            return self._labeled(sequences, labels, classes, masks, weights)
 
+        training = label(raw, sequences, labels, masks)
+        schema = schema or training.sequences.schema
         held_out = read_validation(validation, schema, label)
         evaluated = tuple(
             read_validation(given, schema, label, f"eval_set[{i}]")

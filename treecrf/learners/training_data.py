@@ -174,6 +174,18 @@ class FitArguments:
     eval_sets: tuple[RawData, ...]
     callbacks: Callbacks
 
+    def check_init_scores(self) -> None:
+        """Raise ValueError if only the training or only the validation data have init scores."""
+        if self.validation.X is None and self.validation.init_score is None:
+            is_valid = self.raw.init_score is None or not self.eval_sets
+        else:
+            is_valid = (self.raw.init_score is None) == (self.validation.init_score is None)
+        if not is_valid:
+            raise ValueError(
+                "init_score and init_score_val: one is given without the other; pass both with "
+                "X_val, and no eval_set without X_val"
+            )
+
 
 @dataclass(frozen=True)
 class TrainingInput:
@@ -237,7 +249,7 @@ def hold_out(
 def read_validation(
     raw: RawData,
     schema: InputSchema,
-    label: Callable[[Sequences, Labels, np.ndarray | None], LabeledSequences],
+    label: Callable[[RawData, Sequences, Labels], LabeledSequences],
     name: str = "validation data",
 ) -> LabeledSequences | None:
     """Read the user's validation data, or None; error messages name them as such.
@@ -253,10 +265,11 @@ def read_validation(
     if raw.X is None:
         if raw.sample_weight is not None:
             raise ValueError("sample_weight_val is given without X_val and y_val")
+        if raw.init_score is not None:
+            raise ValueError("init_score_val is given without X_val and y_val")
         return None
     try:
-        sequences, labels = raw.read(schema)
-        return label(sequences, labels, raw.weights(sequences.offsets))
+        return label(raw, *raw.read(schema))
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}: {error}") from error

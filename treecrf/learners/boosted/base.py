@@ -369,7 +369,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         require_memory(n_labels, order, sequences.n_positions)
 
     def staged_predict_proba(
-        self, X: Any, *, lengths: Any = None, groups: Any = None
+        self, X: Any, *, init_score: Any = None, lengths: Any = None, groups: Any = None
     ) -> Iterator[Any]:
         """Predict the probabilities of all labels after each boosting iteration.
 
@@ -377,7 +377,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         ----------
         X : list of sequences, or one long table
             As in `predict`.
-        lengths, groups : optional
+        init_score, lengths, groups : optional
             As in `predict`.
 
         Yields
@@ -405,7 +405,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         if self._is_empty(X, segmentation):
             yield from ([] for _ in range(self.n_iter_))
             return
-        sequences, _ = self._read(X, segmentation=segmentation)
+        sequences, _ = self._read(X, segmentation=segmentation, init_score=init_score)
         with Threads(self.n_jobs) as threads:
             for lattice in self._staged_lattices(sequences, threads):
                 yield segmentation.join(
@@ -470,7 +470,15 @@ class BoostedSequenceClassifier(SequenceLearner):
 def _starting_scores(
     start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
 ) -> np.ndarray | None:
-    return None if start is None else start.scores(sequences, order, threads)
+    scores = None if start is None else start.scores(sequences, order, threads)
+    given = sequences.init_scores
+    if given is None:
+        return scores
+    if scores is None:
+        n_positions, n_labels = given.shape
+        scores = np.zeros((n_labels, n_positions, n_labels**order))
+    scores += given.T[:, :, None]
+    return scores
 
 
 def _history_before(earlier: dict, value: float | None) -> History:

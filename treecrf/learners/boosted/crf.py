@@ -565,6 +565,12 @@ class TreeCRF(BoostedSequenceClassifier):
         """Whether the fitted model has constant transitions."""
         return self._forest.transitions is not None
 
+    def _check_init_score(self) -> None:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"init_score needs all contexts; expected beam_width=None, not {self.beam_width}"
+            )
+
     def _check_beam_support(self) -> None:
         if self._has_transitions:
             raise ValueError(
@@ -697,7 +703,15 @@ class TreeCRF(BoostedSequenceClassifier):
 def _started(
     parts: ScoreParts, start: LinearStart | None, sequences: Sequences, threads: Threads
 ) -> ScoreParts:
-    """Set scores of 0 to those of the linear model to start from, if any."""
+    """Set scores of 0 to those of the linear model to start from and to given ones, if any."""
+    given = sequences.init_scores
+    if start is None and given is None:
+        return parts
+    n_labels = parts.n_labels
+    state, transitions = np.zeros((n_labels, 1)), np.zeros((n_labels + 1, n_labels))
     if start is not None:
-        parts.start_from(*start.score_parts(sequences, threads))
+        state, transitions = start.score_parts(sequences, threads)
+    if given is not None:
+        state = state + given.T
+    parts.start_from(state, transitions)
     return parts

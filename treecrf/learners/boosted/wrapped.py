@@ -51,6 +51,7 @@ class WindowClassifier(LocalClassifier):
             y_val=validation.y,
             allowed=arguments.allowed,
             eval_set=arguments.eval_sets or None,
+            init_score=raw.init_score,
             callbacks=arguments.callbacks or None,
             scoring=None if self.scoring == "loss" else self.scoring,
         )
