@@ -56,10 +56,11 @@ from treecrf.trees.growing._members cimport Members
 from treecrf.trees.growing._nodes cimport (
     LeafRule,
     Node,
-    child_seed,
     describe,
     leaf_rule,
     leaf_value,
+    start_child,
+    start_root,
     subtract_sums,
     take_best_leaf,
 )
@@ -119,7 +120,7 @@ cdef class TreeGrower:
     cdef const uint64_t[:, ::1] rows_of_depth
     cdef int64_t[::1] n_rows_of_depth
     # Parameters.
-    cdef Py_ssize_t max_leaves
+    cdef Py_ssize_t max_leaves, max_depth
     cdef LeafRule leaves
     cdef bint separate_counts
     # Parts.
@@ -151,6 +152,7 @@ cdef class TreeGrower:
         self.n_words = max(n_planes, 1) * self.n_rows // 64
         self.n_window_bins = tests.n_bins
         self.max_leaves = growth.max_leaf_nodes
+        self.max_depth = growth.depth_limit
         self.leaves = leaf_rule(growth)
         self.separate_counts = weighted and (growth.min_examples > 0 or surrogates)
         self.features = Features(encoded, tests, features)
@@ -289,7 +291,8 @@ cdef class TreeGrower:
             if leaf < 0:
                 break
             n_leaves += 1
-            self._split(leaf, n_leaves == self.max_leaves)
+            self._split(leaf, n_leaves == self.max_leaves
+                        or self.nodes[leaf].depth + 1 == self.max_depth)
 
     cdef void _add_root(self) noexcept nogil:
         """Add the root, with all positions and all contexts."""
@@ -300,7 +303,8 @@ cdef class TreeGrower:
         self.n_nodes = 1
         for _ in range(N_SCRATCH_SETS):
             self.row_sets.take()
-        start_node(root, self.seed, self.row_sets.take(), self.contexts.take())
+        start_root(root, self.seed)
+        root.rows, root.contexts = self.row_sets.take(), self.contexts.take()
         if self._is_failed():
             return
         self.contexts.fill(root.contexts)
@@ -377,6 +381,7 @@ cdef class TreeGrower:
             self.histograms.release(node)
 
     cdef void _split(self, int32_t parent_id, bint is_last) noexcept nogil:
+        """Split a node; after the last split of a branch, its children remain leaves."""
         cdef Node *parent = &self.nodes[parent_id]
         cdef int32_t true_id = <int32_t> self.n_nodes
         cdef int32_t false_id = true_id + 1
@@ -385,9 +390,11 @@ cdef class TreeGrower:
         self.n_nodes += 2
         parent.true_child = true_id
         parent.false_child = false_id
+        start_child(true_node, parent, True)
+        start_child(false_node, parent, False)
         # The false child takes over the set of rows, which the parent no longer needs.
-        start_node(true_node, child_seed(parent, True), self.row_sets.take(), parent.contexts)
-        start_node(false_node, child_seed(parent, False), parent.rows, parent.contexts)
+        true_node.rows, false_node.rows = self.row_sets.take(), parent.rows
+        true_node.contexts = false_node.contexts = parent.contexts
         true_node.total = parent.true_total
         true_node.weight = parent.true_weight
         true_node.examples = parent.true_examples
@@ -400,7 +407,12 @@ cdef class TreeGrower:
             self._split_with_surrogates(parent, true_node, false_node, is_last)
         else:
             self._split_alone(parent, true_node, false_node, is_last)
-        if is_last or self._is_failed():
+        if self._is_failed():
+            return
+        if is_last:
+            self.histograms.release(parent)
+            self.histograms.release(true_node)
+            self.histograms.release(false_node)
             return
         self._find_split(true_id)
         self._find_split(false_id)
@@ -532,6 +544,7 @@ cdef class TreeGrower:
         self.search.find(parent.test, &passed, &failed, &parent.surrogates)
         if self._size_of(&lost):
             self._send_on(parent, &lost, true_node, false_node, is_last)
+            self.histograms.release(&lost)
 
     cdef void _sum_missing(self, const Node *parent, Node *lost) noexcept nogil:
         """Sum over the examples that lack the value of the parent's test."""
@@ -656,17 +669,6 @@ cdef class TreeGrower:
     cdef void _add_leaf(self, const Node *node, double[:, ::1] scores) noexcept nogil:
         self.members.add_leaf(self._rows_of(node), self._contexts_of(node),
                               leaf_value(node, &self.leaves), scores)
-
-
-cdef void start_node(Node *node, uint64_t seed, int32_t rows, int32_t contexts) noexcept nogil:
-    node.seed = seed
-    node.rows = rows
-    node.contexts = contexts
-    node.histogram = -1
-    node.test = -1
-    node.gain = node.share = 0.0
-    node.surrogates.n = 0
-    node.true_child = node.false_child = -1
 
 
 cdef inline void copy_sums(Node *target, const Node *source) noexcept nogil:

@@ -47,6 +47,7 @@ def random_settings(rng, seed):
         "order": int(rng.integers(3)),
         "window": WINDOWS[seed % 4],
         "max_leaf_nodes": int(rng.choice([2, 3, 8, 20])),
+        "max_depth": [None, None, 2, 3][seed % 4],
         "l2": float(rng.choice([0.0, 1.0, 40.0])),
         "min_gain": float(rng.choice([0.0, 0.0, 0.3])),
         "min_samples_leaf": int(rng.choice([1, 3, 10])),

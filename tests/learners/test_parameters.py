@@ -33,6 +33,7 @@ OTHER_TEXTS = {
     "early_stopping": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,)],
     "estimator": [(FEATURES,), (RECURRENT,)],
     "l2_regularization": [(LINEAR,)],
+    "max_depth": [(FUTURE,)],
     "max_features": [(SLIDING,)],
     "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "min_samples_leaf": [(CRF,)],

@@ -20,8 +20,9 @@ import treecrf
 from treecrf import TreeCRF
 
 CHANGED = {
-    "order": 2, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "l2_regularization": 0.5,
-    "learning_rate": 0.5, "objective": "log", "second_order": True, "curvature": "diagonal",
+    "order": 2, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "max_depth": 4,
+    "l2_regularization": 0.5, "learning_rate": 0.5, "objective": "log", "second_order": True,
+    "curvature": "diagonal",
     "min_gain": 0.01, "min_samples_leaf": 2, "max_features": 0.9, "max_features_per_tree": 0.7,
     "subsample": 0.8, "sampling": 0.5, "max_examples": 1000, "max_bins": 9,
     "missing": "impute", "categorical_features": None, "init": "pseudo_likelihood",
@@ -29,8 +30,8 @@ CHANGED = {
     "cost_matrix": {("x", "y"): 2.0}, "transitions": ((True, True, True),) * 3,
     "constant_transitions": False,
     "early_stopping": True, "validation_fraction": 0.3,
-    "n_iter_no_change": 2, "tol": 0.01, "warm_start": True, "class_weight": {"x": 2.0},
-    "n_jobs": 2, "random_state": 5, "verbose": 0,
+    "n_iter_no_change": 2, "tol": 0.01, "scoring": "accuracy", "warm_start": True,
+    "class_weight": {"x": 2.0}, "n_jobs": 2, "random_state": 5, "verbose": 0,
 }  # fmt: skip
 
 
@@ -81,7 +82,7 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     assert attributes == {
         "classes_", "feature_importances_", "init_", "n_features_in_", "n_iter_",
             "train_score_",
-        "validation_score_",
+        "validation_score_", "evals_result_",
     }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class Setting:
     window: tuple[int, int] = (1, 1)
     max_leaf_nodes: int = 12
     l2: float = 1.0
+    max_depth: int | None = None
     min_gain: float = 0.0
     min_samples_leaf: int = 1
     max_leaf_value: float = np.inf
@@ -57,6 +58,7 @@ class Setting:
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2,
             learning_rate=self.learning_rate,
+            max_depth=self.max_depth,
             min_gain=self.min_gain,
             min_samples_leaf=self.min_samples_leaf,
             max_features=self.max_features,
@@ -133,7 +135,7 @@ class Positions:
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=(weights > 0)[:, np.newaxis] * every,
-            allowed=None if setting.max_features == 1 else self.allowed(seed),
+            allowed=self.allowed(seed),
             missing_values=self.missing_values,
             position_weights=weights,
         )
@@ -142,7 +144,9 @@ class Positions:
         n_features = self.table.n_features
 
         def may_use(path, test):
-            if test >= len(self.bins):
+            if len(path) == self.setting.max_depth:
+                return False
+            if test >= len(self.bins) or self.setting.max_features == 1:
                 return True
             feature = np.searchsorted(self.table.feature_starts, self.bins[test], "right") - 1
             return sampled_features(seed, path, n_features, self.n_chosen)[feature]
@@ -259,6 +263,7 @@ class Planes:
             max_leaf_value=setting.max_leaf_value,
             learning_rate=setting.learning_rate,
             example_counts=np.ones((n, 1)),
+            allowed=positions.allowed(0),
             missing_values=self.missing_values,
             position_weights=weights,
         )

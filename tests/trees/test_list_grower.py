@@ -96,6 +96,7 @@ def test_random_cases(kind, seed):
         order=int(rng.integers(3)),
         window=WINDOWS[seed % 4],
         max_leaf_nodes=int(rng.choice([2, 3, 8, 20])),
+        max_depth=rng.choice([None, None, 1, 2, 4]),
         l2=float(rng.choice([0.0, 1.0, 40.0])),
         min_gain=float(rng.choice([0.0, 0.0, 0.3])),
         min_samples_leaf=int(rng.choice([1, 3, 10])),
@@ -125,6 +126,7 @@ def test_missing_values(seed, missing, second_order, kind):
         missing,
         second_order=second_order,
         order=seed % 3,
+        max_depth=[None, 3][seed % 2],
         min_samples_leaf=1 + seed % 2,
     )
     assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)

@@ -33,6 +33,7 @@ def test_examples_in_planes(n_planes, kind, seed):
         order=int(rng.integers(4)),
         window=WINDOWS[seed % 4],
         max_leaf_nodes=int(rng.choice([2, 8, 20])),
+        max_depth=rng.choice([None, 3]),
         min_samples_leaf=int(rng.choice([1, 3])),
         second_order=bool(rng.random() < 0.4),
         weighted=bool(rng.random() < 0.4),
@@ -53,6 +54,7 @@ def test_random_cases(kind, seed, few_codes):
         order=int(rng.integers(3)),
         window=WINDOWS[seed % 4],
         max_leaf_nodes=int(rng.choice([2, 3, 8, 20])),
+        max_depth=rng.choice([None, None, 1, 2, 4]),
         l2=float(rng.choice([0.0, 1.0, 40.0])),
         min_gain=float(rng.choice([0.0, 0.0, 0.3])),
         min_samples_leaf=int(rng.choice([1, 3, 10])),
@@ -99,7 +101,8 @@ def test_label_tests_alone(order):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("second_order", [False, True])
 @pytest.mark.parametrize("n_labels", [2, 3, 4, 5, 7, 8])
-def test_label_tests_first(n_labels, second_order, weighted):
+@pytest.mark.parametrize("max_depth", [None, 2])
+def test_label_tests_first(n_labels, second_order, weighted, max_depth):
     """All positions are summed once for all contexts, if a bin has room for the sums of each."""
     rng = np.random.default_rng(0)
     positions = random_positions(
@@ -110,6 +113,7 @@ def test_label_tests_first(n_labels, second_order, weighted):
         window=(2, 1),
         lengths=[150, 1, 60],
         max_leaf_nodes=30,
+        max_depth=max_depth,
         second_order=second_order,
         weighted=weighted,
     )

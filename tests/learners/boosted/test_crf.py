@@ -596,6 +596,20 @@ def test_leaves_and_gain_limit_the_trees(tables):
     assert small(max_leaf_nodes=10**12, max_iter=1).fit(X, y).n_iter_ == 1
 
 
+def depth_of(tree, node=0):
+    children = tree["true_child"][node], tree["false_child"][node]
+    return 0 if children[0] < 0 else 1 + max(depth_of(tree, child) for child in children)
+
+
+@pytest.mark.parametrize("sampling", [None, 0.1])
+@pytest.mark.parametrize("max_depth", [1, 3, None, 10**12])
+def test_depth_limits_the_trees(tables, max_depth, sampling):
+    X, y = tables
+    crf = small(max_depth=max_depth, sampling=sampling, l2_regularization=0.0).fit(X, y)
+    depths = [depth_of(tree) for tree in crf._forest.trees]
+    assert max(depths) == max_depth if max_depth in (1, 3) else max(depths) > 3
+
+
 def test_bins_limit_the_thresholds(tables):
     X, y = tables
     crf = small(max_bins=2, window=0).fit(X, y)
@@ -628,6 +642,7 @@ BAD_PARAMETERS = {
     "window": [-1, 1.5, "ab", None, (1,), (1, 2, 3), (1, -1), (1.0, 1), ("a", 1), 10**30],
     "max_iter": [0, 1.5, "10", None],
     "max_leaf_nodes": [1, 2.5, None],
+    "max_depth": [0, 2.5, "none"],
     "l2_regularization": [-1, np.nan, np.inf, "1", None],
     "learning_rate": [0, -1, np.nan, np.inf, "1"],
     "objective": ["hinge", None],
@@ -654,6 +669,7 @@ BAD_PARAMETERS = {
     "validation_fraction": [0, 1, -0.1],
     "n_iter_no_change": [0, None],
     "tol": [-1, np.nan],
+    "scoring": ["f1", None],
     "warm_start": [1, None],
     "class_weight": ["even", [1, 2]],
     "n_jobs": [0, 1.5, "all"],

@@ -36,6 +36,9 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=100
         Maximum number of leaves per tree. Trees grow best-first.
+    max_depth : int or None, default=None
+        Maximum number of tests from the root of a tree to a leaf, those of previous labels
+        included. None is no limit.
     l2_regularization : float, default=40.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
         With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
@@ -178,6 +181,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         window=0,
         max_iter=100,
         max_leaf_nodes=100,
+        max_depth=None,
         l2_regularization=40.0,
         learning_rate=1.0,
         second_order=False,
@@ -212,6 +216,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.window = window
         self.max_iter = max_iter
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
         self.l2_regularization = l2_regularization
         self.learning_rate = learning_rate
         self.second_order = second_order

@@ -78,6 +78,9 @@ class FutureFeatureMEMM(LocalClassifier):
         Maximum number of boosting iterations between two discoveries.
     max_leaf_nodes : int, default=20
         Maximum number of leaves per tree. Trees grow best-first.
+    max_depth : int or None, default=None
+        Maximum number of tests from the root of a tree to a leaf, those of previous labels
+        included. None is no limit. The trees that add a discovered feature are not limited.
     l2_regularization : float, default=40.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
         With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
@@ -247,6 +250,7 @@ class FutureFeatureMEMM(LocalClassifier):
         multiclass="all",
         max_iter=500,
         max_leaf_nodes=20,
+        max_depth=None,
         l2_regularization=40.0,
         learning_rate=1.0,
         second_order=False,
@@ -285,6 +289,7 @@ class FutureFeatureMEMM(LocalClassifier):
         self.multiclass = multiclass
         self.max_iter = max_iter
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
         self.l2_regularization = l2_regularization
         self.learning_rate = learning_rate
         self.second_order = second_order

@@ -34,9 +34,10 @@ from treecrf.trees.growing._features cimport Features
 from treecrf.trees.growing._nodes cimport (
     LeafRule,
     Node,
-    child_seed,
     describe,
     leaf_rule,
+    start_child,
+    start_root,
     subtract_sums,
     take_best_leaf,
 )
@@ -106,7 +107,7 @@ cdef class ListGrower:
     cdef Py_ssize_t entries_per_row
     cdef public const int32_t[::1] n_idle
     cdef object tests
-    cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_parts
+    cdef Py_ssize_t n_window_bins, n_labels, n_symbols, max_leaves, max_depth, max_parts
     cdef LeafRule leaves
     cdef Features features
     cdef ExampleLists lists
@@ -145,6 +146,7 @@ cdef class ListGrower:
         self.n_window_bins = tests.n_bins
         self.n_symbols = n_labels + 1
         self.max_leaves = growth.max_leaf_nodes
+        self.max_depth = growth.depth_limit
         self.leaves = leaf_rule(growth)
         self.features = features
         self.search = SurrogateSearch(self.features, tests, 0) if surrogates else None
@@ -241,7 +243,7 @@ cdef class ListGrower:
                 root.counts[2 * i + 1] = 0.0
             if self.lists.with_fractions:
                 root.fractions[i] = WHOLE
-        start_node(&self.nodes[0], seed)
+        start_root(&self.nodes[0], seed)
         self._sum(&self.nodes[0], root)
         self.n_nodes = self.n_leaves = 1
         self.n_open = self.n_kept_bins = 0
@@ -466,10 +468,10 @@ cdef class ListGrower:
         self.n_leaves += 1
         parent.true_child = true_id
         parent.false_child = false_id
-        start_node(&self.nodes[true_id], child_seed(parent, True))
-        start_node(&self.nodes[false_id], child_seed(parent, False))
+        start_child(&self.nodes[true_id], parent, True)
+        start_child(&self.nodes[false_id], parent, False)
         self._place_blocks(&self.examples[true_id], &self.examples[false_id])
-        if self.n_leaves == self.max_leaves:
+        if self.n_leaves == self.max_leaves or self.nodes[true_id].depth == self.max_depth:
             self.small = -1
         elif self.examples[true_id].n <= self.examples[false_id].n:
             self.small = true_id
@@ -493,6 +495,8 @@ cdef class ListGrower:
         free_list(&self.examples[parent_id])
         if self.small < 0:
             free_histogram(&self.sums[parent_id])
+            free_list(&self.examples[small])
+            free_list(&self.examples[large])
             return
         self.sums[large] = self.sums[parent_id]
         memset(&self.sums[parent_id], 0, sizeof(Bins))
@@ -642,15 +646,6 @@ cdef class ListGrower:
 cdef inline int32_t sibling(int32_t node) noexcept nogil:
     """Return the other child of a node's parent; children are numbered in pairs from 1 on."""
     return node + 1 if node % 2 else node - 1
-
-
-cdef void start_node(Node *node, uint64_t seed) noexcept nogil:
-    node.seed = seed
-    node.test = -1
-    node.run = -1
-    node.gain = node.share = 0.0
-    node.surrogates.n = 0
-    node.true_child = node.false_child = -1
 
 
 cdef inline void copy_difference(Node *target, const Node *whole, const Node *part) noexcept nogil:

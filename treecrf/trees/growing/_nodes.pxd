@@ -10,6 +10,7 @@ cdef extern from "utils/hashing.h" nogil:
 cdef struct Node:
     # A node of a growing tree.
     uint64_t seed                   # of its random choices
+    int32_t depth                   # number of tests above it
     int32_t rows                    # its set of rows
     int32_t contexts                # its set of contexts
     int32_t histogram               # -1 for none
@@ -28,16 +29,13 @@ cdef struct LeafRule:
     double penalty, max_value, learning_rate
 
 
+cdef void start_root(Node *node, uint64_t seed) noexcept nogil
+cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogil
 cdef LeafRule leaf_rule(growth)
 cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil
 cdef int32_t take_best_leaf(const Node *nodes, int32_t *open_leaves,
                             Py_ssize_t *n_open) noexcept nogil
 cdef dict describe(const Node *nodes, Py_ssize_t n, const LeafRule *rule)
-
-
-cdef inline uint64_t child_seed(const Node *parent, bint passes) noexcept nogil:
-    """Return the seed of a child. Seeds depend on the path from the root, not on node numbers."""
-    return mixed_with(parent.seed, 1 if passes else 2)
 
 
 cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:

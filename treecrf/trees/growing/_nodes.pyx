@@ -3,9 +3,26 @@
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
 from treecrf.trees.growing._row_sets cimport round_value
+
+
+cdef void start_root(Node *node, uint64_t seed) noexcept nogil:
+    """Start a node without sums, rows and contexts."""
+    node.seed = seed
+    node.depth = 0
+    node.histogram = node.rows = node.contexts = -1
+    node.test = node.run = -1
+    node.gain = node.share = 0.0
+    node.surrogates.n = 0
+    node.true_child = node.false_child = -1
+
+
+cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogil:
+    """Start a child. Its seed depends on the path from the root, not on node numbers."""
+    start_root(node, mixed_with(parent.seed, 1 if passes else 2))
+    node.depth = parent.depth + 1
 
 
 cdef LeafRule leaf_rule(growth):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# No tree is as deep.
+MAX_DEPTH = 1 << 30
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -18,6 +21,7 @@ class Growth:
     max_leaf_nodes: int
     l2_regularization: float
     learning_rate: float = 1.0
+    max_depth: int | None = None
     min_gain: float = 0.0
     min_samples_leaf: int = 1
     max_features: float = 1.0
@@ -25,6 +29,11 @@ class Growth:
     subsample: float = 1.0
     max_leaf_value: float = np.inf
     seed: int = 0
+
+    @property
+    def depth_limit(self) -> int:
+        """Maximum number of tests from the root to a leaf; -1 for no limit."""
+        return -1 if self.max_depth is None else min(self.max_depth, MAX_DEPTH)
 
     @property
     def min_examples(self) -> int:
