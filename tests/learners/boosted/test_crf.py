@@ -668,6 +668,7 @@ BAD_PARAMETERS = {
     "early_stopping": ["auto", 1],
     "validation_fraction": [0, 1, -0.1],
     "n_iter_no_change": [0, None],
+    "scoring": ["f1", None, 3],
     "tol": [-1, np.nan],
     "scoring": ["f1", None],
     "warm_start": [1, None],
