@@ -176,7 +176,7 @@ def test_nothing_known_contributes_nothing(kind, rng, shape):
     for name in ("log", "hamming_log"):
         residuals, _, value = objective_of(name, case, everything).examples(case.scores, 0)
         assert not residuals.any()
-        assert value == 0
+        assert value == 0 or (case.n_labels == 1 and abs(value) < 1e-12)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -335,6 +335,12 @@ def test_log_likelihood_sums_over_all_labels(order, letters):
     np.testing.assert_allclose(found, [*sums, 0.0, sums[0]], atol=1e-12)
 
 
+def test_log_likelihood_in_a_beam_needs_all_labels(letters):
+    model = TreeCRF(beam_width=3, **TREES).fit(*letters)
+    with pytest.raises(ValueError, match="beam_width=3: labels in y are unknown"):
+        model.predict_log_likelihood(["ab"], [["x", None]])
+
+
 def test_score_ignores_unknown_labels(trained):
     word = "abab"
     labels = trained.predict([word])[0].tolist()

@@ -434,6 +434,16 @@ class TreeCRF(BoostedSequenceClassifier):
         # Without neighbors, positions of which nothing is known have no residuals.
         return weights * ~data.candidates.all(axis=1)
 
+    def _summed_log_likelihoods(
+        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
+    ) -> np.ndarray:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"beam_width={self.beam_width}: labels in y are unknown, and sums over them need "
+                "all contexts; expected no beam"
+            )
+        return super()._summed_log_likelihoods(sequences, candidates, threads)
+
     def _check_unknown(self, labels: Labels) -> None:
         for name, is_supported, expected in (
             ("beam_width", self.beam_width is None, "None"),
