@@ -476,10 +476,65 @@ def test_staged_probabilities_end_at_the_model(name, fitted, letters):
         np.testing.assert_allclose(p, q, atol=1e-12)
 
 
+@every(BOOSTED)
+def test_a_truncated_model_is_that_of_a_shorter_fit(name, fitted, letters, tmp_path):
+    X, y = letters
+    whole = fitted(name)
+    before = whole.predict_proba(X)
+    short = whole.truncated(1)
+    expected = clone(whole).set_params(max_iter=1).fit(X, y)
+    assert short.get_params() == whole.get_params()
+    assert {attribute for attribute in vars(short) if attribute.endswith("_")} == {
+        attribute for attribute in vars(whole) if attribute.endswith("_")
+    }
+    assert short.n_iter_ == 1
+    for attribute in ("train_score_", "validation_score_", "feature_importances_"):
+        np.testing.assert_allclose(getattr(short, attribute), getattr(expected, attribute))
+    assert_predicts_the_same(short, expected, X)
+    for kept, fresh in zip(short.decode(X), expected.decode(X), strict=True):
+        assert_equal_arrays(kept, fresh)
+    short.save(tmp_path / "short")
+    assert_predicts_the_same(treecrf.load(tmp_path / "short"), expected, X)
+    assert_predicts_the_same(whole.truncated(whole.n_iter_), whole, X)
+    assert whole.truncated(0).truncated(0).n_iter_ == 0
+    assert_equal_arrays(whole.predict_proba(X), before)
+
+
+def test_a_truncated_model_keeps_the_scores_of_its_iterations(letters):
+    X, y = letters
+    settings = {"l2_regularization": 1.0, "scoring": "accuracy"}
+    crf = TreeCRF(max_iter=4, **settings).fit(X, y, eval_set=[(X[:5], y[:5]), (X, y)])
+    short = crf.truncated(2)
+    expected = TreeCRF(max_iter=2, **settings).fit(X, y, eval_set=[(X[:5], y[:5]), (X, y)])
+    assert short.evals_result_.keys() == expected.evals_result_.keys() == {"valid_0", "valid_1"}
+    for of_set, scores in short.evals_result_.items():
+        for metric, values in scores.items():
+            np.testing.assert_allclose(values, expected.evals_result_[of_set][metric])
+    np.testing.assert_array_equal(short.validation_score_, expected.validation_score_)
+    # A warm start continues after the iterations kept.
+    longer = short.set_params(max_iter=4, warm_start=True).fit(X, y)
+    assert_predicts_the_same(longer, crf, X)
+
+
+def test_invalid_numbers_of_iterations_raise(letters):
+    crf = TreeCRF(max_iter=2)
+    with pytest.raises(NotFittedError):
+        crf.truncated(1)
+    crf.fit(*letters)
+    for n_iter in (-1, 3):
+        with pytest.raises(ValueError, match=f"n_iter={n_iter}; expected 0 to 2, the iterations"):
+            crf.truncated(n_iter)
+    for n_iter in (1.0, True, None, "1"):
+        with pytest.raises(TypeError, match="expected an integer"):
+            crf.truncated(n_iter)
+
+
 @every(ESTIMATED)
 def test_a_wrapped_estimator_has_no_iterations(name, fitted, letters):
     with pytest.raises(AttributeError, match="has no boosting iterations"):
         list(fitted(name).staged_predict_proba(letters[0]))
+    with pytest.raises(AttributeError, match="has no boosting iterations"):
+        fitted(name).truncated(1)
     X, y = letters
     for given_ in ({"early_stopping": True}, {"warm_start": True}, {"class_weight": "balanced"}):
         with pytest.raises(ValueError, match=f"{next(iter(given_))} cannot be used with"):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_importances
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import rounded_leaves
@@ -79,14 +79,13 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
                 units = np.rint(model._forest.transitions[iteration] / n)
                 forest.transitions.append(units.astype(np.int32))
     mean = copy.copy(first)
-    gains = first._encoder.by_feature(forest.gains(len(first._encoder.columns)))
     vars(mean).update(
         _forest=forest,
         n_iter_=forest.n_iter,
         train_score_=np.full(forest.n_iter + 1, np.nan),
         validation_score_=np.zeros(0),
         evals_result_={},
-        feature_importances_=gains / max(gains.sum(), np.finfo(float).tiny),
+        feature_importances_=feature_importances(forest, first._encoder),
     )
     if first._start is not None:
         mean.init_ = LinearStart.mean([model._start for model in models]).estimator

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
@@ -299,11 +300,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         self, data: TrainingInput, forest: Forest, encoder: Encoder, history: History
     ) -> dict:
         """Return the fitted attributes for all iterations of the forest."""
-        gains = encoder.by_feature(forest.gains(len(encoder.columns)))
         fitted = {
             "n_features_in_": encoder.n_features,
             "n_iter_": forest.n_iter,
-            "feature_importances_": gains / max(gains.sum(), np.finfo(float).tiny),
+            "feature_importances_": feature_importances(forest, encoder),
             "evals_result_": history.evals_result(),
             "_seed": data.seed,
         }
@@ -414,6 +414,69 @@ class BoostedSequenceClassifier(SequenceLearner):
                     self._as_read(split(lattice.marginals(), sequences.offsets))
                 )
 
+    def truncated(self, n_iter: int) -> BoostedSequenceClassifier:
+        """Return a fitted copy with the first iterations only.
+
+        All its methods, such as `predict`, `decode` and `save`, use these iterations, and its
+        fitted attributes are those of a model that was trained no longer. It shares the trees, so
+        it takes hardly any memory.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of iterations to keep, from 0 to ``n_iter_``.
+
+        Returns
+        -------
+        estimator
+            A fitted copy of the estimator, with the same parameters.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        TypeError
+            If `n_iter` is not an integer.
+        ValueError
+            If `n_iter` is not in this range.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+        >>> first = crf.truncated(2)
+        >>> first.n_iter_, crf.n_iter_
+        (2, 5)
+        >>> bool(first.score(X, y) <= crf.score(X, y))
+        True
+        """
+        check_is_fitted(self)
+        self._require_iterations()
+        if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool):
+            raise TypeError(f"n_iter is of type {type(n_iter).__name__}; expected an integer")
+        if not 0 <= n_iter <= self.n_iter_:
+            raise ValueError(
+                f"n_iter={n_iter}; expected 0 to {self.n_iter_}, the iterations of the model"
+            )
+        kept, forest = slice(0, int(n_iter) + 1), self._forest.copy(int(n_iter))
+        fitted = {name: value for name, value in vars(self).items() if self._is_fitted(name)}
+        fitted |= {
+            "_forest": forest,
+            "n_iter_": forest.n_iter,
+            "feature_importances_": feature_importances(forest, self._encoder),
+            "train_score_": self.train_score_[kept],
+            "validation_score_": self.validation_score_[kept],
+            "evals_result_": {
+                name: {metric: scores[kept] for metric, scores in of_set.items()}
+                for name, of_set in self.evals_result_.items()
+            },
+        }
+        return self._fitted_copy(fitted)
+
+    def _require_iterations(self) -> None:
+        """Raise AttributeError unless the fitted model has boosting iterations."""
+
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
         self._require_memory(sequences)
         encoded = self._encoder.encode(sequences, threads)
@@ -467,6 +530,12 @@ class BoostedSequenceClassifier(SequenceLearner):
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         vars(self).update(self._feature_names(self._encoder.names))
         return self
+
+
+def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
+    """Return the fraction of the total gain due to each feature; float64 array (n_features,)."""
+    gains = encoder.by_feature(forest.gains(len(encoder.columns)))
+    return gains / max(gains.sum(), np.finfo(float).tiny)
 
 
 def _starting_scores(

@@ -165,12 +165,15 @@ class WindowClassifier(LocalClassifier):
         return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        self._require_iterations()
+        return super()._staged_lattices(sequences, threads)
+
+    def _require_iterations(self) -> None:
         if hasattr(self, "estimator_"):
             raise AttributeError(
                 f"a {type(self).__name__} around {type(self.estimator_).__name__} has no boosting "
                 "iterations"
             )
-        return super()._staged_lattices(sequences, threads)
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         if hasattr(self, "estimator_"):
