@@ -70,7 +70,7 @@ cdef struct Slope:
 
 
 cdef struct Truth:
-    # What is known about the labels of a sequence, from its first position on.
+    # True or possible labels of a sequence, from its first position on.
     Py_ssize_t n_labels
     const int32_t *labels
     const uint8_t *possible     # [position, label]; NULL if all labels are known
@@ -83,7 +83,7 @@ cdef inline bint is_true(const Truth *truth, Py_ssize_t t, Py_ssize_t v) noexcep
 
 
 cdef bint is_unknown(const Truth *truth, Py_ssize_t t) noexcept nogil:
-    """Return whether nothing is known about the label."""
+    """Return whether all labels are possible."""
     cdef Py_ssize_t v
     if truth.possible == NULL:
         return False
@@ -343,7 +343,7 @@ cdef double row_total(const Chain *chain, Py_ssize_t t, const double *row) noexc
 
 cdef double true_total(const Chain *chain, const Truth *truth, Py_ssize_t t, const double *rows,
                        Py_ssize_t stride) noexcept nogil:
-    """Return the probability of the true label of t; 1 if nothing is known about it."""
+    """Return the probability of the true label of t; 1 if all labels are possible."""
     cdef Py_ssize_t v
     cdef double total = 0.0
     if truth.possible == NULL:

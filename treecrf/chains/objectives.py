@@ -13,8 +13,8 @@ hamming_exponential - sum of (1/q - 1)  - log(mean of 1/q)
 =================== =================== ==================================
 
 Where labels are unknown, P is the sum of the probabilities of all label sequences with the known
-labels, q is the sum of the probabilities of the possible labels, and positions of which nothing is
-known contribute nothing to sums over positions.
+labels, q is the sum of the probabilities of the possible labels, and positions at which all labels
+are possible contribute nothing to sums over positions.
 
 For long sequences 1/P exceeds the range of doubles. The logarithm of its mean has the same optimum
 as the sum of 1/P - 1. Its gradient is a mean of the gradients of log P, weighted by the softmax of
@@ -301,7 +301,7 @@ class HammingLogLikelihood(ChainObjective):
         )
 
     def _possible(self) -> np.ndarray | None:
-        """Return the possible labels; all, if this says no more than the constraints."""
+        """Return the possible labels; all of them where all allowed labels are possible."""
         allowed = self.constraints.allowed
         if self.candidates is None or allowed is None:
             return self.candidates

@@ -6,10 +6,11 @@ labels, its logarithm is log Z' - log Z. The residual of a score is the differen
 probabilities, given the known labels and without them. Both come from forward-backward, the first
 one over scores in which impossible labels are forbidden.
 
-The curvature of log Z alone would be too large where little is known, and steps too small. If all
-labels are known, a score of probability p has the residual g = 1 - p or -p, of size at least
+The curvature of log Z alone would make steps too small where few labels are known. If all labels
+are known, a score of probability p has the residual g = 1 - p or -p, of size at least
 min(p, 1 - p). With unknown labels, the curvature is multiplied by |g| / min(p, 1 - p), if this is
-less than 1. It remains at least twice the second derivative with respect to this score.
+less than 1. It remains at least twice the second derivative with respect to this score. That steps
+of full length never lower the likelihood is only proven for known labels, but no exception is known.
 """
 
 from __future__ import annotations

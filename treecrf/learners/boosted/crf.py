@@ -431,7 +431,7 @@ class TreeCRF(BoostedSequenceClassifier):
         weights = super()._position_weights(data, classes)
         if self.order or data.candidates is None:
             return weights
-        # Without neighbors, positions of which nothing is known have no residuals.
+        # Without neighbors, positions at which all labels are possible have no residuals.
         return weights * ~data.candidates.all(axis=1)
 
     def _summed_log_likelihoods(
