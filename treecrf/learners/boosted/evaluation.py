@@ -12,7 +12,6 @@ import numpy as np
 from treecrf.inputs.offsets import split
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences
-from treecrf.metrics.spans import span_f1_score
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -90,8 +89,14 @@ def metric_of(
         labels = split(classes[codes], data.sequences.offsets)
         return [array[::-1] for array in labels] if backward else labels
 
-    score, true = span_f1_score if scoring == "span_f1" else scoring, as_read(data.codes)
+    score, true = _span_f1 if scoring == "span_f1" else scoring, as_read(data.codes)
     return lambda codes: _number(score(true, as_read(codes)), scoring)
+
+
+def _span_f1(true: Labels, predicted: Labels) -> float:
+    from treecrf.metrics import span_f1_score  # metrics are imported when they are used
+
+    return span_f1_score(true, predicted)
 
 
 def _known_weights(data: LabeledSequences) -> np.ndarray | None:
