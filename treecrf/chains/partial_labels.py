@@ -9,8 +9,9 @@ one over scores in which impossible labels are forbidden.
 The curvature of log Z alone would make steps too small where few labels are known. If all labels
 are known, a score of probability p has the residual g = 1 - p or -p, of size at least
 min(p, 1 - p). With unknown labels, the curvature is multiplied by |g| / min(p, 1 - p), if this is
-less than 1. It remains at least twice the second derivative with respect to this score. That steps
-of full length never lower the likelihood is only proven for known labels, but no exception is known.
+less than 1. It remains at least twice the second derivative with respect to this score. Only for
+known labels is it proven that steps of full length never lower the likelihood, but no exception is
+known.
 """
 
 from __future__ import annotations
