@@ -670,7 +670,6 @@ BAD_PARAMETERS = {
     "n_iter_no_change": [0, None],
     "scoring": ["f1", None, 3],
     "tol": [-1, np.nan],
-    "scoring": ["f1", None],
     "warm_start": [1, None],
     "class_weight": ["even", [1, 2]],
     "n_jobs": [0, 1.5, "all"],
