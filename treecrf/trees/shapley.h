@@ -45,9 +45,11 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
     outcomes[0] = LEADS;
     for (ptrdiff_t k = 0; k < tree->n_inner; k++) {
         struct inner_node n = tree->inner[k];
-        int passes = passed[k] >> bit & 1, gone = outcomes[n.ancestor] | (absent[k] >> bit & 1);
-        int of_true = gone ? GONE : passes ? LEADS : LEAVES;
-        int of_false = gone ? GONE : passes ? LEAVES : LEADS;
+        int passes = passed[k] >> bit & 1;
+        int gone = (outcomes[n.ancestor] | (absent[k] >> bit & 1)) != LEADS;
+        /* Without branches, which would be mispredicted. */
+        int of_true = GONE * gone | (LEAVES & ~(passes | gone));
+        int of_false = GONE * gone | (LEAVES & passes & ~gone);
         const double *here = products + n.node * width;
         const double *r = tree->ratios + (n.true_child * N_OUTCOMES + of_true) * width;
         const double *s = tree->ratios + (n.false_child * N_OUTCOMES + of_false) * width;
@@ -66,7 +68,7 @@ TREECRF_TEMPLATE void explain_one(const struct tested_tree *tree, const uint64_t
         const double *p = products + n.true_child * width, *q = products + n.false_child * width;
         double *here = products + n.node * width, *sum = sums + n.slot * width;
         int of_true = outcomes[n.true_child], of_false = outcomes[n.false_child];
-        if (of_true != GONE) {
+        {
             const double *c = tree->slopes + (n.true_child * N_OUTCOMES + of_true) * width;
             const double *d = tree->slopes + (n.false_child * N_OUTCOMES + of_false) * width;
 #pragma omp simd
