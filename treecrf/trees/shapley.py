@@ -80,10 +80,15 @@ class Players:
         )
 
     def index_of(self, features: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Return the index of each pair; all must be players."""
-        index = {pair: i for i, pair in enumerate(self.pairs)}
-        pairs = zip(features.tolist(), offsets.tolist(), strict=True)
-        return np.array([index[pair] for pair in pairs], dtype=np.int32)
+        """Return the index of each pair, int32; all must be players."""
+        keys = _keys(self.features, self.offsets)
+        order = np.argsort(keys)
+        return order[np.searchsorted(keys[order], _keys(features, offsets))].astype(np.int32)
+
+
+def _keys(features: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return one number for each pair; offsets are small."""
+    return features.astype(np.int64) * (1 << 32) + offsets
 
 
 def feature_of_columns(encoder: Encoder) -> np.ndarray:
@@ -326,8 +331,9 @@ class ForestExplainer:
         pairs = [np.zeros((2, 0), dtype=np.int64)]
         for chosen in self._runs(np.arange(len(self._trees))):
             packed = self._pack(chosen)
-            inner = packed["true_child"] >= 0
-            pairs.append(np.unique(self._pairs_of(packed)[:, inner], axis=1))
+            some = self._pairs_of(packed)[:, packed["true_child"] >= 0]
+            _, first = np.unique(_keys(*some), return_index=True)
+            pairs.append(some[:, first])
         return Players.of_pairs(*np.hstack(pairs))
 
     def _runs(self, chosen: np.ndarray) -> Iterator[np.ndarray]:
