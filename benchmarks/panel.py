@@ -106,6 +106,7 @@ def entities(part: str) -> Sequences:
 
 def _with_shapes(X: list, y: list) -> Sequences:
     """Add the lower-cased ending and the case of each word."""
+
     def described(row: dict[str, str]) -> dict[str, Any]:
         word = row["word"]
         return {**row, "ending": word[-3:].lower(), "title": word.istitle(),

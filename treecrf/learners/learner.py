@@ -225,7 +225,7 @@ class SequenceLearner(SequenceClassifier):
         )
         if held_out is None and evaluated:
             held_out = evaluated[0]
-        if held_out is None and self.early_stopping:
+        if held_out is None and self.early_stopping not in (False, "auto"):
             training, held_out = hold_out(training, self.validation_fraction, seed)
         return TrainingInput(classes, training, held_out, seed, earlier, evaluated=evaluated)
 

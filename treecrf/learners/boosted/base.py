@@ -34,6 +34,16 @@ from treecrf.learners.boosted.loop import (
     boost,
 )
 from treecrf.learners.boosted.sampled import Sampling, TableBooster
+from treecrf.learners.boosted.selection import (
+    MAX_EXAMPLES,
+    MAX_POSITIONS,
+    Choice,
+    FoldBoosters,
+    FoldValidations,
+    folds,
+    is_hopeless,
+    sample,
+)
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.iterations import Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
@@ -78,6 +88,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "max_examples": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
+        "early_stopping": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "scoring": [StrOptions({*OBJECTIVES, *METRICS}), callable],
     }
@@ -102,22 +113,88 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Train and return the fitted attributes; the estimator itself does not change."""
         data = self._prepare(arguments)
         self._check_size(len(data.classes), self.order, data.training.sequences.n_positions)
+        choice = self._choose(data)
+        data, encoder, forest = self._started(data, choice.init)
+        trained = self._boost(data, encoder, forest, choice, arguments.callbacks)
+        return self._fitted_attributes(data, forest, *trained)
+
+    def _started(self, data: TrainingInput, init: Any) -> tuple[TrainingInput, Encoder, Forest]:
+        """Return the data with the model to start from, and the encoder and the forest."""
         if data.earlier:
             encoder, forest = data.earlier["_encoder"], data.earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(data.training.sequences, data.seed)
             forest = self._new_forest(len(data.classes))
-        data = replace(data, start=self._fit_start(data))
-        trained = self._boost(data, encoder, forest, arguments.callbacks)
-        return self._fitted_attributes(data, forest, *trained)
+        return replace(data, start=self._fit_start(data, init)), encoder, forest
 
     def _new_forest(self, n_labels: int) -> Forest:
         return Forest(n_labels, self.order)
 
-    def _fit_start(self, data: TrainingInput) -> LinearStart | None:
+    def _fit_start(self, data: TrainingInput, init: Any) -> LinearStart | None:
         """Return the model whose scores the trees start from; None stands for scores of 0."""
         return None
+
+    # Choices by cross-validation
+
+    def _choose(self, data: TrainingInput) -> Choice:
+        """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
+        candidates = self._candidates(data)
+        plain = Choice(candidates[-1], self.max_iter, [])
+        if not self.early_stopping or self.warm_start:
+            return plain
+        limit = min(MAX_POSITIONS, MAX_EXAMPLES // self._n_scores(len(data.classes)))
+        is_small = len(data.training.codes) <= limit
+        if is_small and data.held_out is None:
+            return self._best_of_folds(data, candidates) or plain
+        if len(candidates) == 1:
+            return plain
+        choice = self._best_of_folds(sample(data, limit), candidates)
+        return plain if choice is None else replace(plain, init=choice.init)
+
+    def _candidates(self, data: TrainingInput) -> list:
+        """Return the starts to choose from; the last one if there is nothing to judge them by."""
+        return [None]
+
+    def _best_of_folds(self, data: TrainingInput, candidates: list) -> Choice | None:
+        """Return the best start and number of iterations, unless there are too few sequences."""
+        parts = folds(data)
+        if not parts:
+            return None
+        best = Choice(None, 0, [-np.inf])
+        for init in candidates:
+            scores = self._fold_scores(parts, init, best.scores[-1])
+            n_iter = int(np.argmax(scores))
+            if scores[n_iter] > best.scores[-1]:
+                best = Choice(init, n_iter, scores[: n_iter + 1])
+        return best
+
+    def _fold_scores(self, parts: list[TrainingInput], init: Any, target: float) -> list[float]:
+        """Train on all folds in step; return their mean scores before and after each iteration.
+
+        Training ends early if the scores will not reach the target.
+        """
+        name = f"{type(self).__name__}, cross-validation"
+        with (
+            Threads(self.n_jobs) as threads,
+            Progress(self.verbose, 0, self.max_iter, name) as progress,
+        ):
+            boosters, held_out = [], []
+            for part in parts:
+                data, encoder, forest = self._started(part, init)
+                boosters.append(self._booster(data, encoder, forest, threads))
+                held_out.append(self._scored(data, data.held_out, encoder, threads))
+            show = report_to(progress, self._value_name)
+
+            def report(n_done: int, history: History) -> bool:
+                show(n_done, history)
+                return is_hopeless(history.validation, target)
+
+            sizes = [(len(part.training.codes), len(part.held_out.codes)) for part in parts]
+            together = FoldBoosters(boosters, [n for n, _ in sizes])
+            validation = FoldValidations(boosters, held_out, [n for _, n in sizes])
+            stopping = self._stopping()
+            return boost(together, self.max_iter, validation, stopping, report).validation
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         return earlier["_encoder"].schema if earlier else None
@@ -138,12 +215,18 @@ class BoostedSequenceClassifier(SequenceLearner):
         }  # fmt: skip
 
     def _boost(
-        self, data: TrainingInput, encoder: Encoder, forest: Forest, callbacks: Callbacks
+        self,
+        data: TrainingInput,
+        encoder: Encoder,
+        forest: Forest,
+        choice: Choice,
+        callbacks: Callbacks,
     ) -> tuple[Encoder, History]:
         """Add trees to the forest; return the encoder for the forest, and the scores."""
+        n_iter = choice.n_iter
         with (
             Threads(self.n_jobs) as threads,
-            Progress(self.verbose, forest.n_iter, self.max_iter, type(self).__name__) as progress,
+            Progress(self.verbose, forest.n_iter, n_iter, type(self).__name__) as progress,
         ):
             booster = self._booster(data, encoder, forest, threads)
             validation = self._scored(data, data.held_out, encoder, threads)
@@ -157,21 +240,22 @@ class BoostedSequenceClassifier(SequenceLearner):
             evaluations.start(history, data.earlier.get("evals_result_", {}), forest, threads)
             show = report_to(progress, self._value_name)
 
-            def info(n_iter: int) -> IterationInfo:
+            def info(n_done: int) -> IterationInfo:
                 def model() -> BoostedSequenceClassifier:
                     return self._copy_at(data, encoder, booster, history)
 
                 name = type(self).__name__
-                return IterationInfo(name, n_iter, self.max_iter, history, model, booster)
+                return IterationInfo(name, n_done, n_iter, history, model, booster)
 
-            def report(n_iter: int, history: History) -> bool:
-                show(n_iter, history)
+            def report(n_done: int, history: History) -> bool:
+                show(n_done, history)
                 evaluations.add_to(history, forest, threads)
-                return callbacks.after(info(n_iter))
+                return callbacks.after(info(n_done))
 
             callbacks.start(info(forest.n_iter))
             stopping = self._stopping()
-            return encoder, boost(booster, self.max_iter, validation, stopping, report, history)
+            history = boost(booster, n_iter, validation, stopping, report, history)
+        return encoder, replace(history, validation=choice.scores or history.validation)
 
     def _scored(
         self,

@@ -37,7 +37,7 @@ from treecrf.learners.boosted.sampled import (
     PartsValidation,
     Sampling,
 )
-from treecrf.learners.boosted.start import LinearStart, is_linear
+from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
@@ -250,7 +250,7 @@ class TreeCRF(BoostedSequenceClassifier):
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
         "curvature": [StrOptions({"bound", "diagonal"})],
-        "init": [StrOptions({"zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
+        "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
         "constant_transitions": ["boolean"],
@@ -348,8 +348,8 @@ class TreeCRF(BoostedSequenceClassifier):
         """Raise an error if ``init`` is not supported, or not in this combination."""
         if not isinstance(self.init, str) and not is_linear(self.init):
             raise TypeError(
-                f"init is of type {type(self.init).__name__}; expected 'zero', 'linear', "
-                "'pseudo_likelihood' or a LinearCRF"
+                f"init is of type {type(self.init).__name__}; expected 'auto', 'zero', "
+                "'linear', 'pseudo_likelihood' or a LinearCRF"
             )
         if is_linear(self.init) and self.order == 0:
             raise ValueError(
@@ -379,20 +379,29 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _earlier_fit(self) -> dict:
         earlier = super()._earlier_fit()
-        if earlier and is_linear(self.init) != (self.init_ is not None):
+        if earlier and self.init != "auto" and is_linear(self.init) != (self.init_ is not None):
             raise ValueError(
                 f"warm start: the model was trained {'without' if self.init_ is None else 'with'} "
                 f"a linear start, which init={self.init!r} cannot change"
             )
         return earlier
 
-    def _fit_start(self, data: TrainingInput) -> LinearStart | None:
+    def _candidates(self, data: TrainingInput) -> list:
+        if self.init == "linear":
+            return [STRONG]
+        if self.init != "auto":
+            return [self.init if is_linear(self.init) else None]
+        is_supported = self.order > 0 and self.beam_width is None and self.objective == "log"
+        # The weak penalty needs the fewest iterations.
+        return [WEAK, STRONG, None] if is_supported else [None]
+
+    def _fit_start(self, data: TrainingInput, init: Any) -> LinearStart | None:
         if data.earlier:
             return self._start
-        if not is_linear(self.init):
+        if init is None:
             return None
         settings = {"window": self.window, "transitions": self.transitions}
-        return LinearStart.fit(self.init, data, settings, self.n_jobs)
+        return LinearStart.fit(init, data, settings, self.n_jobs)
 
     def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
         init = None if data.start is None else data.start.estimator
@@ -611,7 +620,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.beam_width is None:
             super()._check_size(n_labels, order, n_positions)
             return
-        if self.init != "zero":
+        if self.init not in ("auto", "zero"):
             raise ValueError(f"init={self.init!r} needs all contexts; a beam requires init='zero'")
         check_label_codes(n_labels, "a beam")
         check_lags(order)

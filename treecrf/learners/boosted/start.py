@@ -15,9 +15,12 @@ from treecrf.utils.threads import Threads
 
 # The class of linear models. It is found by name, because its package depends on this one.
 LINEAR = "LinearCRF"
-# Settings for `init="linear"`. The strong penalty leaves the details to the trees.
+# Penalties of linear models to start from: the strong one leaves the details to the trees, and the
+# weak one is best where the effects of the features add up. They hold up to a number of positions,
+# and grow in proportion beyond it. Then some passes of stochastic gradient descent are enough.
+STRONG, WEAK = 10.0, 1.0
+POSITIONS_OF_PENALTY = 10_000
 EPOCHS = 10
-POSITIONS_PER_PENALTY = 1000
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class LinearStart:
 
         Parameters
         ----------
-        given : LinearCRF or "linear"
-            A fitted estimator is used as it is, and another one is cloned and fitted.
+        given : LinearCRF or float
+            A fitted estimator is used as it is, and another one is cloned and fitted. A number is
+            `STRONG` or `WEAK`.
         data : TrainingInput
         settings : dict
             Parameters of the linear model, unless an estimator is given.
@@ -54,13 +58,9 @@ class LinearStart:
             If a fitted estimator has other labels or other attributes, or the scores of its labels
             depend on the attributes and the previous label jointly.
         """
-        if given == "linear":
-            n_positions = len(data.training.codes)
+        if given in (STRONG, WEAK):
             given = _class_of_linear_models()(
-                **settings,
-                solver="sgd",
-                max_iter=EPOCHS,
-                l2_regularization=n_positions / POSITIONS_PER_PENALTY,
+                **settings, **_penalty(given, len(data.training.codes))
             )
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
@@ -125,6 +125,14 @@ class LinearStart:
         restored._restore(values, {"classes": classes} | arrays)
         checks.require(not values["transition_features"], "start")
         return cls(restored)
+
+
+def _penalty(strength: float, n_positions: int) -> dict[str, Any]:
+    """Return the settings of a linear model to start from."""
+    if n_positions <= POSITIONS_OF_PENALTY:
+        return {"l2_regularization": strength}
+    penalty = strength * n_positions / POSITIONS_OF_PENALTY
+    return {"l2_regularization": penalty, "solver": "sgd", "max_iter": EPOCHS}
 
 
 def is_linear(init: Any) -> bool:
