@@ -24,7 +24,7 @@ MAX_POSITIONS = 10_000
 MAX_EXAMPLES = 1 << 20
 # A start is given up if the best score is further away than this multiple of the increase over the
 # latest iterations.
-N_LATEST = 10
+N_LATEST = 20
 MAX_GAIN = 3.0
 
 
