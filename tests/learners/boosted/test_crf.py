@@ -665,7 +665,7 @@ BAD_PARAMETERS = {
     "cost_matrix": [1, "even", [[0, 1], [1, 0]], [["a"] * 3] * 3, {("x", "?"): 1}, {"x": 1}],
     "transitions": [1, "iob", [[True] * 3] * 2, [[2] * 3] * 3],
     "constant_transitions": [1, "yes", None],
-    "early_stopping": ["auto", 1],
+    "early_stopping": ["always", 1],
     "validation_fraction": [0, 1, -0.1],
     "n_iter_no_change": [0, None],
     "scoring": ["f1", None, 3],

@@ -14,7 +14,8 @@ from support.model_files import sealed
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.inspection import permutation_importance
-from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.boosted import start
+from treecrf.learners.boosted.start import STRONG, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.model_file import read
 from treecrf.utils.threads import Threads
@@ -92,12 +93,22 @@ def test_training_starts_from_the_linear_model(letters):
     assert crf.train_score_[-1] == pytest.approx(crf.predict_log_likelihood(X, y).sum() / n)
     assert (np.diff(crf.train_score_) > 0).all()
     assert crf.train_score_[0] > -np.log(3)
-    assert crf.init_.l2_regularization == pytest.approx(n / 1000)
+    assert crf.init_.get_params()["solver"] == "lbfgs"
+    assert crf.init_.l2_regularization == STRONG
     assert crf.init_.window == 1
     assert small(init="zero").fit(X, y).init_ is None
     for objective in ("exponential", "hamming_log", "hamming_exponential"):
         scores = small(objective=objective).fit(X, y).train_score_
         assert scores[0] < scores[-1]
+
+
+def test_much_data_start_from_stochastic_gradient_descent(letters, monkeypatch):
+    X, y = letters
+    n = sum(map(len, y))
+    monkeypatch.setattr(start, "POSITIONS_OF_PENALTY", n // 2)
+    crf = small().fit(X, y)
+    assert crf.init_.solver == "sgd"
+    assert crf.init_.l2_regularization == pytest.approx(STRONG * n / (n // 2))
 
 
 def test_estimators_are_cloned_unless_they_are_fitted(letters):
@@ -206,7 +217,7 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(letters):
         ({"beam_width": 2}, ValueError, "init='linear' needs all contexts"),
         ({"init": LINEAR, "beam_width": 2}, ValueError, "needs all contexts"),
         ({"init": StructuredPerceptron()}, TypeError, "init is of type StructuredPerceptron; exp"),
-        ({"init": TreeMEMM()}, TypeError, "expected 'zero', 'linear', 'pseudo_likelihood' or a L"),
+        ({"init": TreeMEMM()}, TypeError, "expected 'auto', 'zero', 'linear', 'pseudo_likelihood'"),
         ({"init": "line"}, ValueError, "The 'init' parameter of TreeCRF must be"),
         ({"init": LinearCRF(transition_features=True)}, ValueError, "init: transition_features"),
         ({"init": LinearCRF().fit(["ab"], ["xy"])}, ValueError, "init was fitted to the labels"),

@@ -124,14 +124,16 @@ class TreeCRF(BoostedSequenceClassifier):
         Which columns of tables are categorical: those with strings or a categorical dtype
         (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
         (None).
-    init : {"zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
+    init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
-        adds the trees to its scores: ten passes of stochastic gradient descent, with one unit of
-        ``l2_regularization`` per 1000 training positions, which leaves the details to the trees. An
-        estimator replaces it, with its own window; if it is fitted, it is used as it is. Neither
-        works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from scores of 0 and
-        follows the gradient of the pseudo-likelihood in the first three iterations, whatever the
-        objective.
+        adds the trees to its scores. Its penalty of 10 leaves the details to the trees; from 10,000
+        training positions on it grows in proportion to them, and ten passes of stochastic gradient
+        descent are enough. An estimator replaces it, with its own window; if it is fitted, it is
+        used as it is. Neither works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from
+        scores of 0 and follows the gradient of the pseudo-likelihood in the first three iterations,
+        whatever the objective. With ``early_stopping``, ``"auto"`` chooses among scores of 0 and
+        linear models with penalties of 1 and 10 by cross-validation, on a sample of the sequences
+        if there are more than 10,000 positions; otherwise, it is ``"zero"``.
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -159,9 +161,13 @@ class TreeCRF(BoostedSequenceClassifier):
         requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
         ``order`` of at least 1, and works neither with a beam nor with
         ``init="pseudo_likelihood"``.
-    early_stopping : bool, default=False
+    early_stopping : "auto" or bool, default=False
         Whether to stop when the score of the validation sequences has not improved by ``tol``
-        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best.
+        for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
+        ``"auto"`` and without validation data, cross-validation with five folds chooses the number
+        of iterations, and all sequences are used for training. It takes place from 200 training
+        positions up to 10,000, and up to a million examples; all iterations are run on other data,
+        and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10

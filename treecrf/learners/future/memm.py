@@ -16,6 +16,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.learners.boosted.selection import Choice
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
 from treecrf.learners.future.encoder import FutureEncoder
@@ -215,6 +216,7 @@ class FutureFeatureMEMM(LocalClassifier):
 
     _parameter_constraints: ClassVar[dict] = {
         **LocalClassifier._parameter_constraints,
+        "early_stopping": ["boolean"],
         "bag_size": [
             Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto", "to_end"})
         ],
@@ -318,7 +320,12 @@ class FutureFeatureMEMM(LocalClassifier):
         self.verbose = verbose
 
     def _boost(
-        self, data: TrainingInput, encoder: Encoder, forest: Forest, callbacks: Callbacks
+        self,
+        data: TrainingInput,
+        encoder: Encoder,
+        forest: Forest,
+        choice: Choice,
+        callbacks: Callbacks,
     ) -> tuple[Encoder, History]:
         if data.evaluated:
             raise ValueError(

@@ -1,0 +1,246 @@
+"""Choices by cross-validation: the number of iterations, and what training starts from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import treecrf
+from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.learners.boosted import base, selection
+from treecrf.learners.boosted.selection import N_FOLDS, folds, is_hopeless
+
+FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
+
+
+def sensors(n=24, length=15, seed=0):
+    """Sequences of two labels that persist, and two noisy numbers whose means add up."""
+    rng = np.random.RandomState(seed)
+    y = [(rng.randint(2) + np.cumsum(rng.rand(length) < 0.2)) % 2 for _ in range(n)]
+    X = [labels[:, None] * [1.0, -0.7] + rng.normal(size=(length, 2)) for labels in y]
+    return X, y
+
+
+def products(n=40, length=15, seed=0):
+    """Two labels that depend on the sign of a product of two numbers."""
+    rng = np.random.RandomState(seed)
+    X = [rng.normal(size=(length, 2)) for _ in range(n)]
+    return X, [(table[:, 0] * table[:, 1] > 0).astype(int) for table in X]
+
+
+def auto(**settings):
+    values = {**FAST, "max_iter": 25, "early_stopping": "auto", "init": "auto", **settings}
+    return TreeCRF(**values, random_state=0)
+
+
+def prepared(crf, X, y):
+    """The training data as `fit` reads them."""
+    captured = []
+
+    class Stop(Exception):
+        pass
+
+    def choose(data):
+        captured.append(data)
+        raise Stop
+
+    crf = clone(crf)
+    crf._choose = choose
+    with pytest.raises(Stop):
+        crf.fit(X, y)
+    return captured[0]
+
+
+def contents(data):
+    sequences, ends = data.sequences, data.sequences.offsets[1:-1]
+    labels = np.split(data.codes, ends)
+    rows = np.split(sequences.rows(0, sequences.n_sequences), ends)
+    return [(row.tobytes(), codes.tobytes()) for row, codes in zip(rows, labels, strict=True)]
+
+
+def test_folds_hold_out_each_sequence_once():
+    X, y = sensors()
+    data = prepared(auto(), X, y)
+    parts = folds(data)
+    assert len(parts) == N_FOLDS
+    held_out = [one for part in parts for one in contents(part.held_out)]
+    assert sorted(held_out) == sorted(contents(data.training))
+    for part in parts:
+        both = contents(part.training) + contents(part.held_out)
+        assert sorted(both) == sorted(held_out)
+        assert len(contents(part.held_out)) in (24 // N_FOLDS, 24 // N_FOLDS + 1)
+
+
+def test_folds_do_not_depend_on_the_order_of_sequences():
+    X, y = sensors()
+    data = [prepared(auto(), X, y), prepared(auto(), X[::-1], y[::-1])]
+    one, other = ([set(contents(part.held_out)) for part in folds(each)] for each in data)
+    assert one == other
+
+
+@pytest.mark.parametrize("n, length", [(1, 500), (12, 10)])
+def test_little_data_have_no_folds_and_get_all_iterations(n, length):
+    X, y = sensors(n, length)
+    crf = auto(max_iter=7).fit(X, y)
+    assert folds(prepared(auto(), X, y)) == []
+    assert crf.n_iter_ == 7
+    assert crf.init_ is None
+    assert not len(crf.validation_score_)
+
+
+@pytest.mark.parametrize("init", ["zero", "linear", "pseudo_likelihood"])
+def test_scores_are_the_means_of_separate_fits(init):
+    X, y = sensors()
+    crf = auto(init=init, n_iter_no_change=30).fit(X, y)
+    parts = folds(prepared(crf, X, y))
+    of_content = {one: i for i, one in enumerate(contents(prepared(crf, X, y).training))}
+    scores, sizes = [], []
+    for part in parts:
+        indices = [[of_content[one] for one in contents(data)]
+                   for data in (part.training, part.held_out)]  # fmt: skip
+        arrays = [[part_of[i] for i in chosen] for chosen in indices for part_of in (X, y)]
+        plain = clone(crf).set_params(early_stopping=False)
+        scores.append(plain.fit(*arrays).validation_score_)
+        sizes.append(sum(map(len, arrays[3])))
+    mean = np.average(scores, axis=0, weights=sizes)
+    n_iter = int(mean.argmax())
+    assert crf.n_iter_ == n_iter
+    np.testing.assert_allclose(crf.validation_score_, mean[: n_iter + 1], rtol=1e-12)
+
+
+def test_all_sequences_train_the_chosen_number_of_iterations():
+    X, y = sensors()
+    crf = auto(init="zero").fit(X, y)
+    assert 0 < crf.n_iter_ < 25
+    plain = clone(crf).set_params(early_stopping=False, max_iter=crf.n_iter_).fit(X, y)
+    np.testing.assert_array_equal(crf.train_score_, plain.train_score_)
+
+
+def test_additive_effects_start_from_a_linear_model():
+    X, y = sensors()
+    crf = auto().fit(X, y)
+    assert crf.init_.l2_regularization in (1.0, 10.0)
+
+
+def test_interactions_need_trees():
+    X, y = products()
+    crf = auto(max_iter=60).fit(X, y)
+    assert crf.n_iter_ > 10
+    X_test, y_test = products(seed=1)
+    assert crf.score(X_test, y_test) > LinearCRF().fit(X, y).score(X_test, y_test) + 0.2
+
+
+def test_a_model_without_iterations_is_the_linear_model(tmp_path, monkeypatch):
+    X, y = sensors()
+    monkeypatch.setattr(selection, "is_hopeless", lambda *_: False)
+    crf = auto(init=LinearCRF(l2_regularization=1.0), l2_regularization=0.0, learning_rate=3.0)
+    crf.fit(X, y)
+    assert crf.n_iter_ == 0
+    linear = LinearCRF(l2_regularization=1.0).fit(X, y)
+    for p, q in zip(crf.predict_proba(X), linear.predict_proba(X), strict=True):
+        np.testing.assert_allclose(p, q, atol=1e-5)
+    crf.save(tmp_path / "model.treecrf")
+    loaded = treecrf.load(tmp_path / "model.treecrf")
+    for p, q in zip(crf.predict_proba(X), loaded.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+@pytest.mark.parametrize("settings", [{"n_jobs": 2}, {"subsample": 0.7}])
+def test_models_do_not_depend_on_threads_and_order(settings):
+    X, y = sensors()
+    one = auto(**{**settings, "n_jobs": 1}).fit(X, y)
+    other = auto(**settings).fit(X[::-1], y[::-1])
+    assert one.n_iter_ == other.n_iter_
+    np.testing.assert_array_equal(one.validation_score_, other.validation_score_)
+    for p, q in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_much_data_choose_the_start_on_a_sample(monkeypatch):
+    X, y = sensors(n=60)
+    monkeypatch.setattr(base, "MAX_POSITIONS", 400)
+    sizes = []
+
+    def counted(data):
+        sizes.append(data.training.sequences.n_positions)
+        return folds(data)
+
+    monkeypatch.setattr(base, "folds", counted)
+    crf = auto(max_iter=6).fit(X, y)
+    assert sizes == [390]
+    assert crf.init_ is not None
+    assert crf.n_iter_ == 6
+    assert not len(crf.validation_score_)
+
+
+def test_validation_data_replace_the_folds():
+    X, y = sensors()
+    settings = {"init": "zero", "max_iter": 40}
+    one = auto(**settings).fit(X[:18], y[:18], X[18:], y[18:])
+    other = auto(**settings, early_stopping=True).fit(X[:18], y[:18], X[18:], y[18:])
+    np.testing.assert_array_equal(one.validation_score_, other.validation_score_)
+    assert one.n_iter_ < 40
+
+
+def test_without_early_stopping_auto_is_zero():
+    X, y = sensors()
+    crf = auto(early_stopping=False, max_iter=3).fit(X, y)
+    assert crf.init_ is None
+    assert crf.n_iter_ == 3
+
+
+def test_a_warm_start_keeps_the_start_and_adds_iterations():
+    X, y = sensors()
+    crf = auto(warm_start=True, max_iter=3).fit(X, y)
+    assert crf.n_iter_ == 3
+    crf = auto().fit(X, y)
+    assert crf.init_ is not None
+    n_iter = crf.n_iter_
+    crf.set_params(warm_start=True, max_iter=n_iter + 2).fit(X, y)
+    assert crf.n_iter_ == n_iter + 2
+    assert crf.init_ is not None
+
+
+@pytest.mark.parametrize("kind", [TreeMEMM, SlidingWindowClassifier])
+def test_local_models_choose_the_number_of_iterations(kind):
+    X, y = sensors()
+    model = kind(**FAST, max_iter=60, early_stopping="auto", random_state=0).fit(X, y)
+    assert 0 < model.n_iter_ < 60
+    assert len(model.validation_score_) == model.n_iter_ + 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"order": 0}, {"beam_width": 2, "order": 2}, {"objective": "hamming_log"}]
+)
+def test_auto_is_zero_where_linear_starts_are_not_supported(settings):
+    X, y = sensors()
+    settings = {"second_order": False, "l2_regularization": 20.0, "max_iter": 4, **settings}
+    assert auto(**settings).fit(X, y).init_ is None
+
+
+def test_other_scores_choose_too():
+    X, y = sensors()
+    crf = auto(scoring="accuracy").fit(X, y)
+    assert crf.validation_score_.argmax() == crf.n_iter_
+    assert 0.5 < crf.validation_score_.max() <= 1.0
+
+
+def test_symbols_that_are_all_missing_in_a_fold():
+    X = [[None] * 100 for _ in range(6)] + [list("ab") * 50]
+    y = [[0, 1] * 50] * 7
+    assert auto(max_iter=3).fit(X, y).n_iter_ == 3
+
+
+def test_starts_are_given_up_only_if_they_rise_too_slowly():
+    slow = [0.001 * i for i in range(25)]
+    assert is_hopeless(slow, 1.0)
+    assert not is_hopeless(slow, 0.08)
+    assert not is_hopeless(slow[:15], 1.0)
+    assert not is_hopeless(slow, -np.inf)
+
+
+def test_future_features_do_not_support_auto():
+    X, y = sensors()
+    with pytest.raises(ValueError, match="early_stopping"):
+        FutureFeatureMEMM(early_stopping="auto").fit(X, y)
