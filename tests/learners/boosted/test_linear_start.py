@@ -14,7 +14,7 @@ from support.model_files import sealed
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.inspection import permutation_importance
-from treecrf.learners.boosted import start
+from treecrf.learners.boosted import start as start_module
 from treecrf.learners.boosted.start import STRONG, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.model_file import read
@@ -105,7 +105,7 @@ def test_training_starts_from_the_linear_model(letters):
 def test_much_data_start_from_stochastic_gradient_descent(letters, monkeypatch):
     X, y = letters
     n = sum(map(len, y))
-    monkeypatch.setattr(start, "POSITIONS_OF_PENALTY", n // 2)
+    monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", n // 2)
     crf = small().fit(X, y)
     assert crf.init_.solver == "sgd"
     assert crf.init_.l2_regularization == pytest.approx(STRONG * n / (n // 2))
