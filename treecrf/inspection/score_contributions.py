@@ -136,6 +136,8 @@ def contributions(
       mean over the previous labels. A weight of an attribute that depends on the previous label
       is divided equally, as far as it differs from that mean.
     - Labels that the parameter ``transitions`` forbids have scores as if they were allowed.
+    - Scores passed as ``init_score`` are not part of a model, nor of the contributions. Pass the
+      labels predicted with these scores as ``y``.
 
     References
     ----------
