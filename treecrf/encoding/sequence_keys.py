@@ -6,6 +6,7 @@ and with them the model, do not depend on that order.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def sequence_keys(
     encoded: EncodedSequences,
     codes: np.ndarray,
     *masks: np.ndarray | None,
-    weights: np.ndarray | None = None,
+    ties: Iterable[np.ndarray] = (),
 ) -> np.ndarray:
     """Compute a different key for each labeled sequence, from its content.
 
@@ -35,8 +36,8 @@ def sequence_keys(
         Labels of all positions.
     *masks : bool array (n_positions, n_labels) or None
         Labels that are allowed at each position, and labels that are possible.
-    weights : float64 array (n_positions,), optional
-        Weights of the positions, which order identical sequences.
+    ties : float64 arrays (n_positions,)
+        Numbers that order identical sequences, such as weights.
 
     Returns
     -------
@@ -50,14 +51,14 @@ def sequence_keys(
         of_labels = _hash_labels(codes, masks, positions)
         offsets = encoded.offsets[first : last + 1]
         hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
-    return _distinct(hashes, encoded.offsets, weights)
+    return _distinct(hashes, encoded.offsets, ties)
 
 
 def input_keys(
     sequences: Sequences,
     codes: np.ndarray | None = None,
     *masks: np.ndarray | None,
-    weights: np.ndarray | None = None,
+    ties: Iterable[np.ndarray] = (),
 ) -> np.ndarray:
     """Compute a different key for each sequence before it is encoded, from its content.
 
@@ -68,7 +69,7 @@ def input_keys(
     sequences : Sequences
     codes : int32 array (n_positions,), optional
     *masks : bool array (n_positions, n_labels) or None
-    weights : float64 array (n_positions,), optional
+    ties : float64 arrays (n_positions,)
         As in `sequence_keys`.
 
     Returns
@@ -83,14 +84,15 @@ def input_keys(
         n = int(np.searchsorted(sequences.offsets, stop)) - done
         hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
         done += n
-    return _distinct(np.concatenate(hashes), sequences.offsets, weights)
+    return _distinct(np.concatenate(hashes), sequences.offsets, ties)
 
 
-def _distinct(hashes: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _distinct(hashes: np.ndarray, offsets: np.ndarray, ties: Iterable[np.ndarray]) -> np.ndarray:
     """Make the hashes of identical sequences different."""
-    if weights is None:
+    of_ties = [_hash_sequences(tie.view(np.uint64), offsets) for tie in ties]
+    if not of_ties:
         return mix(hashes, ranks_of_equals(hashes))
-    order = np.argsort(_hash_sequences(weights.view(np.uint64), offsets), kind="stable")
+    order = np.argsort(mix(*of_ties), kind="stable")
     keys = np.empty_like(hashes)
     keys[order] = mix(hashes[order], ranks_of_equals(hashes[order]))
     return keys

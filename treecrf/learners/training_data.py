@@ -46,6 +46,13 @@ class LabeledSequences:
     candidates: np.ndarray | None = None
     weights: np.ndarray | None = None
 
+    @property
+    def ties(self) -> list[np.ndarray]:
+        """Numbers that order identical sequences, float64 arrays (n_positions,)."""
+        ties = [] if self.weights is None else [self.weights]
+        scores = self.sequences.init_scores
+        return ties if scores is None else [*ties, sums_of_labels(scores.T)]
+
     def take(self, chosen: np.ndarray) -> LabeledSequences:
         """Select some of the sequences."""
         pieces = split(np.arange(len(self.codes)), self.sequences.offsets)
@@ -155,6 +162,14 @@ class LabeledSequences:
         return LabeledSequences(sequences, self.codes[positions], allowed, candidates, weights)
 
 
+def sums_of_labels(scores: np.ndarray) -> np.ndarray:
+    """Sum scores (n_labels, n_positions) with a factor for each label, to tell positions apart."""
+    total = np.zeros(scores.shape[1])
+    for k, of_label in enumerate(scores):
+        total += (k + 1) * of_label
+    return total
+
+
 @dataclass(frozen=True)
 class FitArguments:
     """Arguments of `fit`, as passed by the user.
@@ -236,9 +251,7 @@ def hold_out(
             f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
             "training; pass X_val and y_val, or more sequences"
         )
-    keys = input_keys(
-        data.sequences, data.codes, data.allowed, data.candidates, weights=data.weights
-    )
+    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates, ties=data.ties)
     chosen = smallest(mix(seed, keys), n_held_out)
     training = data.take(np.flatnonzero(~chosen))
     # Categories that only occur in the held-out sequences are unseen in training.

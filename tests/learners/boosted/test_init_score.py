@@ -221,3 +221,17 @@ def test_other_models_refuse_scores(fitted, letters):
     ):
         with pytest.raises(ValueError, match=message):
             fitted(name).predict(X, init_score=scores)
+
+
+@pytest.mark.parametrize("sampling", [None, 0.05])
+def test_equal_sequences_with_other_scores_in_any_order(sampling):
+    X, y = ["abca"] * 12 + ["bcab"] * 12, ["xyzx"] * 12 + ["yzxx"] * 12
+    scores = scores_for(X)
+    settings = {**TREES, "early_stopping": True, "validation_fraction": 0.4, "subsample": 0.4}
+    crf = TreeCRF(sampling=sampling, **settings).fit(X, y, init_score=scores)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(24)
+        same = TreeCRF(sampling=sampling, **settings).fit(
+            [X[i] for i in order], [y[i] for i in order], init_score=[scores[i] for i in order]
+        )
+        assert_equal_arrays(same.predict_proba(X), crf.predict_proba(X))

@@ -527,9 +527,8 @@ class TreeCRF(BoostedSequenceClassifier):
         training, growth = data.training, self._growth(data.seed)
         encoded = encoder.encode(training.sequences, threads)
         weights = self._position_weights(training, data.classes)
-        keys = sequence_keys(
-            encoded, training.codes, training.allowed, training.candidates, weights=weights
-        )
+        masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
+        keys = sequence_keys(encoded, training.codes, *masks, ties=ties)
         transitions = None
         if self.constant_transitions:
             transitions = TransitionGrowth(

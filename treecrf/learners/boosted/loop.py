@@ -20,6 +20,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.learners.stopping import History, Stopping
+from treecrf.learners.training_data import sums_of_labels
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing.growth import Growth
@@ -107,6 +108,8 @@ class Booster:
         # Whether fractions of a row can belong to several nodes.
         self.in_parts = self.table.has_missing and not self.surrogates
         self.n_planes = int(objective.given is not None)
+        # The scores to start from will change.
+        self._ties = [] if start is None else [sums_of_labels(start[:, :, 0])]
         self.scores = self._start(encoder, encoded, plan, start)
         if self.weighted:
             self._round_weights(self.position_weights)
@@ -116,9 +119,10 @@ class Booster:
     @cached_property
     def keys(self) -> np.ndarray:
         """Keys of the sequences, for random choices; uint64 array (n_sequences,)."""
-        objective, weights = self.objective, self.position_weights if self.weighted else None
+        objective = self.objective
         masks = objective.constraints.allowed, objective.candidates
-        return sequence_keys(self.whole, objective.codes, *masks, weights=weights)
+        ties = [self.position_weights, *self._ties] if self.weighted else self._ties
+        return sequence_keys(self.whole, objective.codes, *masks, ties=ties)
 
     def _start(
         self,
