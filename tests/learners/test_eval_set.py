@@ -29,24 +29,30 @@ FAST = {
 }  # fmt: skip
 
 
+def mean_log(model, X, y):
+    """The mean logarithm of the predicted probability of a true label."""
+    codes = np.searchsorted(model.classes_, np.concatenate(list(map(list, y))))
+    found = np.concatenate(model.predict_proba(X))[np.arange(len(codes)), codes]
+    return np.log(np.maximum(found, np.finfo(float).tiny)).mean()
+
+
 def wrong_first(y_true, y_pred):
     """Minus the number of sequences that begin with a wrong label, and that are short."""
     return -sum(bool(t[0] != p[0]) for t, p in zip(y_true, y_pred, strict=True) if len(t) < 9)
 
 
 @every(ENGINES, fast=FAST)
-@pytest.mark.parametrize("scoring", ["accuracy", wrong_first])
-def test_scores_are_those_of_predicted_labels(name, scoring, letters):
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", wrong_first])
+def test_scores_are_those_of_predictions(name, scoring, letters):
     X, y = letters
     model = clone(ENGINES[name]).set_params(scoring=scoring)
     copies = []
     model.fit(X, y, X[:9], y[:9], callbacks=[lambda info: copies.append(info.model())])
-    expected = [
-        copied.score(X[:9], y[:9])
-        if scoring == "accuracy"
-        else wrong_first(list(map(list, y[:9])), copied.predict(X[:9]))
-        for copied in copies
-    ]
+    score = {
+        "accuracy": lambda copied: copied.score(X[:9], y[:9]),
+        "neg_log_loss": lambda copied: mean_log(copied, X[:9], y[:9]),
+    }.get(scoring, lambda copied: wrong_first(list(map(list, y[:9])), copied.predict(X[:9])))
+    expected = [score(copied) for copied in copies]
     np.testing.assert_allclose(model.validation_score_[1:], expected)
     plain = clone(ENGINES[name]).fit(X, y)
     assert_predicts_the_same(model, plain, X)
@@ -133,6 +139,12 @@ def test_unknown_labels(letters):
     known = [[None, *labels[1:]] for labels in y[:9]]
     crf = TreeCRF(scoring="accuracy", **TREES).fit(X, y, X[:9], known)
     assert crf.validation_score_[-1] == pytest.approx(crf.score(X[:9], known))
+    crf.set_params(scoring="neg_log_loss").fit(X, y, X[:9], known)
+    tables = zip(crf.predict_proba(X[:9]), y[:9], strict=True)
+    rows = [table[t, "xyz".index(v)] for table, labels in tables for t, v in enumerate(labels) if t]
+    n_first = len(known)
+    total = np.log(rows).sum()
+    assert crf.validation_score_[-1] == pytest.approx(total / (len(rows) + n_first))
     with pytest.raises(ValueError, match="scoring='wrong_first' needs all labels"):
         crf.set_params(scoring=wrong_first).fit(X, y, X[:9], known)
     some = [[{"x", "y"}] * len(labels) for labels in y[:9]]

@@ -22,6 +22,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.evaluation import (
     METRICS,
+    NEG_LOG_LOSS,
     OBJECTIVES,
     Evaluations,
     LabelScore,
@@ -273,6 +274,12 @@ class BoostedSequenceClassifier(SequenceLearner):
         def predict(forest: Forest, threads: Threads) -> np.ndarray:
             copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
             lattice = validation.lattice(self.order, threads)
+            if self.scoring == NEG_LOG_LOSS:
+                if lattice is not None:
+                    return lattice.marginals()
+                return np.concatenate(
+                    copied._as_read(copied._proba(held_out.sequences, held_out.allowed))
+                )
             if lattice is not None:
                 return copied._best_codes(lattice)
             labels = copied._as_read(copied._labels(held_out.sequences, held_out.allowed))

@@ -17,8 +17,9 @@ from treecrf.utils.threads import Threads
 
 # Values of the parameter ``scoring`` that stand for values of objectives.
 OBJECTIVES = ("loss", "log_likelihood")
-# The others.
-METRICS = ("accuracy", "span_f1")
+# The score of the probabilities of the labels, and all scores that are no objectives.
+NEG_LOG_LOSS = "neg_log_loss"
+METRICS = ("accuracy", NEG_LOG_LOSS, "span_f1")
 Labels = list[np.ndarray]
 
 
@@ -31,16 +32,17 @@ class Scored(Protocol):
 
 @dataclass
 class LabelScore:
-    """Validation sequences that are scored by their predicted labels.
+    """Validation sequences that are scored by predictions: labels or their probabilities.
 
     Attributes
     ----------
     objective : Scored
         The value of the objective on the same sequences.
     metric : callable
-        Score of predicted labels, given as codes of all positions.
+        Score of the predictions for all positions: codes of labels, int array (n_positions,), or
+        float64 array (n_positions, n_labels).
     predict : callable
-        Returns the codes of the predicted labels, after an update of ``objective``.
+        Returns the predictions, after an update of ``objective``.
     latest : float
         The latest value of the objective.
     """
@@ -59,11 +61,11 @@ class LabelScore:
 def metric_of(
     scoring: Any, data: LabeledSequences, classes: np.ndarray, backward: bool
 ) -> Callable[[np.ndarray], float]:
-    """Return a function that scores the codes of predicted labels.
+    """Return a function that scores predictions for all positions.
 
     Parameters
     ----------
-    scoring : {"accuracy", "span_f1"} or callable
+    scoring : {"accuracy", "neg_log_loss", "span_f1"} or callable
     data : LabeledSequences
         Validation data, in the direction of the chain.
     classes : array (n_labels,)
@@ -76,13 +78,15 @@ def metric_of(
         If labels are unknown and the metric needs all of them. The metric raises it if ``scoring``
         does not return a number.
     """
+    if scoring == NEG_LOG_LOSS:
+        return lambda probabilities: _mean_log(probabilities, data)
     if scoring == "accuracy":
         weights = _known_weights(data)
         return lambda codes: float(np.average(codes == data.codes, weights=weights))
     if data.candidates is not None:
         raise ValueError(
             f"scoring={name_of(scoring)!r} needs all labels of the validation sequences; expected "
-            "'loss' or 'accuracy'"
+            "'loss', 'accuracy' or 'neg_log_loss'"
         )
 
     def as_read(codes: np.ndarray) -> Labels:
@@ -91,6 +95,16 @@ def metric_of(
 
     score, true = _span_f1 if scoring == "span_f1" else scoring, as_read(data.codes)
     return lambda codes: _number(score(true, as_read(codes)), scoring)
+
+
+def _mean_log(probabilities: np.ndarray, data: LabeledSequences) -> float:
+    """Return the mean log-probability of a true label, or of the set that contains it."""
+    if data.candidates is None:
+        of_labels = probabilities[np.arange(len(data.codes)), data.codes]
+    else:
+        of_labels = (probabilities * data.candidates).sum(axis=1)
+    logs = np.log(np.maximum(of_labels, np.finfo(np.float64).tiny))
+    return float(np.average(logs, weights=data.weights))
 
 
 def _span_f1(true: Labels, predicted: Labels) -> float:

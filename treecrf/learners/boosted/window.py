@@ -86,11 +86,13 @@ class SlidingWindowClassifier(WindowClassifier):
     tol : float, default=1e-4
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
-    scoring : {"loss", "log_likelihood", "accuracy", "span_f1"} or callable, default="loss"
+    scoring : str or callable, default="loss"
         Score of the validation sequences in ``validation_score_``, for early stopping: the
-        objective of training (``"loss"``), the mean log-likelihood per position, the accuracy, the
-        F1 score of spans, or a function of the lists of true and predicted label sequences. Higher
-        is better. Labels are predicted as by `predict`.
+        objective of training (``"loss"``), the mean log-likelihood per position
+        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
+        (``"neg_log_loss"``), ``"accuracy"``, the F1 score of spans (``"span_f1"``), or a function of
+        the lists of true and predicted label sequences. Higher is better. Labels are predicted as
+        by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None
