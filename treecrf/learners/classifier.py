@@ -76,6 +76,10 @@ class SequenceClassifier(BaseEstimator):
         """Return the number of positions to the left and to the right that scores depend on."""
         return 0, 0
 
+    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        """Compute the scores of one position, float64 array (n_labels, n_contexts)."""
+        return self._scores_of(sequences, threads)[:, position]
+
     def _normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
         """Return scores under constraints in the form that chains sum; may change them in place."""
         return scores

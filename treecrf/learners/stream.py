@@ -131,8 +131,7 @@ class Stream:
         found = None
         if n_scored > 0:
             index = len(rows) - 1 - self._right
-            scores = self._model._scores_of(sequences, self._threads)[:, index]
-            found = self._add(np.ascontiguousarray(scores))
+            found = self._add(self._model._scores_at(sequences, index, self._threads))
         self._rows.append(row)
         if len(self._rows) > self._n_before + self._right:
             self._rows.popleft()

@@ -154,6 +154,7 @@ class Forest:
         iterations: tuple[int, int] | None = None,
         start: np.ndarray | None = None,
         given: np.ndarray | None = None,
+        depth: np.ndarray | None = None,
     ) -> np.ndarray:
         """Sum of the trees' values for every class, position and context.
 
@@ -166,6 +167,9 @@ class Forest:
         given : uint8 array (order, n_positions), optional
             The label at each lag before each position, ``n_labels`` for none: only this context
             is scored, by the trees alone.
+        depth : uint8 array (n_positions,), optional
+            Number of labels before each position that define its context, by default those in its
+            sequence.
 
         Returns
         -------
@@ -174,7 +178,7 @@ class Forest:
         scores = self.zeros(encoded, given) if start is None else start
         iterations = iterations or (0, self.n_iter)
         scorer = self.scorer(encoder, *iterations, given is not None)
-        depth = self.depth_of(encoded, given)
+        depth = self.depth_of(encoded, given) if depth is None else depth
         scorer.add_scores(Scoring(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
             self._add_transitions(scores, depth, iterations)

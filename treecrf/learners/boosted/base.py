@@ -451,6 +451,16 @@ class BoostedSequenceClassifier(SequenceLearner):
         start = self._start_of(sequences, threads)
         return self._forest.scores(self._encoder, encoded, threads, start=start)
 
+    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        encoded = self._encoder.encode(sequences, threads)
+        here = slice(position, position + 1)
+        start = self._start_of(sequences, threads)
+        start = None if start is None else np.ascontiguousarray(start[:, here])
+        depth = encoded.depth_of(self._trained_order)[here]
+        encoded = replace(encoded, row_of_position=encoded.row_of_position[here])
+        scores = self._forest.scores(self._encoder, encoded, threads, start=start, depth=depth)
+        return scores[:, 0]
+
     def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
         """Return the scores that the trees are added to; None stands for scores of 0."""
         return _starting_scores(self._start, sequences, self._trained_order, threads)

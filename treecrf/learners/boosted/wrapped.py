@@ -121,6 +121,11 @@ class WindowClassifier(LocalClassifier):
             scores[:, :, context] = scorer(every, previous)[:, :, 0]
         return scores
 
+    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        if not hasattr(self, "estimator_"):
+            return super()._scores_at(sequences, position, threads)
+        return self._scores_of(sequences, threads)[:, position]
+
     def _scorer(self, sequences: Sequences, threads: Threads) -> Scorer:
         if not hasattr(self, "estimator_"):
             return super()._scorer(sequences, threads)

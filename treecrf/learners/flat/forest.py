@@ -57,16 +57,17 @@ class FlatForest(Forest):
         iterations: tuple[int, int] | None = None,
         start: np.ndarray | None = None,
         given: np.ndarray | None = None,
+        depth: np.ndarray | None = None,
     ) -> np.ndarray:
         """Sum of the weights for every label, position and context; see `Forest.scores`.
 
         The conjunctions are used for all iterations at once, if they are so few that they are
         faster than the trees.
         """
-        is_whole = iterations in (None, (0, self.n_iter))
+        is_whole = iterations in (None, (0, self.n_iter)) and depth is None
         if is_whole and len(self.flat) * NODES_PER_CONJUNCTION < self.n_nodes:
             return self.flat_scores(encoder, encoded, threads, start, given)
-        return super().scores(encoder, encoded, threads, iterations, start, given)
+        return super().scores(encoder, encoded, threads, iterations, start, given, depth)
 
     def flat_scores(
         self,
