@@ -91,7 +91,7 @@ def search_rows(data: str, repeats: int) -> list[list[str]]:
         X = sequences(data)[0]
         x = ["".join(X)[:1440]] if data == "hyphen" else [np.concatenate(X)[:1440]]
         calls = {
-            way: lambda m=model, w=way: m.set_params(decoding=w).predict(x)
+            way: lambda m=model, x=x, w=way: m.set_params(decoding=w).predict(x)
             for way in ("viterbi", "greedy", "beam")
         }
         rounds = [[seconds_repeated(call) for call in calls.values()] for _ in range(repeats)]
@@ -112,7 +112,7 @@ def stream_rows(data: str, repeats: int) -> list[list[str]]:
                 stream = model.stream(lag)
                 for t in range(n_before):
                     stream.push(x[t % 10])
-                found.append(fastest(lambda s=stream: push_all(s, x), repeats) / 10)
+                found.append(fastest(lambda s=stream, x=x: push_all(s, x), repeats) / 10)
             rows.append([data, name, str(lag), *(f"{micros:.0f}" for micros in found)])
     return rows
 
@@ -126,7 +126,10 @@ def push_all(stream: Any, x: Any) -> None:
 TABLES = {
     "predict": (("data", "model", "predict, µs", *(f"{part}, µs" for part in PARTS)), predict_rows),
     "search": (("data", "order", "Viterbi, ms", "greedy / Viterbi", "beam / Viterbi"), search_rows),
-    "stream": (("data", "model", "lag", "push after 100 positions, µs", "after 10,000, µs"), stream_rows),
+    "stream": (
+        ("data", "model", "lag", "push after 100 positions, µs", "after 10,000, µs"),
+        stream_rows,
+    ),
 }
 
 
