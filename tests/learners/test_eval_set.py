@@ -222,3 +222,55 @@ def test_a_metric_must_return_a_number(result, letters):
 def test_models_with_one_set_refuse_more(model, letters):
     with pytest.raises(ValueError, match="eval_set"):
         model.fit(*letters, eval_set=[letters])
+
+
+def codes_of(labels):
+    return np.array(["xyz".index(label) for label in labels])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"solver": "sgd", "max_iter": 5},
+        {"objective": "hamming_log"},
+        {"transition_features": True, "decoding": "viterbi"},
+    ],
+)
+def test_metrics_of_linear_models(settings, letters):
+    X, y = letters
+    crf = LinearCRF(random_state=0, **settings)
+    plain = clone(crf).fit(X, y)
+    for scoring in ("accuracy", wrong_first, "log_likelihood", "neg_log_loss"):
+        model = clone(crf).set_params(scoring=scoring).fit(X, y, X[:9], y[:9])
+        assert_predicts_the_same(model, plain, X)
+        expected = {
+            "accuracy": lambda model=model: model.score(X[:9], y[:9]),
+            wrong_first: lambda model=model: wrong_first(
+                list(map(list, y[:9])), model.predict(X[:9])
+            ),
+            "log_likelihood": lambda model=model: (
+                model.predict_log_likelihood(X[:9], y[:9]).sum() / sum(map(len, y[:9]))
+            ),
+            "neg_log_loss": lambda model=model: np.log(
+                np.concatenate(
+                    [
+                        p[np.arange(len(p)), codes_of(labels)]
+                        for p, labels in zip(model.predict_proba(X[:9]), y[:9], strict=True)
+                    ]
+                )
+            ).mean(),
+        }[scoring]()
+        assert model.validation_score_[-1] == pytest.approx(expected)
+
+
+def test_early_stopping_of_a_linear_model_on_a_metric(tmp_path):
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, 10) for _ in range(30)]
+    X = [0.5 * labels[:, None] + rng.normal(size=(10, 9)) for labels in y]
+    crf = LinearCRF(early_stopping=True, n_iter_no_change=4, scoring=wrong_first)
+    crf.fit(X[:20], y[:20], X[20:], y[20:])
+    assert crf.n_iter_ == crf.validation_score_.argmax()
+    assert crf.validation_score_[-1] == wrong_first(y[20:], crf.predict(X[20:]))
+    crf.save(tmp_path / "model")
+    assert treecrf.load(tmp_path / "model").scoring == "loss"

@@ -60,7 +60,7 @@ OTHER_TEXTS = {
     "train_score_": [(CRF,), (LINEAR,), (BOOSTING,)],
     "transition_feature_weights_": [(LINEAR,), (SVM,)],
     "transition_weights_": [(LINEAR,), (SVM,)],
-    "validation_score_": [(CRF,), (MEMM, RECURRENT, SLIDING)],
+    "validation_score_": [(CRF,), (LINEAR, MEMM, RECURRENT, SLIDING)],
 }
 
 

@@ -27,6 +27,7 @@ from treecrf.learners.boosted.evaluation import (
     Evaluations,
     LabelScore,
     Scored,
+    TrueLabels,
     metric_of,
 )
 from treecrf.learners.boosted.loop import (
@@ -269,7 +270,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         validation = self._validation(replace(data, held_out=held_out), encoder, threads)
         if validation is None or self.scoring in OBJECTIVES:
             return validation
-        metric = metric_of(self.scoring, held_out, data.classes, self._is_backward())
+        offsets, candidates = held_out.sequences.offsets, held_out.candidates
+        true = TrueLabels(held_out.codes, offsets, candidates, held_out.weights)
+        metric = metric_of(self.scoring, true, data.classes, self._is_backward())
 
         def predict(forest: Forest, threads: Threads) -> np.ndarray:
             copied = self._fitted_copy(self._model_attributes(data, forest, encoder))

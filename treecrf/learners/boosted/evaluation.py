@@ -11,7 +11,6 @@ import numpy as np
 
 from treecrf.inputs.offsets import split
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -58,18 +57,37 @@ class LabelScore:
         return self.metric(self.predict(forest, threads))
 
 
+@dataclass(frozen=True)
+class TrueLabels:
+    """Labels of validation sequences, in the direction of the chain.
+
+    Attributes
+    ----------
+    codes : int32 array (n_positions,)
+    offsets : int64 array (n_sequences + 1,)
+    candidates : bool array (n_positions, n_labels) or None
+        Labels among which the true one is; None if all labels are known.
+    weights : float64 array (n_positions,) or None
+        Sample weights; None stands for ones.
+    """
+
+    codes: np.ndarray
+    offsets: np.ndarray
+    candidates: np.ndarray | None
+    weights: np.ndarray | None
+
+
 def metric_of(
-    scoring: Any, data: LabeledSequences, classes: np.ndarray, backward: bool
+    scoring: Any, data: TrueLabels, classes: np.ndarray, backward: bool = False
 ) -> Callable[[np.ndarray], float]:
     """Return a function that scores predictions for all positions.
 
     Parameters
     ----------
     scoring : {"accuracy", "neg_log_loss", "span_f1"} or callable
-    data : LabeledSequences
-        Validation data, in the direction of the chain.
+    data : TrueLabels
     classes : array (n_labels,)
-    backward : bool
+    backward : bool, default=False
         Whether the chain begins at the end of the sequences.
 
     Raises
@@ -90,14 +108,14 @@ def metric_of(
         )
 
     def as_read(codes: np.ndarray) -> Labels:
-        labels = split(classes[codes], data.sequences.offsets)
+        labels = split(classes[codes], data.offsets)
         return [array[::-1] for array in labels] if backward else labels
 
     score, true = _span_f1 if scoring == "span_f1" else scoring, as_read(data.codes)
     return lambda codes: _number(score(true, as_read(codes)), scoring)
 
 
-def _mean_log(probabilities: np.ndarray, data: LabeledSequences) -> float:
+def _mean_log(probabilities: np.ndarray, data: TrueLabels) -> float:
     """Return the mean log-probability of a true label, or of the set that contains it."""
     if data.candidates is None:
         of_labels = probabilities[np.arange(len(data.codes)), data.codes]
@@ -113,7 +131,7 @@ def _span_f1(true: Labels, predicted: Labels) -> float:
     return span_f1_score(true, predicted)
 
 
-def _known_weights(data: LabeledSequences) -> np.ndarray | None:
+def _known_weights(data: TrueLabels) -> np.ndarray | None:
     """Return the weight of each position, 0 where the label is unknown; None for ones."""
     weights = data.weights
     if data.candidates is not None:

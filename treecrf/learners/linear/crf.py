@@ -9,10 +9,18 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.inputs.labels import Labels
+from treecrf.learners.boosted.evaluation import METRICS, NEG_LOG_LOSS, TrueLabels, metric_of
+from treecrf.learners.boosted.evaluation import OBJECTIVES as OBJECTIVES_OF_SCORING
 from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
-from treecrf.learners.linear.likelihood import Likelihood, ScoreLikelihood, StateLikelihood
+from treecrf.learners.linear.likelihood import (
+    LabelScore,
+    Likelihood,
+    ScoreLikelihood,
+    StateLikelihood,
+)
 from treecrf.learners.linear.sgd import EpochMonitor, StochasticSolver
 from treecrf.learners.linear.solvers import minimize_smooth, minimize_sparse
 from treecrf.learners.linear.start import LinearStartMixin
@@ -91,12 +99,19 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         previous label, in the order of ``classes_``. An optional extra row marks the labels that
         may come first.
     early_stopping : bool, default=False
-        Whether to stop when the likelihood of the validation sequences has not improved for
+        Whether to stop when the score of the validation sequences has not improved for
         ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops.
+    scoring : str or callable, default="loss"
+        Score of the validation sequences in ``validation_score_``, for early stopping: the
+        objective of training (``"loss"``), the mean log-likelihood per position
+        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
+        (``"neg_log_loss"``), ``"accuracy"``, the F1 score of spans (``"span_f1"``), or a function
+        of the lists of true and predicted label sequences. Higher is better. Labels are predicted
+        as by `predict`.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous fit.
     class_weight : dict, "balanced" or None, default=None
@@ -127,7 +142,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         other objectives, their value divided by the number of positions. With ``solver="sgd"``,
         all entries except the last are means over a pass, with each sequence before its step.
     validation_score_ : float array
-        The same for the validation sequences; empty without them.
+        The same for the validation sequences, or their ``scoring``; empty without them.
     state_weights_ : float array of shape ``(n_attributes, n_classes)``
         Weights of the labels for each attribute, in the order of `get_attribute_names`.
     transition_feature_weights_ : float array of shape ``(n_attributes, n_classes, n_classes)``
@@ -186,6 +201,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "solver": [StrOptions({"lbfgs", "sgd"})],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "scoring": [StrOptions({*OBJECTIVES_OF_SCORING, *METRICS}), callable],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
@@ -210,6 +226,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=10,
+        scoring="loss",
         warm_start=False,
         class_weight=None,
         n_jobs=None,
@@ -234,6 +251,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.n_jobs = n_jobs
@@ -251,7 +269,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         if self.solver == "sgd":
             return self._learn_by_steps(training, held_out, start, rng, run)
         loss = Loss(self._likelihood(training), self.l2_regularization)
-        validation = None if held_out is None else self._likelihood(held_out)
+        validation = self._scored(held_out)
         scale = scale_of(training, self.l2_regularization)
         penalties = self.l1_regularization * scale
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
@@ -287,7 +305,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         solver = StochasticSolver(
             training, self.l2_regularization, start, int(rng.integers(np.iinfo(np.int64).max))
         )
-        validation = None if held_out is None else StateLikelihood(held_out)
+        validation = self._scored(held_out)
         with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
             stopping = self._stopping()
             monitor = EpochMonitor(
@@ -316,22 +334,38 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
         """Restore the state of a saved model, after checking that its parts fit together."""
+        if self.scoring is None:  # files have no functions
+            self.scoring = "loss"
         super()._restore(values, arrays)
         checks.check_counts(self.n_iter_)
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         return self
 
-    def _likelihood(self, data: TrainingData) -> Likelihood:
-        """Return the objective, in its fastest implementation."""
-        if self.objective == "log" and not self.transition_features:
+    def _scored(self, data: TrainingData | None) -> Likelihood | None:
+        """Return the score of the validation data."""
+        if data is None:
+            return None
+        if self.scoring == "loss":
+            return self._likelihood(data)
+        if self.scoring == "log_likelihood":
+            return self._likelihood(data, "log")
+        true = TrueLabels(data.codes, data.offsets, data.candidates, data.sample_weights)
+        metric = metric_of(self.scoring, true, data.classes)
+        if self.scoring == NEG_LOG_LOSS:
+            return LabelScore(data, metric, Lattice.marginals)
+        return LabelScore(data, metric, self._fitted_copy({"classes_": data.classes})._best_codes)
+
+    def _likelihood(self, data: TrainingData, name: str | None = None) -> Likelihood:
+        """Return an objective, by default that of training, in its fastest implementation."""
+        name = name or self.objective
+        if name == "log" and not self.transition_features:
             return StateLikelihood(data)
-        if self.objective != "log" and self.class_weight is not None:
+        if name != "log" and self.class_weight is not None:
             raise ValueError(
-                f"class_weight has no effect with objective={self.objective!r}; it needs "
-                "objective='log'"
+                f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
         objective = make_objective(
-            self.objective,
+            name,
             data.offsets,
             data.codes,
             len(data.classes),

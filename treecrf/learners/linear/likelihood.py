@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
+from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import LogLikelihood, Objective
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.layout import rows_of_positions
@@ -210,3 +212,37 @@ class ScoreLikelihood(Likelihood):
         scores = self.data.scores.scores(weights)
         self.objective.constrain(scores)
         return scores
+
+
+class LabelScore(Likelihood):
+    """A metric of predictions in place of the mean of the objective.
+
+    Parameters
+    ----------
+    data : TrainingData
+    metric : callable
+        Score of the predictions for all positions.
+    predict : callable
+        Returns the predictions from a lattice.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        metric: Callable[[np.ndarray], float],
+        predict: Callable[[Lattice], np.ndarray],
+    ):
+        super().__init__(data)
+        self.metric = metric
+        self.predict = predict
+
+    def gradient(self, weights: Weights) -> tuple[float, float, Weights]:
+        """Metrics have no gradient."""
+        raise NotImplementedError
+
+    def mean(self, weights: Weights) -> float:
+        """Compute the metric."""
+        scores = self.data.scores.scores(weights)
+        self.data.constraints.forbid(scores, self.data.offsets)
+        lattice = Lattice(scores, self.data.offsets, 1, self.data.scores.threads)
+        return self.metric(self.predict(lattice))

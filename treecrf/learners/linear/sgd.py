@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.learners.linear._sgd import LinearSteps, StepSizes
 from treecrf.learners.linear.base import Run, TrainingData
-from treecrf.learners.linear.likelihood import StateLikelihood
+from treecrf.learners.linear.likelihood import Likelihood, StateLikelihood
 from treecrf.learners.linear.training import PERIOD, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.stopping import History, Stopping
@@ -178,8 +178,8 @@ class EpochMonitor:
     ----------
     solver : StochasticSolver
     l2 : float
-    held_out : StateLikelihood or None
-        Likelihood of the validation sequences.
+    held_out : Likelihood or None
+        Score of the validation sequences.
     tol : float
     stopping : Stopping or None
     progress : Progress
@@ -193,7 +193,7 @@ class EpochMonitor:
 
     solver: StochasticSolver
     l2: float
-    held_out: StateLikelihood | None
+    held_out: Likelihood | None
     tol: float
     stopping: Stopping | None
     progress: Progress
