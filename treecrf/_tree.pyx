@@ -223,7 +223,7 @@ cdef class TreeGrower:
 
     def grow(self, const double[:, ::1] targets, const double[:, ::1] curvature,
              const double[::1] position_weights, uint64_t seed, double[:, ::1] scores,
-             chosen=None):
+             chosen=None, Py_ssize_t label=0):
         """Grow a tree and add its leaf values to ``scores``.
 
         Parameters
@@ -242,6 +242,8 @@ cdef class TreeGrower:
         scores : (n_positions, n_contexts), changed in place
         chosen : uint8 array (n_features,), optional
             Which features the tree may test.
+        label : int, default=0
+            The label whose tree it is, which has its own monotonic constraints.
 
         Returns
         -------
@@ -258,7 +260,7 @@ cdef class TreeGrower:
         MemoryError
         """
         self.has_curvature = curvature is not None
-        self.splits.choose(chosen)
+        self.splits.choose(chosen, label)
         self.seed = seed
         with nogil:
             self.members.begin(targets, curvature, position_weights)

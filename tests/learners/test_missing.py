@@ -73,6 +73,17 @@ def test_random_cases(method, kind, seed):
         positions.check(grower, rng)
 
 
+@pytest.mark.parametrize("constraints", [{"monotonic": True}, {"interactions": "sets"}])
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
+@pytest.mark.parametrize("method", METHODS)
+def test_constraints(method, kind, constraints):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        settings = random_settings(rng, seed) | {"max_leaf_nodes": 20, "max_features": 1.0}
+        positions = gapped_positions(kind, rng, missing=method, **settings, **constraints)
+        positions.check(positions.grower(), rng)
+
+
 @pytest.mark.parametrize("seed", sweep(range(12), 2))
 @pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
 @pytest.mark.parametrize("method", METHODS)

@@ -20,6 +20,7 @@ from treecrf import _tree
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.tree_constraints import TreeConstraints
 from treecrf.trees.growing.window_tests import number_tests
 
 LENGTHS = [[9, 1, 14, 3], [30], [1, 1, 1, 1, 1, 1], [1], [60, 45, 20], [2, 150]]
@@ -46,13 +47,15 @@ class Setting:
     coarse: bool = False  # few distinct targets make many ties
     unit: float = 2.0**-32  # of targets and curvature
     missing: str = "weighting"
+    monotonic: bool = False  # random signs of the columns
+    interactions: str | None = None  # "sets", at random, or "pairwise"
 
     @property
     def min_examples(self):
         """Minimum number of examples on each side; for 1, a fraction of an example suffices."""
         return 0 if self.min_samples_leaf == 1 else self.min_samples_leaf
 
-    def growth(self):
+    def growth(self, constraints=None):
         """Return the settings of growers."""
         return Growth(
             max_leaf_nodes=self.max_leaf_nodes,
@@ -63,6 +66,7 @@ class Setting:
             min_samples_leaf=self.min_samples_leaf,
             max_features=self.max_features,
             max_leaf_value=self.max_leaf_value,
+            constraints=constraints,
         )
 
 
@@ -87,14 +91,58 @@ class Positions:
         )
         self.depth = self.encoded.depth_of(setting.order)
         self.shape = (len(self.depth), setting.n_labels**setting.order)
+        self.kinds, self.columns = [kind for kind, *_ in meanings], tests[0]
+        self.constraints = self._constraints(rng)
         self.n_chosen = max(1, math.ceil(setting.max_features * table.n_features))
+
+    def _constraints(self, rng):
+        setting, n = self.setting, len(self.encoder.columns)
+        if not setting.monotonic and setting.interactions is None:
+            return None
+        return TreeConstraints(
+            np.arange(n, dtype=np.int32),
+            rng.integers(-1, 2, (1, n)).astype(np.int8) if setting.monotonic else None,
+            (rng.random((3, n)) < 0.6).astype(np.uint8) if setting.interactions == "sets" else None,
+            2 if setting.interactions == "pairwise" else 0,
+        )
+
+    def growth(self):
+        """Return the settings of growers."""
+        return self.setting.growth(self.constraints)
+
+    def signs(self):
+        """Return the order that each test must keep, those of previous labels included."""
+        if not self.setting.monotonic:
+            return None
+        signs = self.constraints.signs[0][np.maximum(self.columns, 0)] * (self.columns >= 0)
+        signs = np.where([kind == "at most" for kind in self.kinds], -signs, signs)
+        return np.append(signs, np.zeros(self.setting.order * (self.setting.n_labels + 1), int))
+
+    def interacts(self):
+        """Return which tests may follow others in a branch."""
+        if self.setting.interactions is None:
+            return None
+        groups = self.constraints.groups
+
+        def may_follow(above, test):
+            tested = {
+                int(self.columns[t]) for t in (*above, test)
+                if t < len(self.bins) and self.columns[t] >= 0
+            }  # fmt: skip
+            if test >= len(self.bins) or self.columns[test] < 0:
+                return True
+            if groups is None:
+                return len(tested) <= 2
+            return any(all(group[j] for j in tested) for group in groups)
+
+        return may_follow
 
     def grower(self, n_planes=0):
         setting = self.setting
         return _tree.TreeGrower(
             self.encoded,
             self.table,
-            setting.growth(),
+            self.growth(),
             setting.n_labels,
             setting.order,
             weighted=setting.second_order or setting.weighted,
@@ -138,6 +186,8 @@ class Positions:
             allowed=self.allowed(seed),
             missing_values=self.missing_values,
             position_weights=weights,
+            signs=self.signs(),
+            interacts=self.interacts(),
         )
 
     def allowed(self, seed):

@@ -236,6 +236,8 @@ class _Grower:
         max_leaf_value,
         learning_rate,
         allowed,
+        signs,
+        interacts,
     ):
         self.examples = examples
         self.missing_values = missing_values
@@ -245,13 +247,17 @@ class _Grower:
         self.max_leaf_value = max_leaf_value
         self.learning_rate = learning_rate
         self.allowed = allowed
+        self.signs = signs
+        self.interacts = interacts
+        self.bounds: list[tuple[float, float]] = []
+        self.above: list[tuple[int, ...]] = []  # the tests from the root
         self.nodes: list[NaiveNode] = []
         self.paths: list[tuple[bool, ...]] = []  # the sides taken from the root
         self.parts: list[np.ndarray] = []
         self.candidates: dict[int, _Split] = {}
 
     def grow(self, max_leaf_nodes: int) -> None:
-        self.add_leaf(np.ones(len(self.examples.position)), ())
+        self.add_leaf(np.ones(len(self.examples.position)), (), (-math.inf, math.inf), ())
         while len(self.candidates) < max_leaf_nodes:
             # Of equal gains max() keeps the first, which is the oldest leaf.
             node = max(self.candidates, key=lambda leaf: self.candidates[leaf].gain)
@@ -274,9 +280,10 @@ class _Grower:
             else:
                 missing_pass = part_of(missing, share)
             passed, failed = passed + missing_pass, failed + (missing - missing_pass)
-        path = self.paths[node]
-        true_child = self.add_leaf(passed, (*path, True))
-        false_child = self.add_leaf(failed, (*path, False))
+        path, above = self.paths[node], (*self.above[node], test)
+        bounds = self.bounds_of_children(node, test)
+        true_child = self.add_leaf(passed, (*path, True), bounds[0], above)
+        false_child = self.add_leaf(failed, (*path, False), bounds[1], above)
         self.nodes[node] = self.nodes[node]._replace(
             test=test,
             true_child=true_child,
@@ -285,6 +292,32 @@ class _Grower:
             share=share,
             surrogates=surrogates,
         )
+
+    def bounds_of_children(self, node: int, test: int) -> tuple:
+        """Return the bounds of the child that passes and of the one that fails."""
+        lower, upper = self.bounds[node]
+        if self.signs is None or self.signs[test] == 0:
+            return (lower, upper), (lower, upper)
+        present = ~self.examples.missing * self.parts[node]
+        values = [
+            self.bounded(*self.examples.sums(truth * present)[test][:2], (lower, upper))
+            for truth in (self.examples.truth, ~self.examples.truth)
+        ]
+        middle = 0.5 * (values[0] + values[1])
+        high, low = (middle, upper), (lower, middle)
+        return (high, low) if self.signs[test] > 0 else (low, high)
+
+    def bounded(self, G: float, W: float, bounds: tuple[float, float]) -> float:
+        """Return the value of examples within bounds."""
+        value = G / (self.l2 + W) if self.l2 + W > 0 else 0.0
+        return min(max(value, bounds[0]), bounds[1])
+
+    def bounded_score(self, G: float, W: float, bounds: tuple[float, float]) -> float:
+        """Return the score of examples whose value is within bounds."""
+        value = self.bounded(G, W, bounds)
+        if not self.l2 + W > 0 or value == G / (self.l2 + W):
+            return G * G / (self.l2 + W) if self.l2 + W > 0 else 0.0
+        return value * (2.0 * G - (self.l2 + W) * value)
 
     def surrogates(self, parts: np.ndarray, test: int) -> tuple[tuple[int, bool], ...]:
         """Return the tests that agree best with a test, one of each column and offset."""
@@ -311,10 +344,12 @@ class _Grower:
             passes[present] = (self.examples.truth[other] != is_reversed)[present]
         return passes
 
-    def add_leaf(self, parts: np.ndarray, path: tuple[bool, ...]) -> int:
+    def add_leaf(self, parts: np.ndarray, path: tuple, bounds: tuple, above: tuple) -> int:
         node = len(self.nodes)
         G, W, _ = self.examples.sums(parts)
-        self.nodes.append(NaiveNode(-1, -1, -1, self.leaf_value(G, W), 0.0, W))
+        self.nodes.append(NaiveNode(-1, -1, -1, self.leaf_value(G, W, bounds), 0.0, W))
+        self.bounds.append(bounds)
+        self.above.append(above)
         self.parts.append(parts)
         self.paths.append(path)
         self.candidates[node] = self.best_split(node)
@@ -327,8 +362,12 @@ class _Grower:
         among the examples without a missing value.
         """
         parts = self.parts[node]
-        scores, gains = self.scores(parts)
-        ranks = gains if self.missing_values.missing.any() else scores
+        scores, gains = self.scores(parts, self.bounds[node])
+        by_gain = self.missing_values.missing.any() or self.signs is not None
+        ranks = gains if by_gain else scores
+        if self.interacts is not None:
+            above = self.above[node]
+            ranks[[not self.interacts(above, test) for test in range(len(ranks))]] = -math.inf
         if self.allowed is not None:
             path = self.paths[node]
             ranks[[not self.allowed(path, test) for test in range(len(ranks))]] = -math.inf
@@ -337,7 +376,7 @@ class _Grower:
         best = int(ranks.argmax())
         return _Split(float(gains[best]), best)
 
-    def scores(self, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def scores(self, parts: np.ndarray, bounds: tuple) -> tuple[np.ndarray, np.ndarray]:
         """Return score and gain of a split by each test, -inf if it is invalid."""
         Gt, Wt, nt = self.examples.sums(self.examples.truth * parts).T
         present = ~self.examples.missing * parts
@@ -345,14 +384,24 @@ class _Grower:
         G, W, _ = self.examples.sums(present).T
         valid = (Wt > 0) & (Wf > 0) & (np.minimum(nt, nf) >= self.min_samples_leaf)
         scores, gains = np.full((2, len(valid)), -math.inf)
+        if self.signs is not None:
+            for test in np.flatnonzero(valid):
+                passed, failed = (Gt[test], Wt[test]), (Gf[test], Wf[test])
+                order = self.bounded(*passed, bounds) - self.bounded(*failed, bounds)
+                if self.signs[test] * order < 0:
+                    continue
+                scores[test] = self.bounded_score(*passed, bounds)
+                scores[test] += self.bounded_score(*failed, bounds)
+                gains[test] = scores[test] - self.bounded_score(G[test], W[test], bounds)
+            return scores, gains
         Gt, Wt, Gf, Wf, G, W = (sums[valid] for sums in (Gt, Wt, Gf, Wf, G, W))
         scores[valid] = (Gt * Gt) / (self.l2 + Wt) + (Gf * Gf) / (self.l2 + Wf)
         gains[valid] = scores[valid] - (G * G) / (self.l2 + W)
         return scores, gains
 
-    def leaf_value(self, G: float, W: float) -> float:
+    def leaf_value(self, G: float, W: float, bounds: tuple) -> float:
         """Return the value of a leaf, rounded to a multiple of 2**-20 (ties to even)."""
-        value = G / (self.l2 + W) if self.l2 + W > 0 else 0.0
+        value = self.bounded(G, W, bounds)
         if self.max_leaf_value is not None:
             value = min(max(value, -self.max_leaf_value), self.max_leaf_value)
         return round_value(value * self.learning_rate)
@@ -381,6 +430,8 @@ def grow_naive_tree(
     allowed: Callable[[tuple[bool, ...], int], bool] | None = None,
     missing_values: MissingValues | None = None,
     position_weights: np.ndarray | None = None,
+    signs: np.ndarray | None = None,
+    interacts: Callable[[tuple[int, ...], int], bool] | None = None,
 ) -> NaiveTree:
     """Grow a tree of one label, best split first, on a table of all examples.
 
@@ -403,6 +454,11 @@ def grow_naive_tree(
         Missing values; by default there are none.
     position_weights : float array (N,), optional
         Weights of the positions in ``share``; 1 by default.
+    signs : int array (n_tests,), optional
+        1 for tests whose children's values must not be lower if they pass than if they fail, -1 for
+        the opposite, 0 for free ones.
+    interacts : callable, optional
+        ``interacts(above, test)`` returns whether a node may use a test below others.
     """
     counts = (weights > 0).astype(float) if example_counts is None else example_counts
     if missing_values is None:
@@ -429,6 +485,8 @@ def grow_naive_tree(
         max_leaf_value=max_leaf_value,
         learning_rate=learning_rate,
         allowed=allowed,
+        signs=signs,
+        interacts=interacts,
     )
     grower.grow(max_leaf_nodes)
     leaves = np.full(targets.shape, -1)

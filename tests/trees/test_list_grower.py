@@ -18,7 +18,7 @@ def list_grower(positions, n_parts=1, max_kept_bins=0):
     grower = ListGrower(
         Features(positions.encoded, positions.table),
         positions.table,
-        setting.growth(),
+        positions.growth(),
         setting.n_labels,
         setting.order,
         with_counts=setting.second_order or setting.weighted,
@@ -106,6 +106,31 @@ def test_random_cases(kind, seed):
         coarse=bool(rng.random() < 0.3),
     )
     assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)
+
+
+CONSTRAINTS = [
+    {"monotonic": True},
+    {"interactions": "sets"},
+    {"monotonic": True, "interactions": "pairwise", "max_features": 0.5},
+]
+
+
+@pytest.mark.parametrize("seed", sweep(range(12), 3))
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("kind", STORAGES)
+def test_constraints(kind, constraints, seed):
+    rng = np.random.default_rng(seed)
+    settings = {"order": seed % 3, "second_order": seed % 2 > 0, "max_leaf_nodes": 20, "l2": 0.0}
+    positions = random_positions(kind, rng, lengths=LENGTHS[seed % 5], **settings, **constraints)
+    assert_same_trees(positions, rng, n_parts=1 + seed % 3, n_trees=2)
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate"])
+@pytest.mark.parametrize("constraints", CONSTRAINTS)
+@pytest.mark.parametrize("kind", STORAGES_WITH_MISSING)
+def test_constraints_with_missing_values(kind, constraints, missing):
+    positions, rng = random_missing(kind, 0, missing, max_leaf_nodes=20, **constraints)
+    assert_same_trees(positions, rng, n_parts=2, n_trees=2)
 
 
 def random_missing(kind, seed, missing, **settings):

@@ -88,6 +88,35 @@ def test_label_contexts_and_windows(window, order, n_labels):
     check_case("letters", 1, n_labels=n_labels, order=order, window=window, lengths=[30, 1, 2])
 
 
+@pytest.mark.parametrize("seed", sweep(range(12), 3))
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        {"monotonic": True},
+        {"interactions": "sets"},
+        {"monotonic": True, "interactions": "pairwise"},
+    ],
+)
+@pytest.mark.parametrize("kind", STORAGES)
+def test_constraints(kind, constraints, seed):
+    check_case(
+        kind,
+        seed,
+        n_trees=2,
+        order=seed % 3,
+        n_labels=2 + seed % 2,
+        window=WINDOWS[seed % 4],
+        max_leaf_nodes=20,
+        l2=float(seed % 2),
+        min_samples_leaf=1 + seed % 3,
+        second_order=seed % 2 > 0,
+        weighted=seed % 3 > 1,
+        coarse=seed % 2 > 0,
+        lengths=LENGTHS[seed % 5],
+        **constraints,
+    )
+
+
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
 def test_label_tests_alone(order):
     rng = np.random.default_rng(order)

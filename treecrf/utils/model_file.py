@@ -156,6 +156,8 @@ def _plain(value: Any) -> Any:
         return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
     if hasattr(value, "__array__"):
         return np.asarray(value).tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(_plain, value), key=repr)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):

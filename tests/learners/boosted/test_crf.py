@@ -658,6 +658,8 @@ BAD_PARAMETERS = {
     "max_bins": [1, 256, 10.0],
     "categorical_features": ["from_type", 3],
     "missing": ["mean", None],
+    "monotonic_cst": ["up", 1],
+    "interaction_cst": ["none", 2],
     "init": ["one", None],
     "beam_width": [0, -1, 1.5, "10"],
     "beam": ["one-pass", None],

@@ -47,6 +47,7 @@ from treecrf.learners.boosted.selection import (
     sample,
 )
 from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
 from treecrf.learners.iterations import Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
@@ -90,6 +91,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         "max_examples": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "max_bins": [Interval(numbers.Integral, 2, 255, closed="both")],
         "missing": [StrOptions(set(METHODS))],
+        "monotonic_cst": ["array-like", dict, None],
+        "interaction_cst": [StrOptions(set(INTERACTIONS)), list, tuple, set, None],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "scoring": [StrOptions({*OBJECTIVES, *METRICS}), callable],
@@ -101,8 +104,10 @@ class BoostedSequenceClassifier(SequenceLearner):
     # Model whose scores the trees start from.
     _start: LinearStart | None = None
 
-    # Where the constructor does not take it.
+    # Where the constructor does not take them.
     scoring: Any = "loss"
+    monotonic_cst: Any = None
+    interaction_cst: Any = None
 
     # Name of the objective in the progress display.
     _value_name = "log-likelihood"
@@ -308,7 +313,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder,
             encoder.encode(training.sequences, threads),
             self._objective_of(training, classes, threads),
-            self._growth(data.seed),
+            self._growth(data, encoder),
             self._position_weights(training, classes),
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
@@ -368,7 +373,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             self._is_backward(),
         )
 
-    def _growth(self, seed: int) -> Growth:
+    def _growth(self, data: TrainingInput, encoder: Encoder) -> Growth:
+        constraints = self.monotonic_cst, self.interaction_cst
         return Growth(
             max_leaf_nodes=self.max_leaf_nodes,
             l2_regularization=self.l2_regularization,
@@ -380,7 +386,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             max_features_per_tree=self.max_features_per_tree,
             subsample=self.subsample,
             max_leaf_value=MAX_NEWTON_STEP if self.second_order else np.inf,
-            seed=seed,
+            seed=data.seed,
+            constraints=read_constraints(*constraints, encoder, data.classes),
         )
 
     def _fitted_attributes(

@@ -124,6 +124,16 @@ class TreeCRF(BoostedSequenceClassifier):
         Which columns of tables are categorical: those with strings or a categorical dtype
         (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
         (None).
+    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
+        Monotonic constraints: 1 for features whose higher values may only raise the score of the
+        second of two labels in ``classes_``, -1 for those that may only lower it, 0 for all others.
+        They hold at each offset of the window. A dict has the signs of some features, by name or
+        index; with more than two labels, each is a dict of signs by label. Only for numbers and
+        booleans. Positions that lack the value are not ordered.
+    interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
+        Sets of features, by name or index, that may interact: a branch of a tree tests features of
+        one set only, at any offsets. Features in no set form another one. ``"pairwise"`` stands for
+        all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
     init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to its scores. Its penalty of 10 leaves the details to the trees; from 10,000
@@ -287,6 +297,8 @@ class TreeCRF(BoostedSequenceClassifier):
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",
+        monotonic_cst=None,
+        interaction_cst=None,
         init="zero",
         beam_width=None,
         beam="two-pass",
@@ -325,6 +337,8 @@ class TreeCRF(BoostedSequenceClassifier):
         self.max_bins = max_bins
         self.missing = missing
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
         self.init = init
         self.beam_width = beam_width
         self.beam = beam
@@ -346,6 +360,7 @@ class TreeCRF(BoostedSequenceClassifier):
     def _train(self, arguments: FitArguments) -> dict:
         self._check_objective()
         self._check_init()
+        self._check_monotonic()
         self._check_constant_transitions()
         return super()._train(arguments)
 
@@ -363,6 +378,15 @@ class TreeCRF(BoostedSequenceClassifier):
             raise ValueError(
                 f"init={self.init!r} requires order=1 or higher; the linear model has weights for "
                 "the previous label"
+            )
+
+    def _check_monotonic(self) -> None:
+        """Raise ValueError for monotonic constraints together with a linear start."""
+        is_warm = self.warm_start and getattr(self, "init_", None) is not None
+        if self.monotonic_cst is not None and (is_warm or is_linear(self.init)):
+            raise ValueError(
+                "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
+                "or 'pseudo_likelihood'"
             )
 
     def _check_constant_transitions(self) -> None:
@@ -399,7 +423,12 @@ class TreeCRF(BoostedSequenceClassifier):
             return [STRONG]
         if self.init != "auto":
             return [self.init if is_linear(self.init) else None]
-        is_supported = self.order > 0 and self.beam_width is None and self.objective == "log"
+        is_supported = (
+            self.order > 0
+            and self.beam_width is None
+            and self.objective == "log"
+            and self.monotonic_cst is None
+        )
         # The weak penalty needs the fewest iterations.
         return [WEAK, STRONG, None] if is_supported else [None]
 
@@ -526,7 +555,7 @@ class TreeCRF(BoostedSequenceClassifier):
         sampling = self._sampling(data)
         if sampling is None or not self._has_parts():
             return super()._booster(data, encoder, forest, threads)
-        training, growth = data.training, self._growth(data.seed)
+        training, growth = data.training, self._growth(data, encoder)
         encoded = encoder.encode(training.sequences, threads)
         weights = self._position_weights(training, data.classes)
         masks, ties = (training.allowed, training.candidates), [weights, *training.ties]

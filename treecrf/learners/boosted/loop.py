@@ -272,7 +272,7 @@ class Booster:
         seed, scores = tree_seed(self.growth.seed, examples.iteration, k), self.scores[k]
         chosen = features_of_tree(self.growth, seed, self.table.n_features)
         if self.objective.given is None:
-            return grower.grow(targets, curvature, weights, seed, scores, chosen)
+            return grower.grow(targets, curvature, weights, seed, scores, chosen, k)
         # This grower has one example per position, in the position's row (see `_set_examples`).
         rows = self.encoded.rows_from_first
 
@@ -284,7 +284,8 @@ class Booster:
             return out
 
         added = np.zeros((grower.n_rows, 1))
-        tree = grower.grow(spread(targets), spread(curvature), spread(weights), seed, added, chosen)
+        examples = spread(targets), spread(curvature), spread(weights)
+        tree = grower.grow(*examples, seed, added, chosen, k)
         scores += added[rows]
         return tree
 

@@ -79,6 +79,16 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         Which columns of tables are categorical: those with strings or a categorical dtype
         (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
         (None).
+    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
+        Monotonic constraints: 1 for features whose higher values may only raise the score of the
+        second of two labels in ``classes_``, -1 for those that may only lower it, 0 for all others.
+        They hold at each offset of the window. A dict has the signs of some features, by name or
+        index; with more than two labels, each is a dict of signs by label. Only for numbers and
+        booleans. Positions that lack the value are not ordered.
+    interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
+        Sets of features, by name or index, that may interact: a branch of a tree tests features of
+        one set only, at any offsets. Features in no set form another one. ``"pairwise"`` stands for
+        all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="greedy"
         How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
         most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
@@ -201,6 +211,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         max_bins=255,
         missing="weighting",
         categorical_features="from_dtype",
+        monotonic_cst=None,
+        interaction_cst=None,
         decoding="greedy",
         beam_width=10,
         cost_matrix=None,
@@ -236,6 +248,8 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         self.max_bins = max_bins
         self.missing = missing
         self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
         self.decoding = decoding
         self.beam_width = beam_width
         self.cost_matrix = cost_matrix

@@ -201,7 +201,7 @@ class ListGrowth:
         def begin(grower: ListGrower, k: int) -> None:
             seed = tree_seed(self.growth.seed, iteration, k)
             chosen = features_of_tree(self.growth, seed, self.table.n_features)
-            grower.begin(*self._listed(draw.lists[k]), seed, chosen)
+            grower.begin(*self._listed(draw.lists[k]), seed, chosen, k)
 
         trees = self._crew.grow(np.argsort(-sizes, kind="stable").tolist(), begin)
         for k in range(self.forest.n_labels):

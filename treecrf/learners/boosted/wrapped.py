@@ -53,6 +53,8 @@ class WindowClassifier(LocalClassifier):
             eval_set=arguments.eval_sets or None,
             init_score=raw.init_score,
             callbacks=arguments.callbacks or None,
+            monotonic_cst=self.monotonic_cst,
+            interaction_cst=self.interaction_cst,
             scoring=None if self.scoring == "loss" else self.scoring,
         )
         sequences, labels = raw.read(None, self.categorical_features)

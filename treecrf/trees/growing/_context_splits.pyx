@@ -38,11 +38,11 @@ cdef class ContextSplitSearch:
         cdef double *weights = totals + n
         cdef double *examples = totals + 2 * n if self.splits.with_counts else weights
         cdef double pair[2]
-        cdef double score, unsplit = 0.0
+        cdef double score, middle = 0.0, unsplit = 0.0
         if self.contexts.sets[node.contexts].one_context:
             return best
-        if self.splits.with_missing:
-            unsplit = self.splits.score(node.total, node.weight)
+        if self.splits.by_gain:
+            unsplit = self.splits.score(node, node.total, node.weight)
         for lag in range(self.contexts.order):
             self._sum_by_symbol(sums, lag)
             for symbol in range(n):
@@ -52,7 +52,13 @@ cdef class ContextSplitSearch:
                 pair[0] = totals[symbol]
                 pair[1] = weights[symbol]
                 split_scores(pair, 1, node.total, node.weight, self.splits.penalty, 0.0, &score)
+                if score - unsplit > best and self.splits.signs is not None:
+                    if score < 0:  # excluded
+                        continue
+                    score = self.splits.split_score(node, pair[0], pair[1], node.total,
+                                                    node.weight, 0, &middle)
                 if score - unsplit > best:
+                    node.sign = 0
                     best = score - unsplit
                     node.test = self.n_window_bins + lag * n + symbol
                     node.run = -1

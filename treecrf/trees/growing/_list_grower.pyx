@@ -188,19 +188,20 @@ cdef class ListGrower:
         return DenseHistogram(features, self.tests, self.lists.n_lags, self.n_labels,
                               self.lists.with_counts)
 
-    def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None):
+    def grow(self, rows, labels, values, counts, uint64_t seed, chosen=None, Py_ssize_t label=0):
         """Grow a tree with one thread.
 
         The parameters are those of `begin`; the result is that of `describe`.
         """
-        self.begin(rows, labels, values, counts, seed, chosen)
+        self.begin(rows, labels, values, counts, seed, chosen, label)
         while self.advance():
             self.work(0, 1)
             self.finish([])
         return self.describe()
 
     def begin(self, const int32_t[::1] rows, const uint8_t[:, ::1] labels,
-              const double[:, ::1] values, const double[::1] counts, uint64_t seed, chosen=None):
+              const double[:, ::1] values, const double[::1] counts, uint64_t seed, chosen=None,
+              Py_ssize_t label=0):
         """Begin a tree.
 
         Parameters
@@ -218,6 +219,8 @@ cdef class ListGrower:
             For the random choice of features at the nodes.
         chosen : uint8 array (n_features,) or None
             Which features the tree may test; None for all.
+        label : int, default=0
+            The label whose tree it is, which has its own monotonic constraints.
 
         Raises
         ------
@@ -227,7 +230,8 @@ cdef class ListGrower:
         cdef ExampleList *root = &self.examples[0]
         self._free_nodes()
         self.lists.failed = self.splits.failed = False
-        self._choose_features(chosen)
+        self.splits.choose(chosen, label)
+        self._filter_histograms(chosen)
         self.lists.allocate(root, n)
         self._make_room(n)
         self._check_memory()
@@ -262,8 +266,7 @@ cdef class ListGrower:
             self.lists.failed = True
             self.room = self.block_room = 0
 
-    def _choose_features(self, chosen):
-        self.splits.choose(chosen)
+    def _filter_histograms(self, chosen):
         kept = None
         if chosen is not None:
             starts = np.asarray(self.splits.feature_starts)

@@ -11,6 +11,8 @@ cdef struct Node:
     # A node of a growing tree.
     uint64_t seed                   # of its random choices
     int32_t depth                   # number of tests above it
+    const Node *parent              # NULL for the root
+    double lower, upper             # bounds of the values of its leaves
     int32_t rows                    # its set of rows
     int32_t contexts                # its set of contexts
     int32_t histogram               # -1 for none
@@ -19,6 +21,8 @@ cdef struct Node:
     int64_t test                    # best test, -1 for none
     Py_ssize_t run                  # the test's run of bins, -1 for a test of contexts
     double true_total, true_weight, true_examples       # sums over the examples that pass
+    int sign                        # order of the children's values that the test must keep, or 0
+    double middle                   # value between those of the children
     double share                    # fraction of the rows' weight that passes the test
     int32_t true_child, false_child
     Ranking surrogates              # tests that replace its own where the value is missing
@@ -43,3 +47,8 @@ cdef inline void subtract_sums(Node *node, const Node *part) noexcept nogil:
     node.total -= part.total
     node.weight -= part.weight
     node.examples -= part.examples
+
+
+cdef inline double bounded_value(const Node *node, double total, double weight) noexcept nogil:
+    """Return the value of examples of a node, given the sums of residuals and weights."""
+    return min(max(total / weight if weight > 0 else 0.0, node.lower), node.upper)

@@ -12,6 +12,9 @@ cdef void start_root(Node *node, uint64_t seed) noexcept nogil:
     """Start a node without sums, rows and contexts."""
     node.seed = seed
     node.depth = 0
+    node.parent = NULL
+    node.lower, node.upper = -INFINITY, INFINITY
+    node.sign = 0
     node.histogram = node.rows = node.contexts = -1
     node.test = node.run = -1
     node.gain = node.share = 0.0
@@ -23,6 +26,12 @@ cdef void start_child(Node *node, const Node *parent, bint passes) noexcept nogi
     """Start a child. Its seed depends on the path from the root, not on node numbers."""
     start_root(node, mixed_with(parent.seed, 1 if passes else 2))
     node.depth = parent.depth + 1
+    node.parent = parent
+    node.lower, node.upper = parent.lower, parent.upper
+    if parent.sign and passes == (parent.sign > 0):
+        node.lower = parent.middle
+    elif parent.sign:
+        node.upper = parent.middle
 
 
 cdef LeafRule leaf_rule(growth):
@@ -30,10 +39,7 @@ cdef LeafRule leaf_rule(growth):
 
 
 cdef double leaf_value(const Node *node, const LeafRule *rule) noexcept nogil:
-    cdef double value
-    if not rule.penalty + node.weight > 0:
-        return 0.0
-    value = node.total / (rule.penalty + node.weight)
+    cdef double value = bounded_value(node, node.total, rule.penalty + node.weight)
     value = min(max(value, -rule.max_value), rule.max_value)
     return round_value(value * rule.learning_rate)
 

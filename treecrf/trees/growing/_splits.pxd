@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
 from treecrf.trees.growing._bins cimport Bins
 from treecrf.trees.growing._nodes cimport Node
@@ -11,14 +11,25 @@ cdef class SplitSearch:
     cdef const uint8_t[::1] run_kinds
     cdef const int64_t[::1] feature_starts
     cdef Py_ssize_t n_features, n_chosen
-    cdef double penalty, min_gain, min_examples
+    cdef double penalty, min_gain, min_examples, max_features
     cdef bint with_counts, with_missing, failed
+    # Tests compete by gain instead of score.
+    cdef bint by_gain
+    # Constraints. Both are None, or 0, without them.
+    cdef const int8_t[:, ::1] signs         # of each column, in the trees of each label
+    cdef const int32_t[::1] columns         # of each test
+    cdef Py_ssize_t label                   # of the tree
+    cdef bint has_interactions
+    cdef const uint8_t[:, ::1] groups       # input features that may be in one branch
+    cdef Py_ssize_t max_in_branch           # maximum number of input features in a branch; 0 for none
+    cdef const int32_t[::1] sources         # input feature of each feature; -1 for none
     # Working memory.
     cdef Py_ssize_t room
     cdef double *scores
     cdef double *running                    # cumulative bins
     cdef double *running_counts
     cdef uint8_t[::1] chosen                # features of the node
+    cdef uint8_t[::1] on_path, allowed      # input features tested above a node, and allowed in it
     cdef const uint8_t[::1] of_tree         # features of the tree
 
     cdef double find(self, Node *node, const Bins *histogram) noexcept nogil
@@ -29,7 +40,12 @@ cdef class SplitSearch:
     cdef double share(self, const Node *node, const Bins *histogram,
                       bint of_counts) noexcept nogil
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil
-    cdef double score(self, double total, double weight) noexcept nogil
+    cdef double score(self, const Node *node, double total, double weight) noexcept nogil
+    cdef double split_score(self, const Node *node, double passed, double passed_weight,
+                            double total, double weight, int sign, double *middle) noexcept nogil
+    cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
+    cdef void _choose_features(self, const Node *node) noexcept nogil
+    cdef void _find_allowed(self, const Node *node) noexcept nogil
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
                            Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,

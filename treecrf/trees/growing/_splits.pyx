@@ -3,6 +3,11 @@
 A test is scored on the examples whose value is not missing. With missing values, tests compete by
 gain instead of score, because each has its own examples.
 
+A test of a feature with a monotonic constraint is valid only if it keeps the order of the children's
+values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic method, and
+a score is that of the value within these bounds. Bounds only lower scores, so a test is examined
+only if its score without them is better than the best.
+
 Where a histogram lists only the bins that hold anything, the result is the same: a test of an empty
 bin has the score of a test of a lower bin, or no examples on one side.
 """
@@ -11,13 +16,14 @@ import math
 
 import numpy as np
 
+from libc.math cimport INFINITY, ceil
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 from treecrf.trees.growing._bins cimport Bins
-from treecrf.trees.growing._nodes cimport Node, mixed_with
+from treecrf.trees.growing._nodes cimport Node, bounded_value, mixed_with
 from treecrf.trees.growing._search cimport lower_bound
-from treecrf.trees.growing._tests cimport EACH, SUFFIX
+from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
 
 cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
@@ -51,6 +57,7 @@ cdef class SplitSearch:
         self.with_missing = np.max(self.run_missing, initial=-1) >= 0
         self.feature_starts = tests.feature_starts
         self.n_features = tests.n_features
+        self.max_features = growth.max_features
         self.n_chosen = max(1, math.ceil(growth.max_features * tests.n_features))
         self.chosen = np.ones(tests.n_features + 1, dtype=np.uint8)
         self.of_tree = None
@@ -58,25 +65,47 @@ cdef class SplitSearch:
         self.min_gain = growth.min_gain
         self.min_examples = growth.min_examples
         self.with_counts = with_counts
+        self._set_constraints(tests, growth.constraints)
+        self.by_gain = self.with_missing or self.signs is not None
+
+    def _set_constraints(self, tests, constraints):
+        self.signs, self.columns = None, tests.columns
+        self.groups, self.max_in_branch, self.label = None, 0, 0
+        if constraints is None:
+            return
+        self.signs, self.groups = constraints.signs, constraints.groups
+        self.max_in_branch = constraints.max_in_branch
+        self.has_interactions = self.groups is not None or self.max_in_branch > 0
+        self.sources = constraints.sources_of(tests)
+        n_inputs = constraints.n_features
+        self.on_path, self.allowed = np.zeros((2, n_inputs + 1), dtype=np.uint8)
 
     def __dealloc__(self):
         free(self.scores)
         free(self.running)
         free(self.running_counts)
 
-    def choose(self, of_tree):
-        """Set the features that a tree may test; uint8 array (n_features,), or None for all."""
+    def choose(self, of_tree, Py_ssize_t label):
+        """Set the label of the next tree, and the features that it may test.
+
+        Parameters
+        ----------
+        of_tree : uint8 array (n_features,) or None
+            None for all.
+        label : int
+        """
         self.of_tree = of_tree
+        self.label = label
 
     cdef double find(self, Node *node, const Bins *histogram) noexcept nogil:
         """Find the best test of a node, and return its score, or with missing values its gain."""
         cdef Py_ssize_t r, first = 0, last = 0
         cdef double best = -1.0
         node.test = node.run = -1
+        node.sign = 0
         if not self._make_room(histogram.n + 1):
             return best
-        if self.n_chosen < self.n_features:
-            sample(node.seed, self.n_features, self.n_chosen, &self.chosen[0])
+        self._choose_features(node)
         if node.examples >= 2 * self.min_examples:
             for r in range(self.run_starts.shape[0]):
                 self._find_run(histogram, r, &first, &last)
@@ -86,7 +115,7 @@ cdef class SplitSearch:
 
     cdef bint decide(self, Node *node, double best) noexcept nogil:
         """Set the gain of a node's best test; return whether it is large enough."""
-        node.gain = best if self.with_missing else best - self.score(node.total, node.weight)
+        node.gain = best if self.by_gain else best - self.score(node, node.total, node.weight)
         return node.test >= 0 and node.gain > self.min_gain
 
     cdef void _find_run(self, const Bins *histogram, Py_ssize_t r, Py_ssize_t *first,
@@ -128,11 +157,38 @@ cdef class SplitSearch:
         self.room = 0 if self.failed else n
         return not self.failed
 
-    cdef double score(self, double total, double weight) noexcept nogil:
-        """Return the score of a node that is not split."""
-        if not self.penalty + weight > 0:
+    cdef double score(self, const Node *node, double total, double weight) noexcept nogil:
+        """Return the score of some examples of a node in one leaf."""
+        cdef double divisor = self.penalty + weight, value
+        if not divisor > 0:
             return 0.0
-        return total * total / (self.penalty + weight)
+        value = total / divisor
+        if node.lower <= value <= node.upper:
+            return total * total / divisor
+        value = bounded_value(node, total, divisor)
+        return value * (2.0 * total - divisor * value)
+
+    cdef double split_score(self, const Node *node, double passed, double passed_weight,
+                            double total, double weight, int sign, double *middle) noexcept nogil:
+        """Return the score of a split under monotonic constraints, and the mean of both values.
+
+        The score is minus infinity if the values of the children are in the wrong order.
+        """
+        cdef double failed = total - passed, failed_weight = weight - passed_weight
+        cdef double above = bounded_value(node, passed, self.penalty + passed_weight)
+        cdef double below = bounded_value(node, failed, self.penalty + failed_weight)
+        if sign * (above - below) < 0:
+            return -INFINITY
+        middle[0] = 0.5 * (above + below)
+        return self.score(node, passed, passed_weight) + self.score(node, failed, failed_weight)
+
+    cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil:
+        """Return the order that a test must keep: 1 if examples that pass have the higher value."""
+        cdef int sign
+        if test >= self.columns.shape[0] or self.columns[test] < 0:
+            return 0
+        sign = self.signs[self.label, self.columns[test]]
+        return -sign if kind == PREFIX else sign
 
     cdef double _score_run(self, Node *node, const Bins *histogram, Py_ssize_t r,
                            Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil:
@@ -141,8 +197,9 @@ cdef class SplitSearch:
         cdef double total = node.total, weight = node.weight, examples = node.examples
         cdef int64_t test
         cdef double score
+        cdef int sign = 0
         cdef double *scores = self.scores
-        cdef double unsplit = 0.0, smallest = 0.0 if self.with_counts else self.min_examples
+        cdef double middle = 0.0, unsplit = 0.0, smallest = 0.0 if self.with_counts else self.min_examples
         cdef uint8_t kind = self.run_kinds[r]
         # Rows that list no value are above no threshold: all others may be.
         cdef bint above_all = kind == SUFFIX and bin_at(histogram, first) > self.run_starts[r]
@@ -166,8 +223,8 @@ cdef class SplitSearch:
         if self.with_counts:
             self._exclude_small(counts, n, examples)
         self._exclude_features(histogram, first, n, above_all)
-        if self.with_missing:
-            unsplit = self.score(total, weight)
+        if self.by_gain:
+            unsplit = self.score(node, total, weight)
         for e in range(n):
             score = scores[e] - unsplit
             if score > best:
@@ -175,6 +232,15 @@ cdef class SplitSearch:
                         else bin_at(histogram, first + e - above_all))
                 if test >= self.run_ends[r]:
                     continue
+                if self.signs is not None:
+                    if scores[e] < 0:  # excluded
+                        continue
+                    sign = self._sign_of(test, kind)
+                    score = self.split_score(node, pairs[2 * e], pairs[2 * e + 1], total, weight,
+                                             sign, &middle) - unsplit
+                    if not score > best:
+                        continue
+                    node.sign, node.middle = sign, middle
                 best = score
                 node.test = test
                 node.run = r
@@ -182,6 +248,47 @@ cdef class SplitSearch:
                 node.true_weight = pairs[2 * e + 1]
                 node.true_examples = counts[e] if self.with_counts else node.true_weight
         return best
+
+    cdef void _choose_features(self, const Node *node) noexcept nogil:
+        """Choose the features that a node may test."""
+        cdef Py_ssize_t f, n_allowed = self.n_features, n_chosen = self.n_chosen
+        if self.has_interactions:
+            self._find_allowed(node)
+            n_allowed = 0
+            for f in range(self.n_features):
+                self.chosen[f] = self.sources[f] < 0 or self.allowed[self.sources[f]]
+                n_allowed += self.chosen[f]
+            n_chosen = <Py_ssize_t> ceil(self.max_features * n_allowed)
+        if self.n_chosen < self.n_features:
+            sample(node.seed, self.n_features, n_allowed, n_chosen, self.has_interactions,
+                   &self.chosen[0])
+
+    cdef void _find_allowed(self, const Node *node) noexcept nogil:
+        """Find the input features that may be tested, given those in the branch above."""
+        cdef Py_ssize_t f, g, n = 0, n_inputs = self.allowed.shape[0] - 1
+        cdef int64_t test
+        cdef bint has_all
+        self.on_path[:] = 0
+        while node.parent != NULL:
+            node = node.parent
+            test = node.test
+            f = -1
+            if test < self.columns.shape[0]:
+                f = self.sources[feature_of(self.feature_starts, test)]
+            if f >= 0 and not self.on_path[f]:
+                self.on_path[f] = 1
+                n += 1
+        if self.max_in_branch:
+            for f in range(n_inputs):
+                self.allowed[f] = n < self.max_in_branch or self.on_path[f]
+            return
+        self.allowed[:] = 0
+        for g in range(self.groups.shape[0]):
+            has_all = True
+            for f in range(n_inputs):
+                has_all &= self.groups[g, f] >= self.on_path[f]
+            for f in range(n_inputs if has_all else 0):
+                self.allowed[f] |= self.groups[g, f]
 
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil:
@@ -198,7 +305,8 @@ cdef class SplitSearch:
         All bins of a run of thresholds belong to one feature.
         """
         cdef Py_ssize_t e, f
-        if self.n_chosen == self.n_features and self.of_tree is None:
+        if (self.n_chosen == self.n_features and self.of_tree is None
+                and not self.has_interactions):
             return
         f = feature_of(self.feature_starts, bin_at(histogram, first))
         for e in range(n):
@@ -258,12 +366,18 @@ cdef void accumulate(const double *bins, double *out, Py_ssize_t n, int stride, 
                 out[stride * e + k] = total
 
 
-cdef void sample(uint64_t seed, Py_ssize_t n_features, Py_ssize_t n_chosen,
-                 uint8_t *chosen) noexcept nogil:
-    """Choose exactly ``n_chosen`` features of a node (Knuth's selection sampling)."""
+cdef void sample(uint64_t seed, Py_ssize_t n_features, Py_ssize_t n_allowed, Py_ssize_t n_chosen,
+                 bint is_limited, uint8_t *chosen) noexcept nogil:
+    """Choose exactly ``n_chosen`` features of a node (Knuth's selection sampling).
+
+    If the choice ``is_limited``, it is one of the features ``chosen`` so far.
+    """
     cdef Py_ssize_t f
     cdef double random
     for f in range(n_features):
+        if is_limited and not chosen[f]:
+            continue
         random = (mixed_with(seed, f) >> 11) * 2.0 ** -53
-        chosen[f] = random * (n_features - f) < n_chosen
+        chosen[f] = random * n_allowed < n_chosen
+        n_allowed -= 1
         n_chosen -= chosen[f]

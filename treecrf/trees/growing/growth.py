@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.trees.growing.tree_constraints import TreeConstraints
+
 # No tree is as deep.
 MAX_DEPTH = 1 << 30
 
@@ -29,6 +31,7 @@ class Growth:
     subsample: float = 1.0
     max_leaf_value: float = np.inf
     seed: int = 0
+    constraints: TreeConstraints | None = None
 
     @property
     def depth_limit(self) -> int:
