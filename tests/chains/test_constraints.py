@@ -65,8 +65,35 @@ def bioes_follows(before, tag) -> bool:
     return tag[0] not in "IE"
 
 
+def iob1_follows(before, tag) -> bool:
+    """B-X only after B-X or I-X."""
+    return not tag.startswith("B") or before in ("B" + tag[1:], "I" + tag[1:])
+
+
+def ioe2_follows(before, tag) -> bool:
+    """I-X is followed by I-X or E-X."""
+    return not before.startswith("I") or tag in ("I" + before[1:], "E" + before[1:])
+
+
+def bilou_follows(before, tag) -> bool:
+    return bioes_follows(before, tag.translate(str.maketrans("LU", "ES")))
+
+
+IOE = ["E-a", "E-b", "I-a", "I-b", "O"]
+BILOU = [f"{letter}-{kind}" for letter in "BILU" for kind in "ab"] + ["O"]
+
+
 @pytest.mark.parametrize(
-    ("rules", "tags", "follows"), [("bio", BIO, bio_follows), ("bioes", BIOES, bioes_follows)]
+    ("rules", "tags", "follows"),
+    [
+        ("bio", BIO, bio_follows),
+        ("iob2", BIO, bio_follows),
+        ("iob1", BIO, iob1_follows),
+        ("ioe2", IOE, ioe2_follows),
+        ("bioes", BIOES, bioes_follows),
+        ("iobes", BIOES, bioes_follows),
+        ("bilou", BILOU, bilou_follows),
+    ],
 )
 @pytest.mark.parametrize("typed", [True, False])
 def test_rules_for_chunks(rules, tags, follows, typed):

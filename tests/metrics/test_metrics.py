@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 
 from treecrf import metrics
+from treecrf.chains.constraints import as_transitions
 
 SHAPES = (np.array, list, tuple)
 STR_LABELS = ("a", "bb", "ccc")
@@ -288,6 +289,11 @@ def test_unknown_average(function, average):
 
 # Span metrics
 
+ALPHABETS = {
+    "iob1": "BI", "iob2": "BI", "bio": "BI", "ioe2": "IE", "iobes": "BIES", "bioes": "BIES",
+    "bilou": "BILU",
+}  # fmt: skip
+
 # Three true spans (PER, LOC, PER), three predicted (PER, ORG, PER); the PER spans agree at 2 of 2.
 Y_TRUE = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-PER"]]
 Y_PRED = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-PER"]]
@@ -334,9 +340,44 @@ class TestSpans:
     )
     def test_strict_schemes(self, scheme, right, wrong):
         y_true, y_wrong = [right.split()], [wrong.split()]
-        options = {"scheme": scheme, "mode": "strict"}
-        assert metrics.span_recall_score(y_true, y_true, **options) == 1
-        assert metrics.span_recall_score(y_true, y_wrong, **options) < 1
+        for options in ({"scheme": scheme, "mode": "strict"}, {"scheme": scheme.lower()}):
+            assert metrics.span_recall_score(y_true, y_true, **options) == 1
+            assert metrics.span_recall_score(y_true, y_wrong, **options) < 1
+
+    @given(st.data(), st.sampled_from(sorted(ALPHABETS)))
+    def test_schemes_by_name(self, data, name):
+        """Spans of any labels, valid or not, are those that seqeval finds in the scheme."""
+        from seqeval import metrics as oracle
+        from seqeval import scheme as schemes
+
+        labels = [f"{x}-{kind}" for x in ALPHABETS[name] for kind in "XY"] + ["O"]
+        length = data.draw(st.integers(1, 8))
+        sequences = st.lists(st.sampled_from(labels), min_size=length, max_size=length)
+        true, pred = [data.draw(sequences)], [data.draw(sequences)]
+        scheme = {"bio": "IOB2", "bioes": "IOBES"}.get(name, name.upper())
+        options = {"scheme": getattr(schemes, scheme), "mode": "strict", "zero_division": 0}
+        for spelled in (name, name.upper()):
+            found = metrics.span_f1_score(true, pred, scheme=spelled)
+            assert found == oracle.f1_score(true, pred, **options)
+
+    @given(st.lists(st.sampled_from(["B-X", "I-X", "B-Y", "I-Y", "O"]), min_size=1, max_size=6))
+    def test_transitions_of_iob1_are_those_of_its_spans(self, labels):
+        """A sequence follows the rules if the labels of its spans, read leniently, are the same."""
+        from seqeval.metrics.sequence_labeling import get_entities
+
+        again = ["O"] * len(labels)
+        before = None
+        for kind, first, last in get_entities(labels):
+            again[first : last + 1] = [f"I-{kind}"] * (last + 1 - first)
+            if before == (kind, first - 1):
+                again[first] = f"B-{kind}"
+            before = kind, last
+        classes = np.unique([*labels, "B-X", "I-X", "B-Y", "I-Y", "O"])
+        rules = as_transitions("iob1", classes, 1)
+        codes = np.searchsorted(classes, labels)
+        follows = rules.follows[np.append(len(classes), codes[:-1]), codes]
+        assert follows.all() == (again == labels)
+        assert rules.ends.all()
 
     @given(st.data(), st.sampled_from(["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"]))
     def test_every_encoded_span_counts(self, data, scheme):
@@ -375,8 +416,8 @@ class TestSpans:
         [
             ({"mode": "lenient"}, r"^mode='lenient'; expected None or 'strict'$"),
             ({"scheme": "IOE1", "mode": "strict"}, r"^scheme='IOE1'; expected None or one of "),
-            ({"scheme": "IOB2"}, r"^scheme='IOB2' with mode=None;"),
-            ({"mode": "strict"}, r"^scheme=None with mode='strict';"),
+            ({"scheme": 2}, r"^scheme=2; expected None or one of \('iob1', 'iob2', 'ioe2', "),
+            ({"mode": "strict"}, r"^mode='strict' without a scheme; expected one of \('iob1'"),
             ({"zero_division": math.nan}, r"^zero_division=nan; expected 0 or 1$"),
         ],
     )

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schemes import scheme_named
 from treecrf.inputs.segmentation import Segmentation
 
 # The first letter of a tag gives its position in a chunk; O is outside of chunks.
-BEGIN, INSIDE, OUTSIDE, END, SINGLE = "B", "I", "O", "E", "S"
+BEGIN, INSIDE, OUTSIDE = "B", "I", "O"
+LAST = ("E", "L")
 
 
 @dataclass(frozen=True)
@@ -234,8 +236,7 @@ def _booleans(table: np.ndarray, what: str) -> np.ndarray:
 
 
 def _rules(name: str, classes: np.ndarray) -> Transitions:
-    may_follow: Callable = {"bio": _bio, "bioes": _bioes}[name]
-    letters = {"bio": "BIO", "bioes": "BIOES"}[name]
+    may_follow, letters = RULES[scheme_named(name)]
     tags = [_parse(label, name, letters) for label in classes.tolist()]
     outside = (OUTSIDE, "")  # before and after a sequence
     follows = [[may_follow(*a, *b) for b in tags] for a in [*tags, outside]]
@@ -258,9 +259,28 @@ def _bio(before: str, kind_before: str, letter: str, kind: str) -> bool:
     return letter != INSIDE or (before != OUTSIDE and kind == kind_before)
 
 
+def _iob1(before: str, kind_before: str, letter: str, kind: str) -> bool:
+    # B separates adjacent chunks of one type, and only them.
+    return letter != BEGIN or (before != OUTSIDE and kind == kind_before)
+
+
+def _ioe2(before: str, kind_before: str, letter: str, kind: str) -> bool:
+    return before != INSIDE or (letter != OUTSIDE and kind == kind_before)
+
+
 def _bioes(before: str, kind_before: str, letter: str, kind: str) -> bool:
     goes_on = before in (BEGIN, INSIDE)
-    return (letter in (INSIDE, END)) == goes_on and (not goes_on or kind == kind_before)
+    return (letter in (INSIDE, *LAST)) == goes_on and (not goes_on or kind == kind_before)
+
+
+# For each scheme, whether a tag may follow another one, and the letters of its tags.
+RULES: dict[str, tuple[Callable, str]] = {
+    "iob1": (_iob1, "BIO"),
+    "iob2": (_bio, "BIO"),
+    "ioe2": (_ioe2, "IEO"),
+    "iobes": (_bioes, "BIOES"),
+    "bilou": (_bioes, "BILOU"),
+}
 
 
 def as_allowed(

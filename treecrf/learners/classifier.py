@@ -19,6 +19,7 @@ from treecrf.inputs.labels import Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.costs import cost_table
@@ -39,7 +40,7 @@ class SequenceClassifier(BaseEstimator):
         "order": [Interval(numbers.Integral, 0, None, closed="left")],
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk"})],
         "cost_matrix": ["array-like", dict, None],
-        "transitions": [StrOptions({"bio", "bioes"}), "array-like", None],
+        "transitions": [StrOptions(set(NAMES)), "array-like", None],
         "n_jobs": [
             Interval(numbers.Integral, 1, None, closed="left"),
             Interval(numbers.Integral, None, -1, closed="right"),

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.labels import label_kind
+from treecrf.inputs.schemes import NAMES, scheme_named
 from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
-
-# Without IOE1: seqeval 1.2.2 misses one-label spans followed by another span of the same type.
-SCHEMES = ("IOB1", "IOB2", "IOE2", "IOBES", "BILOU")
 
 
 def _import_seqeval() -> tuple[ModuleType, ModuleType]:
@@ -29,29 +27,28 @@ def _span_options(
     """Return seqeval's metrics module and its keyword arguments for the given options."""
     if mode not in (None, "strict"):
         raise ValueError(f"mode={mode!r}; expected None or 'strict'")
-    if scheme not in (None, *SCHEMES):
-        raise ValueError(f"scheme={scheme!r}; expected None or one of {SCHEMES}")
-    # seqeval would ignore one without the other, and its scores and reports would disagree.
-    if (scheme is None) != (mode is None):
-        raise ValueError(
-            f"scheme={scheme!r} with mode={mode!r}; pass a scheme if and only if mode='strict'"
-        )
+    if scheme is None and mode is not None:
+        raise ValueError(f"mode={mode!r} without a scheme; expected one of {NAMES}")
     # seqeval would treat any other value, such as nan, as 1.
     if zero_division not in (0, 1):
         raise ValueError(f"zero_division={zero_division!r}; expected 0 or 1")
     metrics, schemes = _import_seqeval()
-    token_class = getattr(schemes, scheme) if scheme else None
-    return metrics, {"scheme": token_class, "mode": mode, "zero_division": zero_division}
+    if scheme is None:
+        return metrics, {"zero_division": zero_division}
+    # seqeval ignores a scheme without the mode.
+    token_class = getattr(schemes, scheme_named(scheme).upper())
+    return metrics, {"scheme": token_class, "mode": "strict", "zero_division": zero_division}
 
 
 def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None) -> None:
     """Raise at a label that seqeval would misread as outside, or as a span of another type."""
-    prefixes = sorted(set((scheme or "IOBES").rstrip("12")) - {"O"})
+    letters = "IOBES" if scheme is None else scheme_named(scheme).upper().rstrip("12")
+    prefixes = sorted(set(letters) - {"O"})
     label_pattern = re.compile(f"O|[{''.join(prefixes)}](-.+)?")
     for i, labels in enumerate(sequences):
         for t, label in enumerate(labels):
             if not label_pattern.fullmatch(label):
-                hint = "" if scheme else " (or mode='strict' and the scheme of the labels)"
+                hint = "" if scheme else " (or the scheme of the labels)"
                 raise ValueError(
                     f"sequence {i} of {name}, position {t}: label {label!r}; expected 'O', or one "
                     f"of {', '.join(prefixes)} followed by '-' and a type{hint}"
@@ -208,12 +205,14 @@ def span_f1_score(
     average : {None, "macro", "micro", "weighted"}, default="micro"
         "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
         per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
-    scheme : {None, "IOB1", "IOB2", "IOE2", "IOBES", "BILOU"}, default=None
-        Tagging scheme of the labels; required with ``mode="strict"`` and not allowed otherwise.
+    scheme : {None, "iob1", "iob2", "bio", "ioe2", "iobes", "bioes", "bilou"}, default=None
+        Tagging scheme of the labels, in upper or lower case; only spans that are valid in it
+        count. "bio" is "iob2", and "bioes" is "iobes". None reads the prefixes ``B, I, E, S``
+        leniently, like the CoNLL evaluation script: any change of type starts a span, even at an
+        ``I-``. In "iob1", spans begin with ``I-``, and ``B-`` only separates a span from one of the
+        same type right before it.
     mode : {None, "strict"}, default=None
-        None reads the prefixes ``B, I, E, S`` leniently, like the CoNLL evaluation script: any
-        change of type starts a span, even at an ``I-``. "strict" counts only spans that are valid
-        in `scheme`.
+        "strict" requires a `scheme`, and has no further effect: a scheme is always strict.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
 
@@ -228,7 +227,7 @@ def span_f1_score(
         If seqeval is not installed.
     ValueError
         If the numbers of sequences or their lengths differ, there are no labels, a label is not a
-        span label, an option is unknown, or only one of `scheme` and `mode` is given.
+        span label, an option is unknown, or `mode` is given without `scheme`.
     TypeError
         If labels are not str.
 
@@ -243,7 +242,7 @@ def span_f1_score(
     array([1., 0.])
     >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]])
     1.0
-    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="IOB2", mode="strict")
+    >>> span_f1_score([["I-PER", "O"]], [["B-PER", "O"]], scheme="iob2")
     0.0
     """
     return _span_score(

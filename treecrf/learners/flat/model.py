@@ -57,7 +57,7 @@ class FlatModel(
         Cost of predicting a label (column) when another is true (row), for
         ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
         other errors cost 1.
-    transitions : {"bio", "bioes"}, bool array-like or None, default=None
+    transitions : str, bool array-like or None, default=None
         Which labels may follow each other in decoding, if the labels of the flattened model depend
         on previous labels.
     n_jobs : int, default=None

@@ -130,11 +130,12 @@ class FutureFeatureMEMM(LocalClassifier):
         Cost of predicting a label (column) when another is true (row), for
         ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
         other errors cost 1.
-    transitions : {"bio", "bioes"}, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules for tags like
-        ``B-X``, ``I-X`` and ``O``, or a matrix of shape (n_classes, n_classes) with a row for each
-        previous label, in the order of ``classes_``. An optional extra row marks the labels that
-        may come first.
+    transitions : str, bool array-like or None, default=None
+        Which labels may follow each other, in training and in decoding: the rules of a tagging
+        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
+        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
+        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
+        extra row marks the labels that may come first.
     early_stopping : bool, default=True
         Whether to hold out validation sequences that decide when to search for another feature and
         whether it was worth it: trees are added until the validation likelihood has not improved by

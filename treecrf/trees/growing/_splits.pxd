@@ -21,7 +21,7 @@ cdef class SplitSearch:
     cdef Py_ssize_t label                   # of the tree
     cdef bint has_interactions
     cdef const uint8_t[:, ::1] groups       # input features that may be in one branch
-    cdef Py_ssize_t max_in_branch           # maximum number of input features in a branch; 0 for none
+    cdef Py_ssize_t max_in_branch           # maximum number of them there; 0 for no limit
     cdef const int32_t[::1] sources         # input feature of each feature; -1 for none
     # Working memory.
     cdef Py_ssize_t room

@@ -3,10 +3,10 @@
 A test is scored on the examples whose value is not missing. With missing values, tests compete by
 gain instead of score, because each has its own examples.
 
-A test of a feature with a monotonic constraint is valid only if it keeps the order of the children's
-values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic method, and
-a score is that of the value within these bounds. Bounds only lower scores, so a test is examined
-only if its score without them is better than the best.
+A test of a feature with a monotonic constraint is valid only if it keeps the order of the
+children's values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic
+method, and a score is that of the value within these bounds. Bounds only lower scores, so a test is
+examined only if its score without them is better than the best.
 
 Where a histogram lists only the bins that hold anything, the result is the same: a test of an empty
 bin has the score of a test of a lower bin, or no examples on one side.
@@ -199,7 +199,8 @@ cdef class SplitSearch:
         cdef double score
         cdef int sign = 0
         cdef double *scores = self.scores
-        cdef double middle = 0.0, unsplit = 0.0, smallest = 0.0 if self.with_counts else self.min_examples
+        cdef double smallest = 0.0 if self.with_counts else self.min_examples
+        cdef double middle = 0.0, unsplit = 0.0
         cdef uint8_t kind = self.run_kinds[r]
         # Rows that list no value are above no threshold: all others may be.
         cdef bint above_all = kind == SUFFIX and bin_at(histogram, first) > self.run_starts[r]
