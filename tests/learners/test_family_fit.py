@@ -500,6 +500,18 @@ def test_a_truncated_model_is_that_of_a_shorter_fit(name, fitted, letters, tmp_p
     assert_equal_arrays(whole.predict_proba(X), before)
 
 
+@every(GROWN | STARTED)
+def test_truncated_models_predict_the_stages(name, fitted, letters):
+    X, _ = letters
+    model = fitted(name)
+    for n, stage in enumerate(model.staged_predict_proba(X), 1):
+        short = model.truncated(n)
+        assert len(short.train_score_) == n + 1
+        assert short.feature_importances_.shape == (short.n_features_in_,)
+        for p, q in zip(stage, short.predict_proba(X), strict=True):
+            np.testing.assert_allclose(p, q, atol=1e-12)
+
+
 def test_a_truncated_model_keeps_the_scores_of_its_iterations(letters):
     X, y = letters
     settings = {"l2_regularization": 1.0, "scoring": "accuracy"}

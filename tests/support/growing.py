@@ -314,6 +314,8 @@ class Planes:
             learning_rate=setting.learning_rate,
             example_counts=np.ones((n, 1)),
             allowed=positions.allowed(0),
+            signs=positions.signs(),
+            interacts=positions.interacts(),
             missing_values=self.missing_values,
             position_weights=weights,
         )

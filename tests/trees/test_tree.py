@@ -43,6 +43,21 @@ def test_examples_in_planes(n_planes, kind, seed):
         planes.check(rng)
 
 
+@pytest.mark.parametrize("seed", sweep(range(12), 3))
+@pytest.mark.parametrize("constraints", [{"monotonic": True}, {"interactions": "sets"}])
+@pytest.mark.parametrize("kind", STORAGES)
+def test_constraints_in_planes(kind, constraints, seed):
+    rng = np.random.default_rng(seed)
+    settings = {
+        "order": 1 + seed % 2,
+        "max_leaf_nodes": 20,
+        "l2": 0.0,
+        "second_order": seed % 2 > 0,
+    }
+    positions = random_positions(kind, rng, lengths=LENGTHS[seed % 5], **settings, **constraints)
+    Planes(positions, 2, rng).check(rng)
+
+
 @pytest.mark.parametrize("seed", sweep(range(30), 8))
 @pytest.mark.parametrize("kind", STORAGES)
 def test_random_cases(kind, seed, few_codes):

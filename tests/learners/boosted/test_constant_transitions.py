@@ -175,6 +175,7 @@ def test_staged_predictions_are_those_of_shorter_fits(init):
     crf = model(init=init).fit(X, y)
     for k, stage in enumerate(list(crf.staged_predict_proba(X)), 1):
         shorter = model(init=init, max_iter=k).fit(X, y)
+        assert_same_forest(shorter, crf.truncated(k))
         for p, q in zip(stage, shorter.predict_proba(X), strict=True):
             np.testing.assert_array_equal(p, q)
     np.testing.assert_allclose(likelihood_curve(crf, X, y).given[1:], crf.train_score_[1:])

@@ -227,6 +227,8 @@ def test_no_linear_start_is_chosen_or_continued():
     X, y = tables()
     crf = TreeCRF(max_iter=2, init="auto", early_stopping=True, monotonic_cst=[1, 0, 0]).fit(X, y)
     assert crf.init_ is None
+    crf.set_params(early_stopping="auto", interaction_cst="pairwise").fit(X, y)
+    assert crf.init_ is None
     crf = TreeCRF(max_iter=2, init="linear").fit(X, y)
     crf.set_params(init="auto", warm_start=True, max_iter=3, monotonic_cst=[1, 0, 0])
     with pytest.raises(ValueError, match="monotonic_cst with a linear start"):
