@@ -145,7 +145,5 @@ def sample(data: TrainingInput, n_positions: int) -> TrainingInput:
 
 
 def _hashes(data: LabeledSequences, seed: int) -> np.ndarray:
-    keys = input_keys(
-        data.sequences, data.codes, data.allowed, data.candidates, weights=data.weights
-    )
+    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates, ties=data.ties)
     return mix(seed, keys)
