@@ -46,6 +46,8 @@ class RowLayout:
     @property
     def rows(self) -> np.ndarray:
         """Row of each position; int64 array (n_positions,)."""
+        if len(self.offsets) == 2:
+            return np.arange(self.window[0], self.window[0] + self.offsets[-1])
         return rows_of_positions(self.offsets, self.first_rows)
 
 
@@ -61,6 +63,4 @@ def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray
     -------
     int64 array (n_positions,)
     """
-    if len(first_rows) == 1:
-        return np.arange(first_rows[0], first_rows[0] + offsets[-1])
     return np.arange(offsets[-1]) + np.repeat(first_rows - offsets[:-1], np.diff(offsets))

@@ -17,6 +17,7 @@ from treecrf.encoding.vocabulary import Vocabulary
 
 # Columns of a sparse matrix are made dense in groups of about this many values.
 DENSE_VALUES_LOG2 = 22
+MAX_ROW = (1 << 31) - 1
 
 
 class RowWriter:
@@ -203,7 +204,7 @@ class RowWriter:
 def _as_int32(layout: RowLayout) -> np.ndarray:
     """Return the row of each position, of the type that kernels read."""
     rows = layout.rows
-    if len(rows) and rows[-1] > np.iinfo(np.int32).max - layout.n_boundary_rows:
+    if len(rows) and rows[-1] > MAX_ROW - layout.n_boundary_rows:
         raise ValueError(f"{len(rows)} positions need more than 2**31 rows; expected fewer")
     return rows.astype(np.int32)
 

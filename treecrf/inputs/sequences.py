@@ -173,6 +173,8 @@ class Sequences:
             schema.check_symbols(self.dtype)
             return self
         schema.check_width(self.n_features)
+        if self.kinds is None and not schema.categories:
+            return self
         kinds = self.column_kinds
         for j in np.flatnonzero((kinds == CATEGORY) != (schema.kinds == CATEGORY)):
             here, there = (KINDS[k[j]] for k in (kinds, schema.kinds))

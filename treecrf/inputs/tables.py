@@ -139,7 +139,7 @@ def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> N
 def category_columns(n: int, schema: InputSchema | None, categorical: Any) -> list[int]:
     """Return the indices of the categorical columns of a table of numbers without names."""
     if schema is not None:
-        return np.flatnonzero(schema.kinds == CATEGORY).tolist()
+        return sorted(schema.categories)
     selected = selected_columns(categorical, None, n)
     return [] if selected is None else np.flatnonzero(selected).tolist()
 
