@@ -21,6 +21,7 @@ cdef class Positions:
 
 cdef class Answers:
     cdef const int32_t[::1] kinds, offsets, slots, lows, highs, missing
+    cdef const uint8_t[::1] same_bytes
     cdef const int32_t[:, ::1] by_id
     cdef Py_ssize_t n_plain, n_tests, left
 
@@ -29,7 +30,6 @@ cdef class Answers:
                          Py_ssize_t n_labels) noexcept nogil
     cdef const uint64_t *missing_of(self, const Bits *block, int32_t test) noexcept nogil
     cdef void _fill_columns(self, Bits *block, Py_ssize_t n, Positions positions) noexcept nogil
-    cdef bint _same_bytes(self, Py_ssize_t k) noexcept nogil
     cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil
     cdef void _fill_range(self, Bits *block, Py_ssize_t k, Positions positions) noexcept nogil
     cdef bint _exclude_missing(self, Bits *block) noexcept nogil

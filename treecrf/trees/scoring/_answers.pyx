@@ -54,6 +54,7 @@ cdef class Answers:
     def __init__(self, tests, bint reads_lists=True):
         self.kinds, self.offsets, self.slots = tests.kinds, tests.offsets, tests.slots
         self.lows, self.highs, self.missing = tests.lows, tests.highs, tests.missing
+        self.same_bytes = find_same_bytes(tests)
         self.n_plain = tests.n_plain
         self.by_id = tests.by_id if reads_lists else np.empty((0, 0), dtype=np.int32)
         self.left = tests.window[0]
@@ -93,7 +94,7 @@ cdef class Answers:
             kind = self.kinds[k]
             if kind == LISTED:
                 continue
-            if not self._same_bytes(k):
+            if not self.same_bytes[k]:
                 if kind == BIT:
                     gather(block, positions.rows, positions.bits, self.offsets[k], self.slots[k])
                 else:
@@ -106,11 +107,6 @@ cdef class Answers:
             else:
                 bytes_equal(block.bytes, block.n_words, 1 << self.lows[k], 1 << self.lows[k],
                             column)
-
-    cdef bint _same_bytes(self, Py_ssize_t k) noexcept nogil:
-        return (k > 0 and self.offsets[k] == self.offsets[k - 1]
-                and self.slots[k] == self.slots[k - 1] and self.kinds[k - 1] != LISTED
-                and (self.kinds[k] == BIT) == (self.kinds[k - 1] == BIT))
 
     cdef void _fill_listed(self, Bits *block, Positions positions) noexcept nogil:
         cdef Py_ssize_t i, j, k, row
@@ -155,6 +151,16 @@ cdef class Answers:
                 any_missing |= missing[w]
                 column[w] &= ~missing[w]
         return any_missing != 0
+
+
+def find_same_bytes(tests):
+    """Mark the tests that read the same bytes as the tests before them; uint8 array."""
+    kinds, offsets, slots = tests.kinds, tests.offsets, tests.slots
+    same = np.zeros(len(kinds), dtype=np.uint8)
+    same[1:] = ((offsets[1:] == offsets[:len(kinds) - 1]) & (slots[1:] == slots[:len(kinds) - 1])
+                & (kinds[:len(kinds) - 1] != LISTED)
+                & ((kinds[1:] == BIT) == (kinds[:len(kinds) - 1] == BIT)))
+    return same
 
 
 def mark_missing(tests, encoded, uint8_t[::1] marks):
