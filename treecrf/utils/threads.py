@@ -7,7 +7,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
+from functools import cached_property
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,13 @@ class Threads:
     """
 
     def __init__(self, n_jobs: int | None):
-        self.n_threads = effective_n_jobs(1 if n_jobs is None else n_jobs)
+        self._n_jobs = 1 if n_jobs is None else n_jobs
         self._pool: ThreadPoolExecutor | None = None
+
+    @cached_property
+    def n_threads(self) -> int:
+        """Number of threads, which is determined only when needed, because this takes time."""
+        return effective_n_jobs(self._n_jobs)
 
     def __enter__(self) -> Threads:
         return self
@@ -42,17 +48,20 @@ class Threads:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list:
         """Return the results in the order of the items; raises the first error at the end."""
         items = list(items)
-        if self.n_threads == 1 or len(items) <= 1:
+        if len(items) <= 1 or self.n_threads == 1:
             return [function(item) for item in items]
         return list(self._started().map(function, items))
 
     def run(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
         """Call a function on each item; few of the items exist at the same time."""
-        running: deque[Future] = deque()
-        for item in items:
-            if self.n_threads == 1:
+        items = iter(items)
+        head = list(islice(items, 2))
+        if len(head) <= 1 or self.n_threads == 1:
+            for item in chain(head, items):
                 function(item)
-                continue
+            return
+        running: deque[Future] = deque()
+        for item in chain(head, items):
             running.append(self._started().submit(function, item))
             if len(running) > 2 * self.n_threads:
                 running.popleft().result()
@@ -86,7 +95,7 @@ class Threads:
         list of (int, int)
             First sequence of each run, and the one after its last.
         """
-        if self.n_threads == 1 or len(offsets) == 2:
+        if len(offsets) == 2 or self.n_threads == 1:
             return [(0, len(offsets) - 1)]
         n_parts = self.n_threads * PARTS_PER_THREAD
         targets = np.linspace(0, offsets[-1], n_parts + 1)
@@ -107,7 +116,8 @@ class Threads:
         list of (int, int)
             First item of each run, and the one after its last.
         """
-        n_parts = min(self.n_threads * PARTS_PER_THREAD, -(-n // min_size))
-        if self.n_threads == 1 or n_parts <= 1:
+        n_parts = -(-n // min_size)
+        if n_parts <= 1 or self.n_threads == 1:
             return [(0, n)]
+        n_parts = min(self.n_threads * PARTS_PER_THREAD, n_parts)
         return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))
