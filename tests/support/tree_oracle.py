@@ -315,7 +315,7 @@ class _Grower:
     def bounded_score(self, G: float, W: float, bounds: tuple[float, float]) -> float:
         """Return the score of examples whose value is within bounds."""
         value = self.bounded(G, W, bounds)
-        if not self.l2 + W > 0 or value == G / (self.l2 + W):
+        if bounds == (-math.inf, math.inf):
             return G * G / (self.l2 + W) if self.l2 + W > 0 else 0.0
         return value * (2.0 * G - (self.l2 + W) * value)
 

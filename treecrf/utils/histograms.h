@@ -2,6 +2,7 @@
 #ifndef TREECRF_HISTOGRAMS_H
 #define TREECRF_HISTOGRAMS_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #if defined(__SSE2__)
@@ -94,6 +95,31 @@ TREECRF_WIDEST static void split_scores(const double *restrict pairs, ptrdiff_t 
         double score = passed * passed / (penalty + passed_weight)
                        + failed * failed / (penalty + failed_weight);
         out[i] = (lighter > 0.0) & (lighter >= smallest) ? score : -1.0;
+    }
+}
+
+/* Score of examples whose value is t / w within bounds; w includes the penalty and is positive. */
+static inline double bounded_score(double t, double w, double lower, double upper)
+{
+    double value = t / w;
+    value = value > lower ? value : lower;
+    value = value < upper ? value : upper;
+    return value * (2.0 * t - w * value);
+}
+
+/* The same as `split_scores` for bounded values; minus infinity marks invalid splits. */
+TREECRF_WIDEST static void bounded_split_scores(const double *restrict pairs, ptrdiff_t n,
+                                                double total, double weight, double penalty,
+                                                double smallest, double lower, double upper,
+                                                double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double passed = pairs[2 * i], passed_weight = pairs[2 * i + 1];
+        double failed = total - passed, failed_weight = weight - passed_weight;
+        double lighter = passed_weight < failed_weight ? passed_weight : failed_weight;
+        double score = bounded_score(passed, penalty + passed_weight, lower, upper)
+                       + bounded_score(failed, penalty + failed_weight, lower, upper);
+        out[i] = (lighter > 0.0) & (lighter >= smallest) ? score : -HUGE_VAL;
     }
 }
 

@@ -8,10 +8,6 @@ from treecrf.trees.growing._context_sets cimport ContextSets
 from treecrf.trees.growing._nodes cimport Node
 from treecrf.trees.growing._splits cimport SplitSearch
 
-cdef extern from "utils/histograms.h" nogil:
-    void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
-                      double penalty, double smallest, double *out)
-
 
 cdef class ContextSplitSearch:
     """Search for the best test of a previous label.
@@ -38,7 +34,7 @@ cdef class ContextSplitSearch:
         cdef double *weights = totals + n
         cdef double *examples = totals + 2 * n if self.splits.with_counts else weights
         cdef double pair[2]
-        cdef double score, middle = 0.0, unsplit = 0.0
+        cdef double score, unsplit = 0.0
         if self.contexts.sets[node.contexts].one_context:
             return best
         if self.splits.by_gain:
@@ -51,12 +47,7 @@ cdef class ContextSplitSearch:
                     continue
                 pair[0] = totals[symbol]
                 pair[1] = weights[symbol]
-                split_scores(pair, 1, node.total, node.weight, self.splits.penalty, 0.0, &score)
-                if score - unsplit > best and self.splits.signs is not None:
-                    if score < 0:  # excluded
-                        continue
-                    score = self.splits.split_score(node, pair[0], pair[1], node.total,
-                                                    node.weight, 0, &middle)
+                self.splits.split_scores(node, pair, 1, node.total, node.weight, 0.0, &score)
                 if score - unsplit > best:
                     node.sign = 0
                     best = score - unsplit

@@ -41,8 +41,10 @@ cdef class SplitSearch:
                       bint of_counts) noexcept nogil
     cdef bint _make_room(self, Py_ssize_t n) noexcept nogil
     cdef double score(self, const Node *node, double total, double weight) noexcept nogil
-    cdef double split_score(self, const Node *node, double passed, double passed_weight,
-                            double total, double weight, int sign, double *middle) noexcept nogil
+    cdef void split_scores(self, const Node *node, const double *pairs, Py_ssize_t n, double total,
+                           double weight, double smallest, double *out) noexcept nogil
+    cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
+                          int sign, double *middle) noexcept nogil
     cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
     cdef void _choose_features(self, const Node *node) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil

@@ -5,8 +5,7 @@ gain instead of score, because each has its own examples.
 
 A test of a feature with a monotonic constraint is valid only if it keeps the order of the
 children's values. Their leaves are then bounded by the mean of both values, as in LightGBM's basic
-method, and a score is that of the value within these bounds. Bounds only lower scores, so a test is
-examined only if its score without them is better than the best.
+method, and a score is that of the value within these bounds.
 
 Where a histogram lists only the bins that hold anything, the result is the same: a test of an empty
 bin has the score of a test of a lower bin, or no examples on one side.
@@ -28,6 +27,10 @@ from treecrf.trees.growing._tests cimport EACH, PREFIX, SUFFIX
 cdef extern from "utils/histograms.h" nogil:
     void split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
                       double penalty, double smallest, double *out)
+    double bounded_score(double total, double weight, double lower, double upper)
+    void bounded_split_scores(const double *pairs, Py_ssize_t n, double total, double weight,
+                              double penalty, double smallest, double lower, double upper,
+                              double *out)
 
 
 cdef class SplitSearch:
@@ -159,28 +162,29 @@ cdef class SplitSearch:
 
     cdef double score(self, const Node *node, double total, double weight) noexcept nogil:
         """Return the score of some examples of a node in one leaf."""
-        cdef double divisor = self.penalty + weight, value
+        cdef double divisor = self.penalty + weight
         if not divisor > 0:
             return 0.0
-        value = total / divisor
-        if node.lower <= value <= node.upper:
-            return total * total / divisor
-        value = bounded_value(node, total, divisor)
-        return value * (2.0 * total - divisor * value)
+        if is_bounded(node):
+            return bounded_score(total, divisor, node.lower, node.upper)
+        return total * total / divisor
 
-    cdef double split_score(self, const Node *node, double passed, double passed_weight,
-                            double total, double weight, int sign, double *middle) noexcept nogil:
-        """Return the score of a split under monotonic constraints, and the mean of both values.
+    cdef void split_scores(self, const Node *node, const double *pairs, Py_ssize_t n, double total,
+                           double weight, double smallest, double *out) noexcept nogil:
+        """Compute the scores of splits; those of invalid ones are below all others."""
+        if is_bounded(node):
+            bounded_split_scores(pairs, n, total, weight, self.penalty, smallest, node.lower,
+                                 node.upper, out)
+        else:
+            split_scores(pairs, n, total, weight, self.penalty, smallest, out)
 
-        The score is minus infinity if the values of the children are in the wrong order.
-        """
-        cdef double failed = total - passed, failed_weight = weight - passed_weight
-        cdef double above = bounded_value(node, passed, self.penalty + passed_weight)
-        cdef double below = bounded_value(node, failed, self.penalty + failed_weight)
-        if sign * (above - below) < 0:
-            return -INFINITY
+    cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
+                          int sign, double *middle) noexcept nogil:
+        """Return whether the values of children are in the order of a sign, and their mean."""
+        cdef double above = bounded_value(node, pair[0], self.penalty + pair[1])
+        cdef double below = bounded_value(node, total - pair[0], self.penalty + (weight - pair[1]))
         middle[0] = 0.5 * (above + below)
-        return self.score(node, passed, passed_weight) + self.score(node, failed, failed_weight)
+        return sign * (above - below) >= 0
 
     cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil:
         """Return the order that a test must keep: 1 if examples that pass have the higher value."""
@@ -220,7 +224,7 @@ cdef class SplitSearch:
                 accumulate(counts, self.running_counts, n, 1, kind, above_all)
                 counts = self.running_counts
         n += above_all
-        split_scores(pairs, n, total, weight, self.penalty, smallest, self.scores)
+        self.split_scores(node, pairs, n, total, weight, smallest, self.scores)
         if self.with_counts:
             self._exclude_small(counts, n, examples)
         self._exclude_features(histogram, first, n, above_all)
@@ -234,12 +238,9 @@ cdef class SplitSearch:
                 if test >= self.run_ends[r]:
                     continue
                 if self.signs is not None:
-                    if scores[e] < 0:  # excluded
-                        continue
                     sign = self._sign_of(test, kind)
-                    score = self.split_score(node, pairs[2 * e], pairs[2 * e + 1], total, weight,
-                                             sign, &middle) - unsplit
-                    if not score > best:
+                    if sign and not self.keeps_order(node, pairs + 2 * e, total, weight, sign,
+                                                     &middle):
                         continue
                     node.sign, node.middle = sign, middle
                 best = score
@@ -297,7 +298,7 @@ cdef class SplitSearch:
         cdef Py_ssize_t e
         for e in range(n):
             if counts[e] < self.min_examples or examples - counts[e] < self.min_examples:
-                self.scores[e] = -1.0
+                self.scores[e] = -INFINITY
 
     cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
                                 bint above_all) noexcept nogil:
@@ -316,7 +317,11 @@ cdef class SplitSearch:
                 f += 1
             if f < self.n_features and not (
                     self.chosen[f] and (self.of_tree is None or self.of_tree[f])):
-                self.scores[e] = -1.0
+                self.scores[e] = -INFINITY
+
+
+cdef inline bint is_bounded(const Node *node) noexcept nogil:
+    return node.lower > -INFINITY or node.upper < INFINITY
 
 
 cdef inline int64_t bin_at(const Bins *histogram, Py_ssize_t e) noexcept nogil:
