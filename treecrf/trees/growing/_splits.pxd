@@ -45,6 +45,7 @@ cdef class SplitSearch:
                            double weight, double smallest, double *out) noexcept nogil
     cdef bint keeps_order(self, const Node *node, const double *pair, double total, double weight,
                           int sign, double *middle) noexcept nogil
+    cdef bint _may_test(self, Py_ssize_t f) noexcept nogil
     cdef int _sign_of(self, int64_t test, uint8_t kind) noexcept nogil
     cdef void _choose_features(self, const Node *node) noexcept nogil
     cdef void _find_allowed(self, const Node *node) noexcept nogil
@@ -52,5 +53,5 @@ cdef class SplitSearch:
                            Py_ssize_t first, Py_ssize_t last, double best) noexcept nogil
     cdef void _exclude_small(self, const double *counts, Py_ssize_t n,
                              double examples) noexcept nogil
-    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
-                                bint above_all) noexcept nogil
+    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first,
+                                Py_ssize_t n) noexcept nogil

@@ -202,6 +202,8 @@ cdef class SplitSearch:
         cdef int64_t test
         cdef double score
         cdef int sign = 0
+        cdef bint is_limited = (self.n_chosen < self.n_features or self.of_tree is not None
+                                or self.has_interactions)
         cdef double *scores = self.scores
         cdef double smallest = 0.0 if self.with_counts else self.min_examples
         cdef double middle = 0.0, unsplit = 0.0
@@ -210,6 +212,10 @@ cdef class SplitSearch:
         cdef bint above_all = kind == SUFFIX and bin_at(histogram, first) > self.run_starts[r]
         cdef const double *pairs = histogram.pairs + 2 * first
         cdef const double *counts = NULL
+        # All bins of a run of thresholds belong to one feature.
+        if is_limited and kind != EACH and not self._may_test(
+                feature_of(self.feature_starts, self.run_starts[r])):
+            return best
         if missing >= 0:
             total -= histogram.pairs[2 * missing]
             weight -= histogram.pairs[2 * missing + 1]
@@ -227,7 +233,8 @@ cdef class SplitSearch:
         self.split_scores(node, pairs, n, total, weight, smallest, self.scores)
         if self.with_counts:
             self._exclude_small(counts, n, examples)
-        self._exclude_features(histogram, first, n, above_all)
+        if is_limited and kind == EACH:
+            self._exclude_features(histogram, first, n)
         if self.by_gain:
             unsplit = self.score(node, total, weight)
         for e in range(n):
@@ -300,24 +307,22 @@ cdef class SplitSearch:
             if counts[e] < self.min_examples or examples - counts[e] < self.min_examples:
                 self.scores[e] = -INFINITY
 
-    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first, Py_ssize_t n,
-                                bint above_all) noexcept nogil:
-        """Exclude the tests of features that were not sampled for the tree or the node.
-
-        All bins of a run of thresholds belong to one feature.
-        """
+    cdef void _exclude_features(self, const Bins *histogram, Py_ssize_t first,
+                                Py_ssize_t n) noexcept nogil:
+        """Exclude the tests of features that the tree or the node may not test."""
         cdef Py_ssize_t e, f
-        if (self.n_chosen == self.n_features and self.of_tree is None
-                and not self.has_interactions):
-            return
         f = feature_of(self.feature_starts, bin_at(histogram, first))
         for e in range(n):
-            while (f < self.n_features and self.feature_starts[f + 1]
-                    <= bin_at(histogram, first + max(0, e - above_all))):
+            while (f < self.n_features
+                    and self.feature_starts[f + 1] <= bin_at(histogram, first + e)):
                 f += 1
-            if f < self.n_features and not (
-                    self.chosen[f] and (self.of_tree is None or self.of_tree[f])):
+            if not self._may_test(f):
                 self.scores[e] = -INFINITY
+
+    cdef inline bint _may_test(self, Py_ssize_t f) noexcept nogil:
+        """Return whether the tree and the node may test a feature; labels follow the features."""
+        return f >= self.n_features or (
+            self.chosen[f] and (self.of_tree is None or self.of_tree[f]))
 
 
 cdef inline bint is_bounded(const Node *node) noexcept nogil:
