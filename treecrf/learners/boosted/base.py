@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -40,10 +40,8 @@ from treecrf.learners.boosted.selection import (
     MAX_EXAMPLES,
     MAX_POSITIONS,
     Choice,
-    FoldBoosters,
-    FoldValidations,
+    cross_validated,
     folds,
-    is_hopeless,
     sample,
 )
 from treecrf.learners.boosted.start import LinearStart
@@ -142,8 +140,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the model whose scores the trees start from; None stands for scores of 0."""
         return None
 
-    # Choices by cross-validation
-
     def _choose(self, data: TrainingInput) -> Choice:
         """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
         candidates = self._candidates(data)
@@ -153,55 +149,15 @@ class BoostedSequenceClassifier(SequenceLearner):
         limit = min(MAX_POSITIONS, MAX_EXAMPLES // self._n_scores(len(data.classes)))
         is_small = len(data.training.codes) <= limit
         if is_small and data.held_out is None:
-            return self._best_of_folds(data, candidates) or plain
+            return cross_validated(self, folds(data), candidates) or plain
         if len(candidates) == 1:
             return plain
-        choice = self._best_of_folds(sample(data, limit), candidates)
+        choice = cross_validated(self, folds(sample(data, limit)), candidates)
         return plain if choice is None else replace(plain, init=choice.init)
 
     def _candidates(self, data: TrainingInput) -> list:
         """Return the starts to choose from; the last one if there is nothing to judge them by."""
         return [None]
-
-    def _best_of_folds(self, data: TrainingInput, candidates: list) -> Choice | None:
-        """Return the best start and number of iterations, unless there are too few sequences."""
-        parts = folds(data)
-        if not parts:
-            return None
-        best = Choice(None, 0, [-np.inf])
-        for init in candidates:
-            scores = self._fold_scores(parts, init, best.scores[-1])
-            n_iter = int(np.argmax(scores))
-            if scores[n_iter] > best.scores[-1]:
-                best = Choice(init, n_iter, scores[: n_iter + 1])
-        return best
-
-    def _fold_scores(self, parts: list[TrainingInput], init: Any, target: float) -> list[float]:
-        """Train on all folds in step; return their mean scores before and after each iteration.
-
-        Training ends early if the scores will not reach the target.
-        """
-        name = f"{type(self).__name__}, cross-validation"
-        with (
-            Threads(self.n_jobs) as threads,
-            Progress(self.verbose, 0, self.max_iter, name) as progress,
-        ):
-            boosters, held_out = [], []
-            for part in parts:
-                data, encoder, forest = self._started(part, init)
-                boosters.append(self._booster(data, encoder, forest, threads))
-                held_out.append(self._scored(data, data.held_out, encoder, threads))
-            show = report_to(progress, self._value_name)
-
-            def report(n_done: int, history: History) -> bool:
-                show(n_done, history)
-                return is_hopeless(history.validation, target)
-
-            sizes = [(len(part.training.codes), len(part.held_out.codes)) for part in parts]
-            together = FoldBoosters(boosters, [n for n, _ in sizes])
-            validation = FoldValidations(boosters, held_out, [n for _, n in sizes])
-            stopping = self._stopping()
-            return boost(together, self.max_iter, validation, stopping, report).validation
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         return earlier["_encoder"].schema if earlier else None
@@ -668,12 +624,3 @@ def _history_before(earlier: dict, value: float | None) -> History:
     if earlier:
         return History.resumed(earlier["train_score_"], earlier["validation_score_"], value)
     return History([], [] if value is None else [value])
-
-
-def report_to(progress: Progress, name: str = "log-likelihood") -> Callable[[int, History], None]:
-    """Return a callback for `boost` that displays the latest values of the objective."""
-
-    def report(n_iter: int, history: History) -> None:
-        progress.update(n_iter, history.latest(name))
-
-    return report

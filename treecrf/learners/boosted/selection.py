@@ -9,10 +9,12 @@ import numpy as np
 
 from treecrf.encoding.sequence_keys import input_keys
 from treecrf.learners.boosted.evaluation import Scored
-from treecrf.learners.boosted.loop import Booster
+from treecrf.learners.boosted.loop import Booster, boost, report_to
+from treecrf.learners.stopping import History
 from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.hashing import mix, smallest
+from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
 # Maximum number of folds.
@@ -94,6 +96,57 @@ class FoldValidations:
         """Compute the mean score of the held-out sequences, each under the trees of its fold."""
         pairs = zip(self.held_out, self.forests, strict=True)
         return _mean([scored.value(forest, threads) for scored, forest in pairs], self.sizes)
+
+
+def cross_validated(
+    learner: Any, parts: list[TrainingInput], candidates: list
+) -> Choice | None:
+    """Choose the start and the number of iterations with the highest mean score of the folds.
+
+    Parameters
+    ----------
+    learner : BoostedSequenceClassifier
+    parts : list of TrainingInput
+        The folds; without any, there is no choice.
+    candidates : list
+        The starts, the one that needs the fewest iterations first.
+    """
+    if not parts:
+        return None
+    best = Choice(None, 0, [-np.inf])
+    for init in candidates:
+        scores = _fold_scores(learner, parts, init, best.scores[-1])
+        n_iter = int(np.argmax(scores))
+        if scores[n_iter] > best.scores[-1]:
+            best = Choice(init, n_iter, scores[: n_iter + 1])
+    return best
+
+
+def _fold_scores(learner: Any, parts: list[TrainingInput], init: Any, target: float) -> list[float]:
+    """Train on all folds in step; return their mean scores before and after each iteration.
+
+    Training ends early if the scores will not reach the target.
+    """
+    name, max_iter = f"{type(learner).__name__}, cross-validation", learner.max_iter
+    with (
+        Threads(learner.n_jobs) as threads,
+        Progress(learner.verbose, 0, max_iter, name) as progress,
+    ):
+        boosters, held_out = [], []
+        for part in parts:
+            data, encoder, forest = learner._started(part, init)
+            boosters.append(learner._booster(data, encoder, forest, threads))
+            held_out.append(learner._scored(data, data.held_out, encoder, threads))
+        show = report_to(progress, learner._value_name)
+
+        def report(n_done: int, history: History) -> bool:
+            show(n_done, history)
+            return is_hopeless(history.validation, target)
+
+        together = FoldBoosters(boosters, [len(part.training.codes) for part in parts])
+        sizes = [len(part.held_out.codes) for part in parts]
+        validation = FoldValidations(boosters, held_out, sizes)
+        return boost(together, max_iter, validation, learner._stopping(), report).validation
 
 
 def is_hopeless(scores: list[float], target: float) -> bool:

@@ -13,9 +13,8 @@ from scipy.special import expit
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted.base import report_to
 from treecrf.learners.boosted.local import LocalClassifier
-from treecrf.learners.boosted.loop import Booster, Validation
+from treecrf.learners.boosted.loop import Booster, Validation, report_to
 from treecrf.learners.boosted.selection import Choice
 from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
