@@ -34,6 +34,7 @@ from treecrf.learners.boosted.loop import (
     Booster,
     Validation,
     boost,
+    report_to,
 )
 from treecrf.learners.boosted.sampled import Sampling, TableBooster
 from treecrf.learners.boosted.selection import (

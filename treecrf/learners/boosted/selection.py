@@ -98,9 +98,7 @@ class FoldValidations:
         return _mean([scored.value(forest, threads) for scored, forest in pairs], self.sizes)
 
 
-def cross_validated(
-    learner: Any, parts: list[TrainingInput], candidates: list
-) -> Choice | None:
+def cross_validated(learner: Any, parts: list[TrainingInput], candidates: list) -> Choice | None:
     """Choose the start and the number of iterations with the highest mean score of the folds.
 
     Parameters
