@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from statistics import mean
 from typing import Any
@@ -148,15 +149,23 @@ def row(name: str, model: TreeCRF, X: Sentences, y: list, seconds: float) -> lis
     start = time.process_time()
     predicted = model.predict(X)
     times = seconds, time.process_time() - start
-    return result(name, y, predicted, model.predict_log_likelihood(X, y), times)
+    known = with_labels(y, model.classes_)
+    found = model.predict_log_likelihood(*([part[i] for i in known] for part in (X, y)))
+    n_labels = sum(len(y[i]) for i in known)
+    return result(name, y, predicted, sum(found) / n_labels, times)
+
+
+def with_labels(y: list, labels: Iterable[str]) -> list[int]:
+    """Indices of the sentences whose labels all occur in training; models have no others."""
+    known = set(labels)
+    return [i for i, tags in enumerate(y) if known.issuperset(tags)]
 
 
 def result(
-    name: str, y: list, predicted: list, log_likelihoods: Any, times: tuple[float, float]
+    name: str, y: list, predicted: list, log_likelihood: float, times: tuple[float, float]
 ) -> list[str]:
-    """Cells of a row, from the log-likelihoods of sequences and the times of fit and predict."""
+    """Cells of a row, from the log-likelihood per label and the times of fit and predict."""
     scores = (token_accuracy_score(y, predicted), span_f1_score(y, predicted))
-    log_likelihood = sum(log_likelihoods) / sum(map(len, y))
     return [name, *(f"{100 * x:.2f}" for x in scores), f"{log_likelihood:.4f}",
             f"{times[0]:.1f}", f"{times[1]:.2f}", f"{peak_memory() / 2**30:.2f}"]  # fmt: skip
 
@@ -199,8 +208,10 @@ def by_crfsuite(arguments: argparse.Namespace) -> list[str]:
         start = time.process_time()
         predicted = [np.array(tagger.tag(x)) for x in X_test]
         times = seconds, time.process_time() - start
-        found = [log_probability(tagger, *pair) for pair in zip(X_test, y_test, strict=True)]
-    return result("python-crfsuite, with conjunctions", y_test, predicted, found, times)
+        known = with_labels(y_test, tagger.labels())
+        found = [log_probability(tagger, X_test[i], y_test[i]) for i in known]
+    log_likelihood = sum(found) / sum(len(y_test[i]) for i in known)
+    return result("python-crfsuite, with conjunctions", y_test, predicted, log_likelihood, times)
 
 
 def log_probability(tagger: pycrfsuite.Tagger, x: list[list[str]], labels: list) -> float:
