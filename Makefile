@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all docs lint clean
+.PHONY: demo test test-all test-exhaustive docs lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -23,6 +23,10 @@ test: $(VENV)/.installed $(VENV)/.test
 
 test-all: $(VENV)/.installed $(VENV)/.test
 	$(PYTEST)
+
+# Only the tests that take long.
+test-exhaustive: $(VENV)/.installed $(VENV)/.test
+	$(PYTEST) -m exhaustive
 
 docs: $(VENV)/.installed $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
