@@ -163,7 +163,7 @@ class LabeledSequences:
 
 
 def sums_of_labels(scores: np.ndarray) -> np.ndarray:
-    """Sum scores (n_labels, n_positions) with a factor for each label, to tell positions apart."""
+    """Sum scores (n_labels, n_positions) with a different factor for each label."""
     total = np.zeros(scores.shape[1])
     for k, of_label in enumerate(scores):
         total += (k + 1) * of_label
