@@ -127,7 +127,7 @@ def by_trees(arguments: argparse.Namespace) -> list[list[str]]:
     rows.append([name, "", f"{f1:.2f}", f"{log_likelihood:.4f}", "", "", ""])
     for n in range(2, len(models) + 1):
         one = treecrf.average(models[:n])
-        rows.append(row(f"TreeCRF, average of {n}", one, X, y, float("nan")))
+        rows.append(row(f"TreeCRF, average of {n}", one, X, y))
     return rows
 
 
@@ -145,7 +145,10 @@ def train_trees(arguments: argparse.Namespace) -> tuple[list[TreeCRF], list[floa
     return models, seconds
 
 
-def row(name: str, model: TreeCRF, X: Sentences, y: list, seconds: float) -> list[str]:
+def row(
+    name: str, model: TreeCRF, X: Sentences, y: list, seconds: float | None = None
+) -> list[str]:
+    """Cells of a row; an average of models has no time of its own to fit."""
     start = time.process_time()
     predicted = model.predict(X)
     times = seconds, time.process_time() - start
@@ -162,12 +165,13 @@ def with_labels(y: list, labels: Iterable[str]) -> list[int]:
 
 
 def result(
-    name: str, y: list, predicted: list, log_likelihood: float, times: tuple[float, float]
+    name: str, y: list, predicted: list, log_likelihood: float, times: tuple[float | None, float]
 ) -> list[str]:
     """Cells of a row, from the log-likelihood per label and the times of fit and predict."""
     scores = (token_accuracy_score(y, predicted), span_f1_score(y, predicted))
-    return [name, *(f"{100 * x:.2f}" for x in scores), f"{log_likelihood:.4f}",
-            f"{times[0]:.1f}", f"{times[1]:.2f}", f"{peak_memory() / 2**30:.2f}"]  # fmt: skip
+    seconds = "" if times[0] is None else f"{times[0]:.1f}"
+    return [name, *(f"{100 * x:.2f}" for x in scores), f"{log_likelihood:.4f}", seconds,
+            f"{times[1]:.2f}", f"{peak_memory() / 2**30:.2f}"]  # fmt: skip
 
 
 def plain_sentences(X: Sentences) -> Sentences:
