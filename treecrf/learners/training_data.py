@@ -59,6 +59,20 @@ class LabeledSequences:
         positions = np.concatenate([pieces[i] for i in chosen])
         return self._at(self.sequences.take(chosen), positions)
 
+    def hashes(self, seed: int) -> np.ndarray:
+        """Return a random number for each sequence, from its content; uint64 (n_sequences,)."""
+        keys = input_keys(self.sequences, self.codes, self.allowed, self.candidates, ties=self.ties)
+        return mix(seed, keys)
+
+    def parted(self, held_out: np.ndarray) -> tuple[LabeledSequences, LabeledSequences]:
+        """Return the sequences for training, and those marked as held out.
+
+        Categories that only occur in the latter are unseen in training.
+        """
+        training = self.take(np.flatnonzero(~held_out))
+        sequences = training.sequences.with_used_categories()
+        return replace(training, sequences=sequences), self.take(np.flatnonzero(held_out))
+
     def weighted(self) -> LabeledSequences:
         """Leave out the sequences of weight 0.
 
@@ -251,12 +265,7 @@ def hold_out(
             f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
             "training; pass X_val and y_val, or more sequences"
         )
-    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates, ties=data.ties)
-    chosen = smallest(mix(seed, keys), n_held_out)
-    training = data.take(np.flatnonzero(~chosen))
-    # Categories that only occur in the held-out sequences are unseen in training.
-    sequences = training.sequences.with_used_categories()
-    return replace(training, sequences=sequences), data.take(np.flatnonzero(chosen))
+    return data.parted(smallest(data.hashes(seed), n_held_out))
 
 
 def read_validation(

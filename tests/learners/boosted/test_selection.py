@@ -244,3 +244,10 @@ def test_future_features_do_not_support_auto():
     X, y = sensors()
     with pytest.raises(ValueError, match="early_stopping"):
         FutureFeatureMEMM(early_stopping="auto").fit(X, y)
+
+
+def test_scores_without_a_finite_value_choose_nothing():
+    X, y = sensors()
+    crf = auto(scoring=lambda y_true, y_pred: -np.inf, max_iter=3).fit(X, y)
+    assert crf.n_iter_ == 3
+    assert crf.init_ is None

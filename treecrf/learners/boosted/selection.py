@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.sequence_keys import input_keys
 from treecrf.learners.boosted.evaluation import Scored
 from treecrf.learners.boosted.loop import Booster, boost, report_to
 from treecrf.learners.stopping import History
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
-from treecrf.utils.hashing import mix, smallest
+from treecrf.utils.hashing import smallest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
@@ -101,22 +100,21 @@ class FoldValidations:
 def cross_validated(learner: Any, parts: list[TrainingInput], candidates: list) -> Choice | None:
     """Choose the start and the number of iterations with the highest mean score of the folds.
 
+    The result is None if there are no folds, or no start has a finite score.
+
     Parameters
     ----------
     learner : BoostedSequenceClassifier
     parts : list of TrainingInput
-        The folds; without any, there is no choice.
     candidates : list
         The starts, the one that needs the fewest iterations first.
     """
-    if not parts:
-        return None
-    best = Choice(None, 0, [-np.inf])
-    for init in candidates:
-        scores = _fold_scores(learner, parts, init, best.scores[-1])
+    best, target = None, -np.inf
+    for init in candidates if parts else []:
+        scores = _fold_scores(learner, parts, init, target)
         n_iter = int(np.argmax(scores))
-        if scores[n_iter] > best.scores[-1]:
-            best = Choice(init, n_iter, scores[: n_iter + 1])
+        if scores[n_iter] > target:
+            best, target = Choice(init, n_iter, scores[: n_iter + 1]), scores[n_iter]
     return best
 
 
@@ -168,18 +166,14 @@ def folds(data: TrainingInput) -> list[TrainingInput]:
     n_sequences = training.sequences.n_sequences
     if n_sequences < 2 or len(training.codes) < MIN_POSITIONS:
         return []
-    ranks = np.argsort(np.argsort(_hashes(training, data.seed)))
+    ranks = np.argsort(np.argsort(training.hashes(data.seed)))
     fold_of = ranks % min(N_FOLDS, n_sequences)
     parts = []
     for fold in range(fold_of.max() + 1):
-        kept = training.take(np.flatnonzero(fold_of != fold))
-        # Categories that only occur in the held-out sequences are unseen in training.
-        kept = replace(kept, sequences=kept.sequences.with_used_categories())
+        kept, held_out = training.parted(fold_of == fold)
         if kept.sequences.of_symbols and not len(kept.sequences.symbols()):
             return []
-        parts.append(
-            replace(data, training=kept, held_out=training.take(np.flatnonzero(fold_of == fold)))
-        )
+        parts.append(replace(data, training=kept, held_out=held_out))
     return parts
 
 
@@ -190,11 +184,6 @@ def sample(data: TrainingInput, n_positions: int) -> TrainingInput:
     n_sequences = training.sequences.n_sequences
     if fraction >= 1:
         return data
-    chosen = smallest(_hashes(training, data.seed), max(1, int(fraction * n_sequences)))
+    chosen = smallest(training.hashes(data.seed), max(1, int(fraction * n_sequences)))
     taken = training.take(np.flatnonzero(chosen))
     return replace(data, training=taken)
-
-
-def _hashes(data: LabeledSequences, seed: int) -> np.ndarray:
-    keys = input_keys(data.sequences, data.codes, data.allowed, data.candidates, ties=data.ties)
-    return mix(seed, keys)
