@@ -3,6 +3,8 @@
 import importlib
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +62,12 @@ def test_sub_packages_can_be_imported_as_names():
 def test_internal_packages_are_no_public_names():
     importlib.import_module("treecrf.learners")
     assert "learners" not in dir(treecrf)
+
+
+def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
+    path = Path(__file__).parents[1] / "pyproject.toml"
+    project = tomllib.loads(path.read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert any(line.startswith("narwhals") for line in project["dependencies"])
+    of_users = ",".join(sorted(extras.keys() - {"all", "benchmark", "docs", "lint", "test"}))
+    assert extras["all"] == [f"treecrf[{of_users}]"]

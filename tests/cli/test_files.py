@@ -356,7 +356,6 @@ def test_models_without_names_take_columns_in_order(tmp_path):
 
 def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
     pd = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
     rng = np.random.default_rng(0)
     n = 300
     frame = pd.DataFrame(

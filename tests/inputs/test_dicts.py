@@ -171,7 +171,6 @@ def test_categorical_features_are_keys(sentences, labels):
 
 def test_a_frame_and_its_rows_as_dicts_train_the_same_model(sentences, labels):
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
     full = [[{"word": row.get("word", "-"), "length": row["length"]} for row in rows]
             for rows in sentences]  # fmt: skip
     frames = [pandas.DataFrame(rows) for rows in full]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import sys
 import tracemalloc
 
 import numpy as np
@@ -20,7 +19,6 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
-pytest.importorskip("narwhals")
 
 LIBRARIES = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table}
 every_library = pytest.mark.parametrize("library", LIBRARIES)
@@ -527,12 +525,6 @@ def test_bad_frames_are_refused(case, crf):
     assert type(refused.value) is error
     with pytest.raises((ValueError, TypeError)):
         crf.predict(X)
-
-
-def test_frames_need_narwhals(monkeypatch):
-    monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
-    with pytest.raises(ImportError, match=r'require narwhals: pip install "treecrf\[frames\]"'):
-        small().fit([pandas.DataFrame(ONE)], ["xy"])
 
 
 # Memory

@@ -40,7 +40,6 @@ def test_dicts_work_or_raise(data):
 @given(st.data())
 def test_frames_work_or_raise(data):
     pytest.importorskip("polars")
-    pytest.importorskip("narwhals")
     X = data.draw(frames())
     fit_and_predict(X, data.draw(labels_for(X)), data.draw(frames() | dicts()))
 
@@ -56,7 +55,6 @@ def test_choices_of_categories_work_or_raise(data, chosen):
 @given(st.data(), st.lists(scalars, max_size=6) | garbage)
 def test_groups_of_frames_work_or_raise(data, groups):
     pytest.importorskip("polars")
-    pytest.importorskip("narwhals")
     frame = data.draw(frames())[0]
     y = ["xy"[t % 2] for t in range(len(frame))]
     names = [name for name in frame.columns if isinstance(name, str)]

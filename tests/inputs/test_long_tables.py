@@ -213,7 +213,6 @@ def frame_of(library: str, **columns):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("groups", [GROUPS, np.repeat([7, 3, 5, 4], LENGTHS)])
 def test_a_column_of_a_frame_can_be_the_groups(library, groups):
-    pytest.importorskip("narwhals")
     columns = {f"n{j}": TABLE[:, j] for j in range(3)} | {"word": WORDS}
     frame = frame_of(library, id=groups, **columns)
     crf = small().fit(frame, Y, groups="id")
@@ -237,7 +236,6 @@ def test_a_column_of_a_frame_can_be_the_groups(library, groups):
 
 def test_columns_of_categories_and_dates_are_groups():
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
     for ids in (
         pandas.Categorical(GROUPS),
         pandas.to_datetime(["2004-01-01", "2003-01-01", "2004-06-01", "2001-01-01"]).repeat(
@@ -255,7 +253,6 @@ def test_columns_of_categories_and_dates_are_groups():
 
 def test_errors_name_sequence_and_position():
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
     infinite = TABLE.copy()
     infinite[6, 1] = np.inf
     for table, name in ((infinite, "feature 1"), (sparse.csr_array(infinite), "feature 1"),

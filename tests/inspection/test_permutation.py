@@ -112,7 +112,6 @@ def test_a_feature_of_whole_sequences_has_none_within_them():
 def forms() -> dict:
     """The same cells in every form, as X and the arguments that define its sequences."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    pytest.importorskip("narwhals")
     cells = {"heat": HEAT + 1, "noise": NOISE + 1, "open": OPEN, "room": ROOM}
     frame, rows = pd.DataFrame(cells), pd.DataFrame(cells).to_dict("records")
     lists = [list(row.values()) for row in rows]

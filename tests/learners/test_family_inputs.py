@@ -66,7 +66,6 @@ def assert_close(name, ours, theirs) -> None:
 
 @every(TABULAR, fast=CORE)
 def test_forms_of_the_same_cells_give_the_same_model(name):
-    pytest.importorskip("narwhals")
     columns = {"heat": HEAT.tolist(), "open": OPEN.tolist(), "room": ROOM.tolist()}
     made, y = forms(columns), cut(Y)
     expected = clone(FAMILY[name]).fit(made["lists"], y).predict_proba(made["lists"])
@@ -83,7 +82,6 @@ def test_forms_of_the_same_cells_give_the_same_model(name):
 @every(TABULAR, fast=CORE)
 def test_dicts_give_the_same_model_as_frames(name):
     polars = pytest.importorskip("polars")
-    pytest.importorskip("narwhals")
     cells = {
         "heat": HEAT + 1,
         "open": OPEN,
@@ -99,7 +97,6 @@ def test_dicts_give_the_same_model_as_frames(name):
 
 @every(GROWN | LINEAR, fast=CORE)
 def test_missing_values_of_all_forms_give_the_same_model(name):
-    pytest.importorskip("narwhals")
     columns = {n: with_missing(v, i) for i, (n, v) in enumerate(zip(NAMES, CELLS, strict=True))}
     made, y = forms(columns), cut(Y)
     expected = clone(FAMILY[name]).fit(made["lists"], y).predict_proba(made["lists"])

@@ -39,12 +39,11 @@ def read_frames(
 
     Raises
     ------
-    ImportError
-        If narwhals is not installed.
     ValueError, TypeError
         If columns differ between frames or from training, or hold unsupported values.
     """
-    narwhals = _narwhals()
+    import narwhals.stable.v2 as narwhals  # here, because not every program has data frames
+
     wheres = segmentation.item_names(len(frames))
     wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
     offsets = _offsets(wrapped, segmentation)
@@ -63,17 +62,6 @@ def read_frames(
         for j, reader in enumerate(readers)
     ]
     return table_of(values, offsets, names)
-
-
-def _narwhals() -> ModuleType:
-    try:
-        import narwhals.stable.v2 as narwhals
-    except ImportError as error:
-        raise ImportError(
-            'X holds data frames, which require narwhals: pip install "treecrf[frames]"; '
-            "or pass arrays, such as frame.to_numpy()"
-        ) from error
-    return narwhals
 
 
 def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:

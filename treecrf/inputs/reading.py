@@ -41,8 +41,6 @@ def as_sequences(
 
     Raises
     ------
-    ImportError
-        If X holds data frames and narwhals is not installed.
     ValueError, TypeError
         If the sequences have different forms or columns, a sequence is empty, or values are
         infinite or of unsupported types.

@@ -99,7 +99,6 @@ def test_categories_become_indicators_and_missing_values_stay(form):
     X = [cells[:2], cells[2:]]
     if form == "frames":
         pandas = pytest.importorskip("pandas")
-        pytest.importorskip("narwhals")
         X = [pandas.DataFrame(part, columns=["heat", "open", "room"]) for part in X]
     sequences = as_sequences(X)
     encoder = Encoder((1, 0)).fit(sequences)

@@ -532,7 +532,6 @@ def test_an_archive_holds_matrix_and_weights(letters):
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_lists_all_weights(backend, letters):
     pytest.importorskip(backend)
-    pytest.importorskip("narwhals")
     X, y = letters
     flat = flatten(TreeCRF(window=1, **SMALL).fit(X, y))
     frame = flat.to_frame(backend)

@@ -86,7 +86,7 @@ class WeightExports:
         NotFittedError
             If the model was not created by `flatten`.
         ImportError
-            If narwhals or the library of the frame is not installed.
+            If the library of the frame is not installed.
 
         Examples
         --------

@@ -161,8 +161,6 @@ class FlatTables:
 
 def frame_of(columns: dict[str, list], backend: Any) -> Any:
     """Convert columns to a data frame of pandas, polars or pyarrow."""
-    try:
-        import narwhals.stable.v2 as narwhals
-    except ImportError as error:
-        raise ImportError('data frames need narwhals: pip install "treecrf[frames]"') from error
+    import narwhals.stable.v2 as narwhals
+
     return narwhals.from_dict(columns, backend=backend).to_native()
