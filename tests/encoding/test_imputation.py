@@ -102,6 +102,36 @@ def test_without_missing_values_all_methods_agree(method, dtype):
     assert_equal_arrays(ours.predict_proba(X), default.predict_proba(X))
 
 
+MEANS = {
+    # A float32 sum of 2 million values is 1.5% off, a float16 sum of 4,000 is infinite.
+    "small float32": (np.full(2_000_000, 0.1, np.float32), np.float64(np.float32(0.1))),
+    "float16": ((30 + np.arange(4000) % 7).astype(np.float16), 32.9985),
+    "large float32": (np.array([3.4e38, 1, 3.4e38, 1], np.float32), np.float32(3.4e38) / 2),
+    "large float64": (np.array([1.7e308, 1.7e308, np.nan, 1.7e308]), 1.7e308),
+    "smallest": (np.array([5e-324, 5e-324, np.nan]), 5e-324),
+}
+
+
+@pytest.mark.parametrize("case", MEANS)
+def test_means_are_finite_and_exact_for_every_type(case):
+    values, expected = MEANS[case]
+    table = values[:, np.newaxis]
+    forms = [table] if table.dtype == np.float16 else [table, sparse.csr_array(table)]
+    for form in forms:
+        mean = means_of(as_sequences([form]))
+        assert mean.dtype == np.float64
+        np.testing.assert_allclose(mean, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("missing", ["impute", "indicator"])
+def test_a_model_of_float16_numbers_can_be_loaded(missing, tmp_path):
+    x = (30 + np.arange(4000) % 7).astype(np.float16)[:, np.newaxis]
+    x[::50] = np.nan
+    TreeCRF(missing=missing, max_iter=1).fit([x], [np.arange(4000) % 2]).save(tmp_path / "model")
+    again = treecrf.load(tmp_path / "model")
+    assert np.isfinite(again.predict_proba([x])[0]).all()
+
+
 @pytest.mark.parametrize("method", ["impute", "indicator"])
 def test_a_saved_model_imputes_the_same(method, data, tmp_path):
     X, y, X_test = data

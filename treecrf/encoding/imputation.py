@@ -181,7 +181,8 @@ def means_of(sequences: Sequences) -> np.ndarray:
         high += more_high
         low += more_low
         n_present += piece.shape[0] - _count_missing(piece)
-    return np.ldexp(from_integers(high, low), exponents) / np.maximum(n_present, 1)
+    # The sum of large values may exceed the range of float64; their mean does not.
+    return np.ldexp(from_integers(high, low) / np.maximum(n_present, 1), exponents)
 
 
 def _exponents(sequences: Sequences) -> np.ndarray:

@@ -14,6 +14,7 @@ from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
+from treecrf.inputs.sparse_matrices import as_csr
 from treecrf.inputs.symbols import as_symbols, read_symbols
 from treecrf.inputs.tables import (
     CellNames,
@@ -142,7 +143,7 @@ def _as_item(item: Any, where: str) -> Any:
     if isinstance(item, str):
         return as_symbols(item, where)
     if sparse.issparse(item) and item.ndim == 2:
-        return _canonical(_check_type(item, where))
+        return as_csr(_check_type(item, where), where)
     if sparse.issparse(item):
         raise ValueError(f"{where} has {item.ndim} dimensions; {FORMS}")
     array = _as_array(item, where)
@@ -177,14 +178,6 @@ def _check_type(array: Any, where: str) -> Any:
             "strings"
         )
     return array
-
-
-def _canonical(matrix: Any) -> Any:
-    """Copy a matrix to CSR without stored zeros and duplicates."""
-    matrix = sparse.csr_array(matrix, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def _with_nan(array: np.ndarray) -> np.ndarray:

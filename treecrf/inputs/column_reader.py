@@ -160,7 +160,7 @@ class ColumnReader:
     def add_numbers(self, array: np.ndarray) -> None:
         """Add an array of booleans, integers or floats."""
         if self.spec.is_category:
-            for start in range(0, len(array), CHUNK):
+            for start in range(0, max(len(array), 1), CHUNK):  # an empty array is a part, too
                 part = array[start : start + CHUNK]
                 values = part.astype(object)
                 if part.dtype.kind == "f":
