@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from treecrf.datasets import (
+    iter_conll,
+    iter_crfsuite,
+    iter_nettalk,
+    iter_protein,
+    iter_sparse,
     read_conll,
     read_crfsuite,
     read_nettalk,
@@ -18,11 +23,11 @@ from treecrf.datasets import (
 )
 
 READERS = {
-    "conll": read_conll,
-    "crfsuite": read_crfsuite,
-    "nettalk": read_nettalk,
-    "protein": read_protein,
-    "sparse": read_sparse,
+    "conll": iter_conll,
+    "crfsuite": iter_crfsuite,
+    "nettalk": iter_nettalk,
+    "protein": iter_protein,
+    "sparse": iter_sparse,
 }
 SMALL = {
     "conll": "a b X\nc d Y\n\ne f X\n",
@@ -49,7 +54,7 @@ def plain(sequences):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_paths_and_files_of_text_and_bytes_are_read_alike(name, tmp_path):
+def test_paths_and_files_of_text_and_bytes_X(name, tmp_path):
     text = SMALL[name]
     expected = plain(read(name, text))
     path = tmp_path / "file"
@@ -92,7 +97,7 @@ def test_bytes_of_another_encoding_are_refused_with_their_line(name):
 
 
 def test_encodings_other_than_utf_8():
-    sequences = read_conll(io.BytesIO("Coruña X\n".encode("latin-1")), encoding="latin-1")
+    sequences = iter_conll(io.BytesIO("Coruña X\n".encode("latin-1")), encoding="latin-1")
     assert list(sequences) == [([{"x0": "Coruña"}], ["X"])]
 
 
@@ -101,12 +106,12 @@ def test_damaged_gzip_files_are_refused(cut, tmp_path):
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(SMALL["conll"].encode() * 9)[:cut])
     with pytest.raises(ValueError, match=r"cut\.gz: damaged after line"):
-        list(read_conll(path))
+        list(iter_conll(path))
 
 
 def test_missing_files_are_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
-        list(read_conll(tmp_path / "none"))
+        list(iter_conll(tmp_path / "none"))
 
 
 # CoNLL columns
@@ -124,9 +129,62 @@ def test_conll_columns_are_named():
 
 
 def test_conll_columns_without_labels_and_with_another_separator():
-    assert read("conll", "a b\n", labeled=False) == [([{"x0": "a", "x1": "b"}], None)]
+    assert read("conll", "a b\n", label=None) == [([{"x0": "a", "x1": "b"}], None)]
     rows = read("conll", "New York\t\tX\n", separator="\t")
     assert rows == [([{"x0": "New York", "x1": ""}], ["X"])]
+
+
+def test_lines_that_separate_documents_and_comments_are_skipped():
+    text = "-DOCSTART- -X- O\n\nHe PRP X\n# a comment of many words\n# # Y\n"
+    X, y = read_conll(io.StringIO(text), comment="# a")
+    assert X == [[{"x0": "He", "x1": "PRP"}, {"x0": "#", "x1": "#"}]]
+    assert y == [["X", "Y"]]
+
+
+@pytest.mark.parametrize(
+    ("label", "names"), [(1, ["word", "lemma"]), ("tag", ["word", "tag", "lemma"]), (-2, None)]
+)
+def test_conll_labels_may_be_any_column(label, names):
+    X, y = read_conll(io.StringIO("He PRP he\n\nis VBZ be\n"), names=names, label=label)
+    keys = ("x0", "x1") if names is None else ("word", "lemma")
+    assert [[list(row.items()) for row in x] for x in X] == [
+        [list(zip(keys, values, strict=True))] for values in (("He", "he"), ("is", "be"))
+    ]
+    assert y == [["PRP"], ["VBZ"]]
+
+
+@pytest.mark.parametrize(
+    ("label", "names", "message"),
+    [
+        (2, None, "the file, line 1: 2 columns; there is no column label=2"),
+        (-3, None, "the file, line 1: 2 columns; there is no column label=-3"),
+        ("tag", None, "label='tag' is not in names=None"),
+        ("tag", ["a", "b"], r"label='tag' is not in names=\['a', 'b'\]"),
+    ],
+)
+def test_columns_of_labels_that_are_not_there_are_refused(label, names, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(io.StringIO("He PRP\n"), names=names, label=label)
+
+
+LISTS = {
+    "conll": read_conll,
+    "crfsuite": read_crfsuite,
+    "nettalk": read_nettalk,
+    "protein": read_protein,
+    "sparse": read_sparse,
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_readers_return_lists_of_what_iterators_yield(name):
+    lists = LISTS[name](io.StringIO(SMALL[name]))
+    assert plain(zip(*lists, strict=True)) == plain(read(name, SMALL[name]))
+
+
+def test_lists_of_empty_files_and_of_files_without_labels():
+    assert read_conll(io.StringIO("")) == ([], [])
+    assert read_conll(io.StringIO("a b\n"), label=None) == ([[{"x0": "a", "x1": "b"}]], None)
 
 
 def test_spaces_that_are_not_ascii_are_part_of_a_word():
@@ -142,7 +200,7 @@ def test_empty_conll_files_hold_no_sequences():
     [
         ("a X\n\nb c X\n", {}, "line 3: 3 columns; expected 2, as in line 1"),
         ("a X\n", {"names": ["word", "tag"]}, "line 1: 2 columns; expected 3"),
-        ("a X\n", {"names": ["word"], "labeled": False}, "line 1: 2 columns; expected 1"),
+        ("a X\n", {"names": ["word"], "label": None}, "line 1: 2 columns; expected 1"),
     ],
 )
 def test_conll_lines_of_another_width_are_refused(text, options, message):
@@ -289,13 +347,13 @@ def test_any_damage_ends_in_sequences_or_an_error_that_names_a_line(name, data):
 
 
 def test_proteins_of_the_archive_lack_one_residue(data_folder):
-    proteins = list(read_protein(data_folder / "protein" / "protein-secondary-structure.train"))
+    proteins = list(iter_protein(data_folder / "protein" / "protein-secondary-structure.train"))
     assert (len(proteins), sum(len(residues) for residues, _ in proteins)) == (111, 18104)
-    windows = read_sparse(data_folder / "protein" / "sparse.protein.11.train")
+    windows = iter_sparse(data_folder / "protein" / "sparse.protein.11.train")
     labels = ["".join("_eh"[code] for code in y) for _, y in windows]
     assert [structures for _, structures in proteins[:-1]] == labels[:-1]
 
 
 def test_nettalk_dictionary(data_folder):
-    words = list(read_nettalk(data_folder / "nettalk" / "nettalk.data"))
+    words = list(iter_nettalk(data_folder / "nettalk" / "nettalk.data"))
     assert (len(words), words[0]) == (20007, ("aardvark", "a-rdvark", "1<<<>2<<"))

@@ -27,8 +27,8 @@ def test_stress_of_words(data_folder):
 
 def test_hyphenation(data_folder):
     path = data_folder / "hyphen" / "sparse.hyphen.6"
-    X, y = map(list, zip(*read_sparse(f"{path}.train"), strict=True))
-    X_test, y_test = map(list, zip(*read_sparse(f"{path}.test"), strict=True))
+    X, y = read_sparse(f"{path}.train")
+    X_test, y_test = read_sparse(f"{path}.test")
     assert (len(X), len(X_test)) == (1951, 908)
     crf = TreeCRF(max_iter=100, l2_regularization=40.0).fit(X, y)
     assert crf.score(X_test, y_test) > 0.918

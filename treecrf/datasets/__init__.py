@@ -1,15 +1,15 @@
 """Datasets for sequence labeling: published data, synthetic problems, and file readers."""
 
-from treecrf.datasets.conll import read_conll
+from treecrf.datasets.conll import iter_conll, read_conll
 from treecrf.datasets.conll_tasks import fetch_conll2000, fetch_conll2002
-from treecrf.datasets.crfsuite import read_crfsuite
+from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags
 from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm
 from treecrf.datasets.hyphenation import fetch_hyphenation
-from treecrf.datasets.nettalk import fetch_nettalk, read_nettalk
+from treecrf.datasets.nettalk import fetch_nettalk, iter_nettalk, read_nettalk
 from treecrf.datasets.occupancy import fetch_occupancy
-from treecrf.datasets.protein import fetch_protein, read_protein
-from treecrf.datasets.sparse_rows import read_sparse
+from treecrf.datasets.protein import fetch_protein, iter_protein, read_protein
+from treecrf.datasets.sparse_rows import iter_sparse, read_sparse
 
 __all__ = [
     "fetch_conll2000",
@@ -18,6 +18,11 @@ __all__ = [
     "fetch_nettalk",
     "fetch_occupancy",
     "fetch_protein",
+    "iter_conll",
+    "iter_crfsuite",
+    "iter_nettalk",
+    "iter_protein",
+    "iter_sparse",
     "make_block_hmm",
     "make_future_bags",
     "make_ring_hmm",

@@ -142,5 +142,5 @@ def fetch_conll2002(
 
 def _fetch(name: str, data_home: str | os.PathLike | None, return_X_y: bool) -> Bunch | tuple:
     path = locate(name, data_home)
-    data, target = map(list, zip(*read_conll(path, names=NAMES), strict=True))
+    data, target = read_conll(path, names=NAMES)
     return labeled(data, target, return_X_y, feature_names=list(NAMES), filename=str(path))

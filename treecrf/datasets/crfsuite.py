@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from treecrf.datasets.conll import as_lists
 from treecrf.datasets.lines import Lines, TextSource
 
 # A backslash escapes a colon or a backslash; before any other character it is literal.
@@ -16,6 +17,41 @@ Attributes = dict[str, float]
 
 
 def read_crfsuite(
+    file: TextSource, *, encoding: str = "utf-8"
+) -> tuple[list[list[Attributes]], list[list[str]]]:
+    r"""Read the sequences of a file in the format of CRFsuite.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Files that start with the gzip magic bytes are decompressed.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
+    Returns
+    -------
+    X : list of lists of dict
+        The attribute values of each position by name.
+    y : list of lists of str
+        The labels.
+
+    Raises
+    ------
+    OSError, ValueError
+        As in `iter_crfsuite`, which also describes the format.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_crfsuite
+    >>> X, y = read_crfsuite(io.StringIO("B-NP\tw=He\tcap\n\nO\tw=\\:\n"))
+    >>> X, y
+    ([[{'w=He': 1.0, 'cap': 1.0}], [{'w=:': 1.0}]], [['B-NP'], ['O']])
+    """
+    return as_lists(iter_crfsuite(file, encoding=encoding))
+
+
+def iter_crfsuite(
     file: TextSource, *, encoding: str = "utf-8"
 ) -> Iterator[tuple[list[Attributes], list[str]]]:
     r"""Read sequences in the format of CRFsuite, one at a time.
@@ -50,9 +86,9 @@ def read_crfsuite(
     Examples
     --------
     >>> import io
-    >>> from treecrf.datasets import read_crfsuite
+    >>> from treecrf.datasets import iter_crfsuite
     >>> text = "B-NP\tw=He\tcap\nB-VP\tw=reckons\tlength:7\n\nO\tw=\\:\n"
-    >>> for x, y in read_crfsuite(io.StringIO(text)):
+    >>> for x, y in iter_crfsuite(io.StringIO(text)):
     ...     print(x, y)
     [{'w=He': 1.0, 'cap': 1.0}, {'w=reckons': 1.0, 'length': 7.0}] ['B-NP', 'B-VP']
     [{'w=:': 1.0}] ['O']

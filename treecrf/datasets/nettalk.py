@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
+from treecrf.datasets.conll import as_lists
 from treecrf.datasets.lines import Lines, TextSource
 from treecrf.datasets.sources import checked, data_folder, labeled, locate
 from treecrf.utils.validation import StrOptions
@@ -20,7 +21,35 @@ INCOMPLETE = "gunpowder"
 Word = tuple[str, str, str]
 
 
-def read_nettalk(file: TextSource) -> Iterator[Word]:
+def read_nettalk(file: TextSource) -> tuple[list[str], list[str], list[str]]:
+    r"""Read the words of the NETtalk dictionary.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Files that start with the gzip magic bytes are decompressed.
+
+    Returns
+    -------
+    words, phonemes, stresses : lists of str
+        One character per letter.
+
+    Raises
+    ------
+    OSError, ValueError
+        As in `iter_nettalk`, which also describes the format.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_nettalk
+    >>> read_nettalk(io.StringIO("aback\txb@k-\t0>1<<\t0\n"))
+    (['aback'], ['xb@k-'], ['0>1<<'])
+    """
+    return as_lists(iter_nettalk(file), 3)
+
+
+def iter_nettalk(file: TextSource) -> Iterator[Word]:
     r"""Read the NETtalk dictionary, one word at a time.
 
     The columns of a line, separated by tabs, are the word, its phonemes and its stresses (both with
@@ -52,8 +81,8 @@ def read_nettalk(file: TextSource) -> Iterator[Word]:
     Examples
     --------
     >>> import io
-    >>> from treecrf.datasets import read_nettalk
-    >>> list(read_nettalk(io.StringIO("aback\txb@k-\t0>1<<\t0\n")))
+    >>> from treecrf.datasets import iter_nettalk
+    >>> list(iter_nettalk(io.StringIO("aback\txb@k-\t0>1<<\t0\n")))
     [('aback', 'xb@k-', '0>1<<')]
     """
     lines = Lines(file)
@@ -174,7 +203,7 @@ def _labels(phonemes: str, stresses: str, task: str) -> str | list[str]:
 def _published(chosen: Path, dictionary: Path, task: str) -> list[Word]:
     """Return the chosen words, without those that have no labels for the task."""
     phonemes: dict[tuple[str, str], str] = {}
-    for word, sounds, stresses in read_nettalk(dictionary):
+    for word, sounds, stresses in iter_nettalk(dictionary):
         phonemes.setdefault((word, stresses), sounds)
     words = []
     for word, stresses in _read_stresses(chosen):
@@ -195,7 +224,7 @@ def _read_stresses(path: Path) -> Iterator[list[str]]:
 
 def _random(dictionary: Path, subset: str) -> list[Word]:
     words: dict[str, Word] = {}
-    for entry in read_nettalk(dictionary):
+    for entry in iter_nettalk(dictionary):
         words.setdefault(entry[0], entry)
     if len(words) < 2 * N_WORDS:
         raise ValueError(f"{dictionary} has {len(words)} words; expected at least {2 * N_WORDS}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sklearn.utils import Bunch
 
+from treecrf.datasets.conll import as_lists
 from treecrf.datasets.lines import Lines, TextSource
 from treecrf.datasets.sources import checked, labeled, locate
 from treecrf.datasets.windows import read_windows
@@ -17,7 +18,37 @@ AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 STRUCTURES = {"_": "coil", "e": "sheet", "h": "helix"}
 
 
-def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
+def read_protein(file: TextSource) -> tuple[list[str], list[str]]:
+    r"""Read the proteins of a file in the format of the UCI archive.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Files that start with the gzip magic bytes are decompressed.
+
+    Returns
+    -------
+    X : list of str
+        Residues of each protein, one letter per residue.
+    y : list of str
+        Structures, one letter per residue.
+
+    Raises
+    ------
+    OSError, ValueError
+        As in `iter_protein`, which also describes the format.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_protein
+    >>> read_protein(io.StringIO("<>\nG _\nV e\nend\n<>\nL h\nend\n"))
+    (['GV', 'L'], ['_e', 'h'])
+    """
+    return as_lists(iter_protein(file))
+
+
+def iter_protein(file: TextSource) -> Iterator[tuple[str, str]]:
     r"""Read proteins in the format of the UCI archive, one at a time.
 
     A line holds a residue and its structure. ``<>`` starts a protein; ``end`` or ``<end>`` may end
@@ -45,8 +76,8 @@ def read_protein(file: TextSource) -> Iterator[tuple[str, str]]:
     Examples
     --------
     >>> import io
-    >>> from treecrf.datasets import read_protein
-    >>> list(read_protein(io.StringIO("<>\nG _\nV e\nend\n<>\nL h\nend\n")))
+    >>> from treecrf.datasets import iter_protein
+    >>> list(iter_protein(io.StringIO("<>\nG _\nV e\nend\n<>\nL h\nend\n")))
     [('GV', '_e'), ('L', 'h')]
     """
     lines = Lines(file)

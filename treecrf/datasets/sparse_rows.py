@@ -8,13 +8,45 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
+from treecrf.datasets.conll import as_lists
 from treecrf.datasets.lines import Lines, TextSource
 
 MAX_FEATURES = np.iinfo(np.int32).max
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
-def read_sparse(
+def read_sparse(file: TextSource) -> tuple[list[sparse.csr_array], list[np.ndarray]]:
+    r"""Read the sequences of a file in the sparse format of the TREECRF papers.
+
+    Parameters
+    ----------
+    file : path-like or file object
+        Files that start with the gzip magic bytes are decompressed.
+
+    Returns
+    -------
+    X : list of bool CSR arrays (n_positions, n_features)
+        Features.
+    y : list of int arrays (n_positions,)
+        Labels.
+
+    Raises
+    ------
+    OSError, ValueError
+        As in `iter_sparse`, which also describes the format.
+
+    Examples
+    --------
+    >>> import io
+    >>> from treecrf.datasets import read_sparse
+    >>> X, y = read_sparse(io.StringIO("1 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n"))
+    >>> X[0].toarray().astype(int).tolist(), y
+    ([[1, 0, 0, 1], [0, 1, 0, 0]], [array([1, 0])])
+    """
+    return as_lists(iter_sparse(file))
+
+
+def iter_sparse(
     file: TextSource,
 ) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
     r"""Read sequences in the sparse format of the TREECRF papers, one at a time.
@@ -46,9 +78,9 @@ def read_sparse(
     Examples
     --------
     >>> import io
-    >>> from treecrf.datasets import read_sparse
+    >>> from treecrf.datasets import iter_sparse
     >>> text = "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n\n2 1 0 1\n"
-    >>> for x, y in read_sparse(io.StringIO(text)):
+    >>> for x, y in iter_sparse(io.StringIO(text)):
     ...     print(x.toarray().astype(int).tolist(), y)
     [[1, 0, 0, 1], [0, 1, 0, 0]] [1 0]
     [[0, 0, 0, 0]] [1]

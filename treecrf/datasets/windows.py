@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from treecrf.datasets.sparse_rows import read_sparse
+from treecrf.datasets.sparse_rows import iter_sparse
 
 
 def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[str]]:
@@ -36,7 +36,7 @@ def read_windows(path: Path, alphabet: str, left: int) -> tuple[list[str], list[
         If the file cannot be read, or its rows are not windows.
     """
     letters, labels = [], []
-    for i, (x, y) in enumerate(read_sparse(path), start=1):
+    for i, (x, y) in enumerate(iter_sparse(path), start=1):
         symbols = _symbols(x, len(alphabet) + 1)
         if symbols is None:
             raise ValueError(f"{path}, sequence {i}: the rows are not windows of {alphabet!r}")

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.datasets.conll import split_rows, splitter
-from treecrf.datasets.crfsuite import read_crfsuite
+from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
-from treecrf.datasets.sparse_rows import read_sparse
+from treecrf.datasets.sparse_rows import iter_sparse
 from treecrf.inputs.column_reader import Coder, ColumnValues
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
@@ -118,7 +118,7 @@ def read_crfsuite_file(path: str, reading: Reading, model: ModelInput | None) ->
         raise ValueError(f"{path}: the columns of the training data have no names")
     attributes = AttributeTable(None if model is None else model.schema.names)
     labels, lengths = CodedStrings(), []
-    for x, y in read_crfsuite(path, encoding=reading.encoding):
+    for x, y in iter_crfsuite(path, encoding=reading.encoding):
         for row in x:
             attributes.append(row)
         labels.extend(y)
@@ -142,7 +142,7 @@ def _attribute_sequences(
 
 def read_sparse_file(path: str, reading: Reading, model: ModelInput | None) -> FileData:
     """Read the sparse format of the TREECRF papers: booleans of a sparse table."""
-    pairs = list(read_sparse(path))
+    pairs = list(iter_sparse(path))
     _check_not_empty(path, pairs)
     items, labels = map(list, zip(*pairs, strict=True))
     sequences = ListedSequences(
