@@ -2,6 +2,7 @@ import math
 import pickle
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_report_is_that_of_flat_labels(output_dict, pair):
 
 
 def test_labels_choose_and_order():
-    y_true, y_pred = ["aab", "cc"], ["abb", "ca"]
+    y_true, y_pred = list("aabcc"), list("abbca")
     recall = metrics.token_recall_score(y_true, y_pred, labels=["c", "a"], average=None)
     np.testing.assert_array_equal(recall, [1 / 2, 1 / 2])
     matrix = metrics.token_confusion_matrix(y_true, y_pred, labels=["c", "a"])
@@ -99,13 +100,13 @@ def test_labels_choose_and_order():
 
 
 def test_confusion_matrix_normalizes_rows():
-    matrix = metrics.token_confusion_matrix(["aab", "b"], ["abb", "b"], normalize="true")
+    matrix = metrics.token_confusion_matrix(list("aabb"), list("abbb"), normalize="true")
     np.testing.assert_array_equal(matrix, [[0.5, 0.5], [0, 1]])
 
 
 def test_f1_defaults_to_macro():
     # F1 of a: P = 1, R = 1/2; of b: P = 2/3, R = 1.
-    assert metrics.token_f1_score(["aab", "b"], ["abb", "b"]) == pytest.approx((2 / 3 + 4 / 5) / 2)
+    assert metrics.token_f1_score(list("aabb"), list("abbb")) == pytest.approx((2 / 3 + 4 / 5) / 2)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_scores_are_plain_floats(function):
 )
 def test_forms_of_str_labels(y_true):
     y_true = list(y_true)
-    y_pred = ["b" * len(labels) for labels in y_true]
+    y_pred = [["b"] * len(labels) for labels in y_true]
     assert metrics.token_accuracy_score(iter(y_true), y_pred) == 1 / 3
 
 
@@ -165,7 +166,10 @@ def test_labels_beyond_int64_are_refused():
 def test_labels_of_pandas_series():
     pandas = pytest.importorskip("pandas")
     series = pandas.Series(["a", "b"])
-    assert metrics.token_accuracy_score([series, series.astype("category")], ["ab", "bb"]) == 3 / 4
+    assert (
+        metrics.token_accuracy_score([series, series.astype("category")], [["a", "b"], ["b", "b"]])
+        == 3 / 4
+    )
     assert metrics.token_accuracy_score([pandas.Series([3, 4])], [[3, 3]]) == 1 / 2
 
 
@@ -190,22 +194,29 @@ def test_empty_sequence_counts_as_right():
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "error", "message"),
     [
-        (["a"] * 3, ["a"] * 2, ValueError, r"^y_true has 3 sequences, y_pred has 2$"),
+        (["a"] * 3, [["a"]] * 2, ValueError, r"^y_true has 3 sequences, y_pred has 2; each string"),
+        ([["a"]] * 3, [["a"]] * 2, ValueError, r"^y_true has 3 sequences, y_pred has 2$"),
         (
-            ["a"] * 12 + ["a" * 14],
-            ["a"] * 12 + ["a" * 15],
+            [["a"]] * 12 + [["a"] * 14],
+            [["a"]] * 12 + [["a"] * 15],
             ValueError,
             r"^sequence 12: 14 labels in y_true, 15 in y_pred$",
         ),
-        ([], [], ValueError, r"^y_true and y_pred are empty; expected at least one sequence$"),
+        (
+            ["ab"],
+            [["ab"]],
+            ValueError,
+            r"^sequence 0: 2 labels in y_true, 1 in y_pred; each string",
+        ),
+        ([], [], ValueError, r"^y_true and y_pred are empty; expected at least one label$"),
         (["", []], [[], ""], ValueError, r"^no labels: all 2 sequences are empty$"),
         (
             ["a", ["a", 1]],
-            ["a"] * 2,
+            [["a"]] * 2,
             TypeError,
             r"^sequence 1 of y_true, position 1: label 1 is of type int; expected labels that",
         ),
-        ([[1, "a"]], ["aa"], TypeError, r"^sequence 0 of y_true, position 0: label 1 is of type"),
+        ([[1, "a"]], [["a"] * 2], TypeError, r"^sequence 0 of y_true, position 0: label 1 is of t"),
         ([[1, None]], [[1, 1]], TypeError, r"^sequence 0 of y_true, position 1: label None is of"),
         (
             ["", "a"],
@@ -239,24 +250,17 @@ def test_empty_sequence_counts_as_right():
         ),
         ([[0, 2**70]], [[0, 0]], ValueError, r"^sequence 0 of y_true, position 1: .* is outside"),
         (["a"], [[None]], TypeError, r"^sequence 0 of y_pred, position 0: label None is of"),
-        ([[b"a"]], ["a"], TypeError, r"^sequence 0 of y_true, position 0: label b'a' is of"),
+        ([[b"a"]], [["a"]], TypeError, r"^sequence 0 of y_true, position 0: label b'a' is of"),
         (
             [["a", math.nan]],
-            ["aa"],
+            [["a", "a"]],
             TypeError,
             r"^sequence 0 of y_true, position 1: label nan is o",
         ),
         ([[[1], [0]]], [[1, 0]], ValueError, r"^sequence 0 of y_true: labels have 2 dim"),
         ([[[1], [0, 1]]], [[1, 0]], TypeError, r"^sequence 0 of y_true, position 0: label \[1\] i"),
-        ([0, 1], [0, 1], ValueError, r"^sequence 0 of y_true: labels have 0 dimensions; exp"),
+        ([[0], 1], [[0], [1]], ValueError, r"^sequence 1 of y_true: labels have 0 dimensions; exp"),
         ("ab", ["ab"], TypeError, r"^y_true is a string; expected a list of label sequences$"),
-        (
-            np.array(["a", "b"]),
-            ["ab"],
-            TypeError,
-            r"^y_true is a 1-D array of labels; expected",
-        ),
-        ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred is a 1-D array of labels; expected"),
         (["ab"], 1, TypeError, r"^y_pred is of type int; expected a list of label"),
     ],
 )
@@ -278,6 +282,185 @@ def test_errors_name_the_problem_and_the_position(function, y_true, y_pred, erro
         pytest.importorskip("seqeval")
     with pytest.raises(error, match=message):
         function(y_true, y_pred)
+
+
+# Labels of all positions in one list, array or column
+
+
+FLAT_TRUE, FLAT_PRED = ["rest", "walk", "run"], ["rest", "wolk", "run"]
+
+
+def columns(labels):
+    """The same labels in all forms that hold one label per position."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    is_string = isinstance(labels[0], str)
+    return [
+        labels,
+        tuple(labels),
+        np.array(labels),
+        np.array(labels, dtype=object),
+        pandas.Series(labels),
+        pandas.Series(labels, dtype=object, index=range(5, 5 + len(labels))),
+        pandas.Series(labels).astype("category"),
+        pandas.Index(labels),
+        polars.Series(labels),
+        polars.Series(labels).cast(polars.Categorical if is_string else polars.Int8),
+        pyarrow.array(labels),
+        pyarrow.array(labels).dictionary_encode(),
+        pyarrow.chunked_array([labels[:1], labels[1:]]),
+        iter(labels),
+    ]
+
+
+def test_strings_are_labels_and_not_sequences_of_characters():
+    for y_true in columns(FLAT_TRUE):
+        for y_pred in columns(FLAT_PRED):
+            y_true = list(y_true) if isinstance(y_true, Iterator) else y_true
+            assert metrics.token_accuracy_score(y_true, y_pred) == 2 / 3
+    report = metrics.token_classification_report(FLAT_TRUE, FLAT_PRED, output_dict=True)
+    assert {"rest", "run", "walk", "wolk"} <= report.keys()
+    assert "e" not in report
+    matrix = metrics.token_confusion_matrix(FLAT_TRUE, FLAT_PRED, labels=["walk", "wolk"])
+    np.testing.assert_array_equal(matrix, [[0, 1], [0, 0]])
+
+
+def test_labels_of_different_lengths_in_a_flat_list():
+    y_true, y_pred = ["off", "on", "on"], ["on", "on", "off"]
+    assert metrics.token_accuracy_score(y_true, y_pred) == 1 / 3
+    recall = metrics.token_recall_score(y_true, y_pred, average=None)
+    np.testing.assert_array_equal(recall, [0, 1 / 2])
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 1], [True, False, True], [-1.0, 0.0, 7.0]])
+def test_flat_numbers(labels):
+    for y_true in columns(labels):
+        assert metrics.token_accuracy_score(y_true, np.array(labels)[::-1]) in (1 / 3, 1)
+
+
+@given(label_pairs())
+def test_token_metrics_of_flat_labels_are_those_of_sequences(pair):
+    flat = [flatten(sequences) for sequences in pair]
+    for function in (metrics.token_accuracy_score, metrics.token_f1_score):
+        assert function(*flat) == function(*pair)
+
+
+@given(label_pairs(), st.booleans())
+def test_sequences_of_flat_labels(pair, by_groups):
+    lengths = [len(labels) for labels in pair[0]]
+    kept = [i for i, length in enumerate(lengths) if length]
+    pair = [[sequences[i] for i in kept] for sequences in pair]
+    lengths = [lengths[i] for i in kept]
+    cuts = {"lengths": lengths}
+    if by_groups:
+        cuts = {"groups": np.repeat([f"g{i}" for i in kept], lengths)}
+    flat = [flatten(sequences) for sequences in pair]
+    found = metrics.sequence_accuracy_score(*flat, **cuts)
+    assert found == metrics.sequence_accuracy_score(*pair)
+
+
+def test_spans_of_flat_labels(seqeval):
+    y_true, y_pred = (np.concatenate(sequences) for sequences in (Y_TRUE, Y_PRED))
+    for cuts in ({"lengths": [4, 2]}, {"groups": list("aaaabb")}):
+        for function in (
+            metrics.span_f1_score, metrics.span_precision_score, metrics.span_recall_score,
+            metrics.span_classification_report,
+        ):  # fmt: skip
+            assert function(y_true, y_pred, **cuts) == function(Y_TRUE, Y_PRED)
+    # A span that continues in the next sequence is another one.
+    labels, cut = ["B-X", "I-X", "I-X"], ["B-X", "I-X", "B-X"]
+    assert metrics.span_f1_score(labels, cut, lengths=[2, 1]) == 1
+    assert metrics.span_f1_score(labels, cut, lengths=[3]) == 0
+
+
+NEED_SEQUENCES = [
+    metrics.sequence_accuracy_score,
+    metrics.span_f1_score,
+    metrics.span_precision_score,
+    metrics.span_recall_score,
+    metrics.span_classification_report,
+]
+
+
+@pytest.mark.parametrize("function", NEED_SEQUENCES)
+def test_metrics_of_sequences_refuse_flat_labels_without_boundaries(function):
+    pytest.importorskip("seqeval")
+    for y_true in columns(["B-X", "O", "O"]):
+        message = r"^y_true and y_pred hold one label per position.*pass lengths= or groups="
+        with pytest.raises(TypeError, match=message):
+            function(y_true, ["B-X", "O", "I-X"])
+
+
+@pytest.mark.parametrize("function", NEED_SEQUENCES)
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "cuts", "error", "message"),
+    [
+        ([["O"]], [["O"]], {"lengths": [1]}, TypeError, r"^y_true and y_pred are lists of lab"),
+        (["O"] * 3, ["O"] * 3, {"lengths": [2]}, ValueError, r"^lengths add up to 2, but y_true"),
+        (["O"] * 3, ["O"] * 3, {"groups": "a"}, ValueError, r"^groups='a' names a column, but y_"),
+        (["O"] * 3, ["O"] * 3, {"groups": [1, 2]}, ValueError, r"^y_true has 3 positions, gro"),
+        (["O"] * 3, ["O"] * 3, {"groups": [1, 2, 1]}, ValueError, r"^group 1 is at positions 0 to"),
+        (
+            ["O"], ["O"], {"groups": [1], "lengths": [1]}, ValueError,
+            r"^pass either lengths or groups, not both$",
+        ),
+    ],
+)  # fmt: skip
+def test_boundaries_that_do_not_fit(function, y_true, y_pred, cuts, error, message):
+    pytest.importorskip("seqeval")
+    with pytest.raises(error, match=message):
+        function(y_true, y_pred, **cuts)
+
+
+@pytest.mark.parametrize(
+    "function", [metrics.token_accuracy_score, metrics.token_f1_score, metrics.span_f1_score]
+)
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "error", "message"),
+    [
+        ([["O"], ["O"]], ["O", "O"], TypeError, r"^y_pred holds one label per position, y_true is"),
+        ([["O"], ["O"]], np.array(["O", "O"]), TypeError, r"^y_pred holds one label per position"),
+        ([0, 1], [[0], [1]], TypeError, r"^y_true holds one label per position, y_pred is a list"),
+        (np.array([0, 1]), [[0], [1]], TypeError, r"^y_true holds one label per position, y_pred"),
+        ([[0, 1]], np.array([0, 1]), TypeError, r"^y_pred holds one label per position, y_true is"),
+        (
+            np.array(["O"] * 3),
+            [["O"] * 3],
+            ValueError,
+            r"^y_true has 3 sequences, y_pred has 1; ea",
+        ),
+    ],
+)
+def test_flat_labels_and_sequences_do_not_mix(function, y_true, y_pred, error, message):
+    if "span" in function.__name__:
+        pytest.importorskip("seqeval")
+    with pytest.raises(error, match=message):
+        function(y_true, y_pred)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "error", "message"),
+    [
+        (["a"] * 3, ["a"] * 2, ValueError, r"^y_true has 3 labels, y_pred has 2$"),
+        (["a", "b"], [], ValueError, r"^y_true has 2 labels, y_pred has 0$"),
+        (["a", "b"], [0, 1], TypeError, r"^mixed label types: str in y_true, number in y_pred;"),
+        (["a", 1], ["a", "b"], TypeError, r"^y_true, position 1: label 1 is of type int; expect"),
+        (["a", None], ["a", "b"], TypeError, r"^y_true, position 1: label None is of type NoneT"),
+        ([0, 1], [0, 1.5], ValueError, r"^y_pred, position 1: label 1.5 is not a whole number"),
+        ([b"a"], ["a"], TypeError, r"^y_true, position 0: label b'a' is of type bytes"),
+    ],
+)
+def test_errors_in_flat_labels_name_the_position(y_true, y_pred, error, message):
+    for form in (list, lambda labels: np.array(labels, dtype=object)):
+        with pytest.raises(error, match=message):
+            metrics.token_accuracy_score(form(y_true), form(y_pred))
+
+
+def test_frames_are_not_labels():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for frame in (pandas.DataFrame({"y": [0, 1]}), polars.DataFrame({"y": [0, 1]})):
+        with pytest.raises(TypeError, match=r"^y_pred is a data frame; expected its column of lab"):
+            metrics.token_accuracy_score([0, 1], frame)
 
 
 @pytest.mark.parametrize("average", ["binary", "samples", 1])
@@ -599,5 +782,5 @@ def test_unknown_scorer():
 
 @pytest.mark.parametrize("y", [[], ["", []]])
 def test_log_likelihood_without_labels(y):
-    with pytest.raises(ValueError, match=r"^y has no labels$"):
+    with pytest.raises(ValueError, match=r"^y holds no known labels$"):
         metrics.log_likelihood(Lookup(), [], y)

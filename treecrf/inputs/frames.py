@@ -21,6 +21,27 @@ def is_frame(item: Any) -> bool:
     return hasattr(type(item), "columns")
 
 
+def column_of(X: Any, name: str) -> list:
+    """Return the values of a column of a data frame.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is not a data frame, or has no such column.
+    """
+    if not is_frame(X):
+        raise ValueError(
+            f"groups={name!r} names a column, but X is not a data frame; expected an array with "
+            "the group of each position"
+        )
+    import narwhals.stable.v2 as narwhals
+
+    frame = _wrap(X, "X", narwhals)
+    if name not in frame.columns:
+        raise ValueError(f"groups={name!r} is not a column of X")
+    return frame.get_column(name).to_list()
+
+
 def read_frames(
     frames: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:

@@ -181,6 +181,26 @@ def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels
     return _join(parts)
 
 
+def count_labeled(y: Any, segmentation: Segmentation) -> int:
+    """Count the positions of the sequences of which a label, or a set with it, is known.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If labels have mixed or unsupported types, or the lengths or groups do not match.
+    """
+    if not segmentation.is_long:
+        items = enumerate(as_list(y, "y"))
+        parts = [_read_labels(item, f"sequence {i}") for i, item in items if item is not None]
+        return sum(len(part.values) for part in parts if part.has_labels)
+    part = _read_labels(y, "y")
+    offsets = segmentation.offsets(len(part.values), name="y")
+    if part.missing is None:
+        return len(part.values)
+    known = np.logical_or.reduceat(~part.missing, offsets[:-1])
+    return int(np.diff(offsets)[known].sum())
+
+
 @dataclass(frozen=True)
 class _Part:
     """Labels of one sequence; attributes are those of `Labels`."""

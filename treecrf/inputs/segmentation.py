@@ -40,7 +40,7 @@ class Segmentation:
         """Name the ``n`` items of X in error messages."""
         return ["X"] if self.is_long else [f"sequence {i}" for i in range(n)]
 
-    def offsets(self, n: int, groups: Any = None) -> np.ndarray:
+    def offsets(self, n: int, groups: Any = None, name: str = "X") -> np.ndarray:
         """Return the starts of the sequences among ``n`` positions, and the end of the last.
 
         Parameters
@@ -48,6 +48,8 @@ class Segmentation:
         n : int
         groups : list, optional
             The values of the column that holds the groups.
+        name : str
+            Name of the long table, or of its labels, in error messages.
 
         Raises
         ------
@@ -57,15 +59,15 @@ class Segmentation:
         if self.lengths is not None and self.groups is not None:
             raise ValueError("pass either lengths or groups, not both")
         if n == 0:
-            raise ValueError("X holds no positions")
+            raise ValueError(f"{name} holds no positions")
         if self.lengths is not None:
-            return _offsets_of_lengths(self.lengths, n)
+            return _offsets_of_lengths(self.lengths, n, name)
         if self.column is not None and groups is None:
             raise ValueError(
-                f"groups={self.column!r} names a column, but X is not a data frame; expected an "
-                "array with the group of each position"
+                f"groups={self.column!r} names a column, but {name} is not a data frame; expected "
+                "an array with the group of each position"
             )
-        return _offsets_of_groups(self.groups if groups is None else groups, n)
+        return _offsets_of_groups(self.groups if groups is None else groups, n, name)
 
     def split(self, items: Any, offsets: np.ndarray, name: str) -> list:
         """Split a long array or list into one for each sequence.
@@ -110,7 +112,7 @@ def offsets_of_items(lengths: list[int]) -> np.ndarray:
     return offsets_of(lengths)
 
 
-def _offsets_of_lengths(lengths: Any, n: int) -> np.ndarray:
+def _offsets_of_lengths(lengths: Any, n: int, name: str) -> np.ndarray:
     array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
     kinds = set(map(type, array.ravel().tolist()))
     if array.ndim != 1 or array.dtype.kind not in "iuO" or kinds - {int}:
@@ -123,14 +125,14 @@ def _offsets_of_lengths(lengths: Any, n: int) -> np.ndarray:
         raise ValueError(f"sequence {i} has length {array[i]}; expected at least 1")
     total = sum(array.tolist())
     if total != n:
-        raise ValueError(f"lengths add up to {total}, but X has {n} positions")
+        raise ValueError(f"lengths add up to {total}, but {name} has {n} positions")
     return offsets_of(array.astype(np.int64))
 
 
-def _offsets_of_groups(groups: Any, n: int) -> np.ndarray:
+def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
     values = _group_list(groups)
     if len(values) != n:
-        raise ValueError(f"X has {n} positions, groups has {len(values)}")
+        raise ValueError(f"{name} has {n} positions, groups has {len(values)}")
     missing = find_missing(values)
     if missing is not None:
         t = int(np.argmax(missing))

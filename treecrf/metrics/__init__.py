@@ -1,21 +1,28 @@
-"""Metrics and scorers for lists of label sequences.
+"""Metrics and scorers for label sequences.
 
 Token metrics treat all positions of all sequences as one classification task and are computed by
 scikit-learn. Span metrics compare whole spans (``B-PER I-PER``) and are computed by seqeval, an
 optional dependency: ``pip install "treecrf[spans]"``.
 
-In all functions, `y_true` and `y_pred` are lists with one item per sequence: a 1-D array or list of
-labels, or a string with one label per character. Labels are either all str, or all int or bool;
-floats that are whole numbers count as int.
+In all functions, `y_true` and `y_pred` have the form that ``predict`` returns: a list with a 1-D
+array or list of labels per sequence, or, for a long table, the labels of all positions as one
+array, list, or column of a data frame. Metrics that need whole sequences also need ``lengths`` or
+``groups`` in the second case. Labels are either all str, or all int or bool; floats that are whole
+numbers count as int.
+
+A string is a label, and metrics do not compare its characters. The exception is a `y_true` that was
+passed to ``fit`` as a list of strings with one label per character: if `y_pred` is a list of
+sequences, its strings are sequences, too.
 
 Each metric is available as a function of ``(y_true, y_pred)`` and as a scorer for the ``scoring=``
-parameter of scikit-learn's model selection; see `SCORERS` and `get_scorer`.
+parameter of scikit-learn's model selection; see `SCORERS`, `get_scorer` and `make_scorer`.
 """
 
 from treecrf.metrics.scorers import (
     SCORERS,
     get_scorer,
     log_likelihood,
+    make_scorer,
     sequence_accuracy,
     span_f1,
     span_precision,
@@ -47,6 +54,7 @@ __all__ = [
     "SCORERS",
     "get_scorer",
     "log_likelihood",
+    "make_scorer",
     "sequence_accuracy",
     "sequence_accuracy_score",
     "span_classification_report",

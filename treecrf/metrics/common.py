@@ -1,14 +1,18 @@
-"""Helpers shared by token and span metrics: checked pairs of label sequences, and averages."""
+"""Helpers shared by token and span metrics: checked pairs of labels, and averages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from treecrf.inputs.frames import is_frame
 from treecrf.inputs.labels import label_array, label_kind
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list
 
 LabelSequences = Iterable[ArrayLike | str]
@@ -16,47 +20,147 @@ LabelSequences = Iterable[ArrayLike | str]
 AVERAGES = (None, "macro", "micro", "weighted")
 
 
-def label_arrays(sequences: LabelSequences, name: str) -> list[np.ndarray]:
-    """Return the labels of each sequence as a 1-D array of str, int or bool."""
-    if (
-        isinstance(sequences, np.ndarray)
-        and sequences.ndim == 1
-        and sequences.dtype.kind in "biufU"
-    ):
-        raise TypeError(
-            f"{name} is a 1-D array of labels; expected a list of label sequences. Pass "
-            f"np.split({name}, np.cumsum(lengths)[:-1]), or [{name}] if sequence boundaries do "
-            "not matter"
-        )
-    items = as_list(sequences, name)
-    return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
+def positions(
+    y_true: LabelSequences | ArrayLike, y_pred: LabelSequences | ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """Check that both arguments match, and return the labels of all positions as 1-D arrays."""
+    y_true, y_pred = _plain(y_true, "y_true"), _plain(y_pred, "y_pred")
+    if _are_flat(y_true, y_pred):
+        return _flat_pair(y_true, y_pred)
+    true, pred = _sequence_pair(y_true, y_pred)
+    return np.concatenate([a for a in true if a.size]), np.concatenate([a for a in pred if a.size])
 
 
-def paired(
-    y_true: LabelSequences, y_pred: LabelSequences
+def sequences(
+    y_true: LabelSequences | ArrayLike,
+    y_pred: LabelSequences | ArrayLike,
+    segmentation: Segmentation,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Check that both lists of sequences match, and return them as lists of arrays."""
+    """Check that both arguments match, and return the labels of each sequence as 1-D arrays.
+
+    Raises
+    ------
+    TypeError
+        If the labels are not in sequences and no segmentation defines them, or the other way round.
+    """
+    y_true, y_pred = _plain(y_true, "y_true"), _plain(y_pred, "y_pred")
+    are_flat = _are_flat(y_true, y_pred)
+    if are_flat and not segmentation.is_long:
+        raise TypeError(
+            "y_true and y_pred hold one label per position, but this metric needs whole sequences; "
+            "pass lengths= or groups=, or lists of label sequences"
+        )
+    if not are_flat and segmentation.is_long:
+        raise TypeError(
+            "y_true and y_pred are lists of label sequences; expected one label per position, "
+            "since lengths= or groups= is given"
+        )
+    if not are_flat:
+        return _sequence_pair(y_true, y_pred)
+    true, pred = _flat_pair(y_true, y_pred)
+    bounds = list(pairwise(segmentation.offsets(len(true), name="y_true").tolist()))
+    return [true[i:j] for i, j in bounds], [pred[i:j] for i, j in bounds]
+
+
+# Form: one label per position, or one item per sequence
+
+
+def _plain(labels: Any, name: str) -> Any:
+    """Return an iterator as a list, and an Arrow array as an array of objects."""
+    if is_frame(labels):
+        raise TypeError(f"{name} is a data frame; expected its column of labels")
+    if hasattr(labels, "__array__"):
+        return labels if hasattr(labels, "dtype") else np.asarray(labels, dtype=object)
+    return list(labels) if isinstance(labels, Iterator) else labels
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Form of an argument, by the types of its items."""
+
+    is_empty: bool
+    holds_strings: bool
+    holds_sequences: bool
+
+
+def _are_flat(y_true: Any, y_pred: Any) -> bool:
+    """Return whether both arguments hold one label per position, instead of one item per sequence.
+
+    A string is a label. Only in `y_true`, in which it may be passed as to `fit`, it stands for its
+    characters if `y_pred` is a list of sequences, as returned by `predict`.
+    """
+    true, pred = _form_of(y_true, "y_true"), _form_of(y_pred, "y_pred")
+    if true.is_empty and pred.is_empty:
+        raise ValueError("y_true and y_pred are empty; expected at least one label")
+    are_flat = not (true.holds_sequences or pred.holds_sequences)
+    if are_flat or true.is_empty or pred.is_empty:
+        return are_flat
+    if not true.holds_sequences and not true.holds_strings:
+        raise TypeError(_two_forms("y_true", "y_pred"))
+    if not pred.holds_sequences:
+        raise TypeError(_two_forms("y_pred", "y_true"))
+    return False
+
+
+def _two_forms(flat: str, listed: str) -> str:
+    return (
+        f"{flat} holds one label per position, {listed} is a list of label sequences; expected "
+        "both in the same form"
+    )
+
+
+def _form_of(labels: Any, name: str) -> _Form:
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind != "O":
+        return _Form(not labels.size, labels.dtype.kind in "UT", holds_sequences=False)
+    kinds = set(map(type, as_list(labels, name)))
+    strings = {kind for kind in kinds if issubclass(kind, str)}
+    listed = any(hasattr(kind, "__len__") for kind in kinds - strings - {bytes, np.bytes_})
+    return _Form(not kinds, bool(strings), listed)
+
+
+# Checks
+
+
+def _sequence_pair(y_true: Any, y_pred: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     true, pred = label_arrays(y_true, "y_true"), label_arrays(y_pred, "y_pred")
+    hint = ""
+    if all(isinstance(item, str) for item in y_true):
+        hint = "; each string in y_true counts as a sequence of one-character labels"
     if len(true) != len(pred):
-        raise ValueError(f"y_true has {len(true)} sequences, y_pred has {len(pred)}")
-    if not true:
-        raise ValueError("y_true and y_pred are empty; expected at least one sequence")
+        raise ValueError(f"y_true has {len(true)} sequences, y_pred has {len(pred)}{hint}")
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
         if a.size != b.size:
-            raise ValueError(f"sequence {i}: {a.size} labels in y_true, {b.size} in y_pred")
+            raise ValueError(f"sequence {i}: {a.size} labels in y_true, {b.size} in y_pred{hint}")
     if not any(labels.size for labels in true):
         raise ValueError(f"no labels: all {len(true)} sequences are empty")
-    _check_one_kind(true, pred)
+    _check_one_kind(
+        (f"sequence {i} of {name}", labels)
+        for name, arrays in (("y_true", true), ("y_pred", pred))
+        for i, labels in enumerate(arrays)
+        if labels.size
+    )
     return true, pred
 
 
-def _check_one_kind(y_true: list[np.ndarray], y_pred: list[np.ndarray]) -> None:
+def label_arrays(labels: LabelSequences, name: str) -> list[np.ndarray]:
+    """Return the labels of each sequence as a 1-D array of str, int or bool."""
+    items = as_list(labels, name)
+    return [label_array(item, f"sequence {i} of {name}") for i, item in enumerate(items)]
+
+
+def _flat_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
+    true, pred = label_array(y_true, "y_true"), label_array(y_pred, "y_pred")
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} labels, y_pred has {len(pred)}")
+    _check_one_kind((("y_true", true), ("y_pred", pred)))
+    return true, pred
+
+
+def _check_one_kind(arrays: Iterable[tuple[str, np.ndarray]]) -> None:
     """Raise unless the labels are either all str, or all int or bool."""
     first_of_kind: dict[str, str] = {}
-    for name, arrays in (("y_true", y_true), ("y_pred", y_pred)):
-        for i, labels in enumerate(arrays):
-            if labels.size:
-                first_of_kind.setdefault(label_kind(labels), f"sequence {i} of {name}")
+    for where, labels in arrays:
+        first_of_kind.setdefault(label_kind(labels), where)
     if len(first_of_kind) > 1:
         found = ", ".join(f"{kind} in {where}" for kind, where in first_of_kind.items())
         raise TypeError(f"mixed label types: {found}; expected all str, or all int or bool")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import make_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils import metadata_routing
+from sklearn.utils.metadata_routing import _MetadataRequester
 
-from treecrf.metrics.common import LabelSequences, label_arrays
+from treecrf.inputs.frames import column_of
+from treecrf.inputs.labels import count_labeled
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics.spans import span_f1_score, span_precision_score, span_recall_score
 from treecrf.metrics.tokens import (
     sequence_accuracy_score,
@@ -20,33 +25,94 @@ from treecrf.metrics.tokens import (
 )
 
 
-def log_likelihood(estimator: Any, X: Sequence, y: LabelSequences) -> float:
-    """Score a model by the mean of log P(y | X) per position.
+class Scorer(_MetadataRequester):
+    """Base class of scorers, which compute a score of an estimator; greater is better.
 
-    The sum of the log-likelihoods of all sequences, divided by the number of positions. At most 0;
-    greater is better.
+    A scorer is called as ``scorer(estimator, X, y)``, and for a long table as ``scorer(estimator,
+    X, y, groups=groups)`` or with ``lengths``. In model selection of scikit-learn with metadata
+    routing, ``scorer.set_score_request(groups=True)`` requests the groups.
+    """
+
+    # The estimator is no metadata.
+    __metadata_request__score: ClassVar[dict] = {"estimator": metadata_routing.UNUSED}
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+    ) -> float:
+        """Compute the score.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator, or a pipeline or search with one.
+        X : list of sequences, or one long table
+            In a form that the estimator accepts.
+        y : list of array-like of shape (n_positions,), or one array-like for a long table
+            True labels.
+        lengths, groups : optional
+            Sequences of a long table, as in ``predict`` of the estimator.
+
+        Returns
+        -------
+        float
+        """
+        return self.score(estimator, X, y, lengths=lengths, groups=groups)
+
+    # scikit-learn derives `set_score_request` from a method of this name.
+    def score(
+        self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+    ) -> float:
+        """Compute the score, as when the scorer is called."""
+        raise NotImplementedError
+
+    def _accept_sample_weight(self) -> bool:
+        # Called by scikit-learn without metadata routing.
+        return False
+
+    def _routing_repr(self) -> str:
+        return repr(self)
+
+
+class MetricScorer(Scorer):
+    """Scorer that compares the predicted labels with the true ones.
 
     Parameters
     ----------
-    estimator : object
-        A fitted estimator whose method ``predict_log_likelihood(X, y)`` returns an array of shape
-        (n_sequences,).
-    X : list
-        The sequences, in a form that `estimator` accepts.
-    y : list of array-like of shape (n_positions,)
-        True labels, one item per sequence.
+    metric : callable
+        Function of the true and the predicted labels, such as `token_f1_score`.
+    **options
+        Further arguments of the metric.
+    """
 
-    Returns
-    -------
-    float
-        Mean log-likelihood per position, in nats.
+    def __init__(self, metric: Callable, **options: Any):
+        self._metric = metric
+        self._options = options
 
-    Raises
-    ------
-    ValueError
-        If there are no labels.
-    TypeError
-        If the labels of a sequence have mixed or unsupported types.
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._options.items())
+        return f"make_scorer({self._metric.__name__}{options})"
+
+    def score(
+        self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+    ) -> float:
+        """Compute the score, as when the scorer is called."""
+        given = _given(lengths, groups)
+        if not given:
+            return float(self._metric(y, estimator.predict(X), **self._options))
+        model, inputs = _final(estimator, X, given)
+        predicted = model.predict(inputs, **given)
+        if "groups" in inspect.signature(self._metric).parameters:
+            given = _given(lengths, _values_of(X, groups))
+            return float(self._metric(y, predicted, **given, **self._options))
+        return float(self._metric(y, predicted, **self._options))
+
+
+class LogLikelihoodScorer(Scorer):
+    """Scorer by the mean of log P(y | X) per position: at most 0, and greater is better.
+
+    The sum of the log-likelihoods of all sequences, in nats, divided by the number of positions.
+    Labels may be unknown, as in ``fit``: the probability is then the sum over all label sequences
+    with the known labels. Sequences without known labels do not count.
 
     Examples
     --------
@@ -58,10 +124,83 @@ def log_likelihood(estimator: Any, X: Sequence, y: LabelSequences) -> float:
     >>> round(log_likelihood(FairCoin(), [None, None], ["HTT", "H"]), 4)
     -0.6931
     """
-    n_positions = sum(labels.size for labels in label_arrays(y, "y"))
-    if n_positions == 0:
-        raise ValueError("y has no labels")
-    return float(np.sum(estimator.predict_log_likelihood(X, y)) / n_positions)
+
+    def __repr__(self) -> str:
+        return "log_likelihood"
+
+    def score(
+        self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
+    ) -> float:
+        """Compute the score, as when the scorer is called."""
+        n_positions = count_labeled(y, Segmentation(lengths, _values_of(X, groups)))
+        if n_positions == 0:
+            raise ValueError("y holds no known labels")
+        given = _given(lengths, groups)
+        model, inputs = _final(estimator, X, given)
+        return float(np.sum(model.predict_log_likelihood(inputs, y, **given)) / n_positions)
+
+
+def _given(lengths: Any, groups: Any) -> dict[str, Any]:
+    """Return the arguments that are given."""
+    arguments = {"lengths": lengths, "groups": groups}
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _values_of(X: Any, groups: Any) -> Any:
+    """Return the group of each position if ``groups`` names a column."""
+    return column_of(X, groups) if isinstance(groups, str) else groups
+
+
+def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the last estimator of a pipeline or search, and its input.
+
+    Pipelines have no ``predict_log_likelihood``, and a search passes no metadata to ``predict``.
+    """
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            if len(estimator) > 1:
+                X = _transformed(estimator[:-1], X, given)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
+
+
+def _transformed(steps: Pipeline, X: Any, given: dict[str, Any]) -> Any:
+    router = metadata_routing.get_routing_for_object(steps)
+    requested = router.consumes("transform", given.keys())
+    return steps.transform(X, **{name: given[name] for name in requested})
+
+
+def make_scorer(metric: Callable, **options: Any) -> MetricScorer:
+    """Make a scorer of a metric with other options than those of `SCORERS`.
+
+    Parameters
+    ----------
+    metric : callable
+        A metric of this module, or another function of true and predicted labels for which greater
+        is better.
+    **options
+        Further arguments of the metric.
+
+    Returns
+    -------
+    callable
+        As from `get_scorer`. In contrast to scorers of scikit-learn's ``make_scorer``, it passes
+        ``lengths`` and ``groups`` of a long table to ``predict``, and to the metric if that has
+        these parameters.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.metrics import make_scorer, token_recall_score
+    >>> crf = TreeCRF(window=1, max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
+    >>> recall_of_y = make_scorer(token_recall_score, labels=["y"])
+    >>> recall_of_y(crf, ["ab", "ba"], ["xy", "yx"])
+    1.0
+    """
+    return MetricScorer(metric, **options)
 
 
 token_accuracy = make_scorer(token_accuracy_score)
@@ -73,9 +212,10 @@ token_f1_weighted = make_scorer(token_f1_score, average="weighted")
 span_precision = make_scorer(span_precision_score)
 span_recall = make_scorer(span_recall_score)
 span_f1 = make_scorer(span_f1_score)
+log_likelihood = LogLikelihoodScorer()
 
 #: All scorers by name.
-SCORERS: dict[str, Callable[[Any, Sequence, LabelSequences], float]] = {
+SCORERS: dict[str, Scorer] = {
     "token_accuracy": token_accuracy,
     "sequence_accuracy": sequence_accuracy,
     "token_precision_macro": token_precision_macro,
@@ -89,7 +229,7 @@ SCORERS: dict[str, Callable[[Any, Sequence, LabelSequences], float]] = {
 }
 
 
-def get_scorer(name: str) -> Callable[[Any, Sequence, LabelSequences], float]:
+def get_scorer(name: str) -> Scorer:
     """Return a scorer for the ``scoring=`` parameter of scikit-learn's model selection.
 
     Parameters
@@ -100,8 +240,9 @@ def get_scorer(name: str) -> Callable[[Any, Sequence, LabelSequences], float]:
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)`` returns a float; greater is better. The scorer is a copy, so
-        metadata requests set on it do not affect other scorers.
+        ``scorer(estimator, X, y)`` returns a float; greater is better. For a long table,
+        ``scorer(estimator, X, y, groups=groups)``, or ``lengths``. The scorer is a copy, so
+        metadata requests set on it (``set_score_request``) do not affect other scorers.
 
     Raises
     ------
@@ -110,14 +251,12 @@ def get_scorer(name: str) -> Callable[[Any, Sequence, LabelSequences], float]:
 
     Examples
     --------
-    >>> from sklearn.base import BaseEstimator
+    >>> from treecrf import TreeCRF
     >>> from treecrf.metrics import get_scorer
-    >>> class AlwaysA(BaseEstimator):
-    ...     def predict(self, X):
-    ...         return ["a" * len(sequence) for sequence in X]
+    >>> crf = TreeCRF(window=1, max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
     >>> scorer = get_scorer("token_accuracy")
-    >>> scorer(AlwaysA(), ["ABA", "C"], ["aba", "c"])
-    0.5
+    >>> scorer(crf, ["abab", "ba"], ["xyxy", "xx"])
+    0.8333333333333334
     """
     if name not in SCORERS:
         raise ValueError(f"unknown scorer {name!r}; expected one of {', '.join(SCORERS)}")

@@ -7,10 +7,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from treecrf.inputs.labels import label_kind
 from treecrf.inputs.schemes import NAMES, scheme_named
-from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.metrics.common import LabelSequences, check_average, scalar_or_array, sequences
 
 
 def _import_seqeval() -> tuple[ModuleType, ModuleType]:
@@ -56,16 +58,17 @@ def _check_span_labels(sequences: list[list[str]], name: str, scheme: str | None
 
 
 def _span_labels(
-    y_true: LabelSequences, y_pred: LabelSequences, scheme: str | None
+    y_true: LabelSequences, y_pred: LabelSequences, segmentation: Segmentation, scheme: str | None
 ) -> list[list[list[str]]]:
     """Return both arguments as lists of lists of str, as seqeval expects."""
     both = []
-    for name, arrays in zip(("y_true", "y_pred"), paired(y_true, y_pred), strict=True):
+    pair = sequences(y_true, y_pred, segmentation)
+    for name, arrays in zip(("y_true", "y_pred"), pair, strict=True):
         if any(labels.size and label_kind(labels) != "str" for labels in arrays):
             raise TypeError(f"{name}: labels are numbers; spans need str labels such as 'B-PER'")
-        sequences = [labels.tolist() for labels in arrays]
-        _check_span_labels(sequences, name, scheme)
-        both.append(sequences)
+        listed = [labels.tolist() for labels in arrays]
+        _check_span_labels(listed, name, scheme)
+        both.append(listed)
     return both
 
 
@@ -73,6 +76,7 @@ def _span_score(
     metric: str,
     y_true: LabelSequences,
     y_pred: LabelSequences,
+    segmentation: Segmentation,
     *,
     average: str | None,
     scheme: str | None,
@@ -81,7 +85,7 @@ def _span_score(
 ) -> float | np.ndarray:
     check_average(average)
     metrics, options = _span_options(scheme, mode, zero_division)
-    true, pred = _span_labels(y_true, y_pred, scheme)
+    true, pred = _span_labels(y_true, y_pred, segmentation, scheme)
     score = getattr(metrics, metric)
     # Without any span, seqeval's macro average alone would be the mean of an empty array.
     if average == "macro" and not len(score(true, pred, average=None, **options)):
@@ -97,14 +101,17 @@ def span_precision_score(
     scheme: str | None = None,
     mode: str | None = None,
     zero_division: float = 0.0,
+    lengths: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> float | np.ndarray:
     """Compute the fraction of predicted spans that are correct: same type, first and last position.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (str), one item per sequence.
-    average, scheme, mode, zero_division : optional
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (str), one item per sequence; or the labels of all positions as
+        one array-like, with `lengths` or `groups`.
+    average, scheme, mode, zero_division, lengths, groups : optional
         As in `span_f1_score`. `zero_division` is the precision if no span is predicted.
 
     Returns
@@ -129,6 +136,7 @@ def span_precision_score(
         "precision_score",
         y_true,
         y_pred,
+        Segmentation(lengths, groups),
         average=average,
         scheme=scheme,
         mode=mode,
@@ -144,14 +152,17 @@ def span_recall_score(
     scheme: str | None = None,
     mode: str | None = None,
     zero_division: float = 0.0,
+    lengths: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> float | np.ndarray:
     """Compute the fraction of true spans that are predicted: same type, first and last position.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (str), one item per sequence.
-    average, scheme, mode, zero_division : optional
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (str), one item per sequence; or the labels of all positions as
+        one array-like, with `lengths` or `groups`.
+    average, scheme, mode, zero_division, lengths, groups : optional
         As in `span_f1_score`. `zero_division` is the recall if `y_true` has no span.
 
     Returns
@@ -176,6 +187,7 @@ def span_recall_score(
         "recall_score",
         y_true,
         y_pred,
+        Segmentation(lengths, groups),
         average=average,
         scheme=scheme,
         mode=mode,
@@ -191,6 +203,8 @@ def span_f1_score(
     scheme: str | None = None,
     mode: str | None = None,
     zero_division: float = 0.0,
+    lengths: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> float | np.ndarray:
     """Compute F1 over spans, the harmonic mean of span precision and span recall.
 
@@ -200,8 +214,9 @@ def span_f1_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (str), one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (str), one item per sequence; or the labels of all positions as
+        one array-like, with `lengths` or `groups`.
     average : {None, "macro", "micro", "weighted"}, default="micro"
         "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
         per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
@@ -215,6 +230,11 @@ def span_f1_score(
         "strict" requires a `scheme`, and has no further effect: a scheme is always strict.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
+    lengths : array-like of shape (n_sequences,), optional
+        Number of positions of each sequence in one long array of labels.
+    groups : array-like of shape (n_positions,), optional
+        Sequence that each position of one long array of labels belongs to. The positions of a
+        sequence must be consecutive.
 
     Returns
     -------
@@ -229,7 +249,8 @@ def span_f1_score(
         If the numbers of sequences or their lengths differ, there are no labels, a label is not a
         span label, an option is unknown, or `mode` is given without `scheme`.
     TypeError
-        If labels are not str.
+        If labels are not str, only one argument has one item per sequence, or the sequences of one
+        long array are not given.
 
     Examples
     --------
@@ -249,6 +270,7 @@ def span_f1_score(
         "f1_score",
         y_true,
         y_pred,
+        Segmentation(lengths, groups),
         average=average,
         scheme=scheme,
         mode=mode,
@@ -265,13 +287,16 @@ def span_classification_report(
     digits: int = 2,
     output_dict: bool = False,
     zero_division: float = 0.0,
+    lengths: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> str | dict:
     """Build a table of precision, recall, F1, and support per type of span, and their averages.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (str), one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (str), one item per sequence; or the labels of all positions as
+        one array-like, with `lengths` or `groups`.
     scheme, mode : optional
         As in `span_f1_score`.
     digits : int, default=2
@@ -280,6 +305,8 @@ def span_classification_report(
         Whether to return a dict instead of text.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
+    lengths, groups : optional
+        As in `span_f1_score`.
 
     Returns
     -------
@@ -308,7 +335,7 @@ def span_classification_report(
     <BLANKLINE>
     """
     metrics, options = _span_options(scheme, mode, zero_division)
-    true, pred = _span_labels(y_true, y_pred, scheme)
+    true, pred = _span_labels(y_true, y_pred, Segmentation(lengths, groups), scheme)
     if not len(metrics.f1_score(true, pred, average=None, **options)):
         raise ValueError("nothing to report: no span in y_true or y_pred")
     return metrics.classification_report(

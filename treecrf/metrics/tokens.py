@@ -11,16 +11,14 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from treecrf.metrics.common import LabelSequences, check_average, paired, scalar_or_array
-
-
-def _concatenate(arrays: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([labels for labels in arrays if labels.size])
-
-
-def _flat(y_true: LabelSequences, y_pred: LabelSequences) -> tuple[np.ndarray, np.ndarray]:
-    true, pred = paired(y_true, y_pred)
-    return _concatenate(true), _concatenate(pred)
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.metrics.common import (
+    LabelSequences,
+    check_average,
+    positions,
+    scalar_or_array,
+    sequences,
+)
 
 
 def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
@@ -30,8 +28,9 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (all str, or all int or bool), one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (all str, or all int or bool), one item per sequence; or the
+        labels of all positions as one array-like.
 
     Returns
     -------
@@ -44,26 +43,38 @@ def token_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> floa
         If the numbers of sequences or their lengths differ, there are no labels, or a label is a
         fractional number.
     TypeError
-        If labels have mixed or unsupported types.
+        If labels have mixed or unsupported types, or only one argument has one item per sequence.
 
     Examples
     --------
     >>> from treecrf.metrics import token_accuracy_score
-    >>> token_accuracy_score(["aab", "b"], ["abb", "b"])
+    >>> token_accuracy_score([list("aab"), ["b"]], [list("abb"), ["b"]])
     0.75
     """
-    return float(accuracy_score(*_flat(y_true, y_pred)))
+    return float(accuracy_score(*positions(y_true, y_pred)))
 
 
-def sequence_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> float:
+def sequence_accuracy_score(
+    y_true: LabelSequences,
+    y_pred: LabelSequences,
+    *,
+    lengths: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> float:
     """Compute the fraction of sequences whose labels are all correct.
 
     All sequences count equally, whatever their length; an empty sequence counts as correct.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (all str, or all int or bool), one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (all str, or all int or bool), one item per sequence; or the
+        labels of all positions as one array-like, with `lengths` or `groups`.
+    lengths : array-like of shape (n_sequences,), optional
+        Number of positions of each sequence in one long array of labels.
+    groups : array-like of shape (n_positions,), optional
+        Sequence that each position of one long array of labels belongs to. The positions of a
+        sequence must be consecutive.
 
     Returns
     -------
@@ -73,15 +84,15 @@ def sequence_accuracy_score(y_true: LabelSequences, y_pred: LabelSequences) -> f
     Raises
     ------
     ValueError, TypeError
-        As `token_accuracy_score`.
+        As `token_accuracy_score`. TypeError also if the sequences of one long array are not given.
 
     Examples
     --------
     >>> from treecrf.metrics import sequence_accuracy_score
-    >>> sequence_accuracy_score(["aab", "b"], ["abb", "b"])
+    >>> sequence_accuracy_score([list("aab"), ["b"]], [list("abb"), ["b"]])
     0.5
     """
-    pairs = zip(*paired(y_true, y_pred), strict=True)
+    pairs = zip(*sequences(y_true, y_pred, Segmentation(lengths, groups)), strict=True)
     return float(np.mean([np.array_equal(true, pred) for true, pred in pairs]))
 
 
@@ -97,8 +108,9 @@ def token_precision_recall_fscore(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels (all str, or all int or bool), one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        True and predicted labels (all str, or all int or bool), one item per sequence; or the
+        labels of all positions as one array-like.
     labels : array-like of shape (n_labels,), default=None
         The labels to report or average over, in this order. By default all labels in `y_true` or
         `y_pred`, sorted.
@@ -128,7 +140,7 @@ def token_precision_recall_fscore(
     --------
     >>> from treecrf.metrics import token_precision_recall_fscore
     >>> precision, recall, fscore, support = token_precision_recall_fscore(
-    ...     ["aab", "b"], ["abb", "b"])
+    ...     [list("aab"), ["b"]], [list("abb"), ["b"]])
     >>> recall
     array([0.5, 1. ])
     >>> support
@@ -136,7 +148,7 @@ def token_precision_recall_fscore(
     """
     check_average(average)
     return precision_recall_fscore_support(
-        *_flat(y_true, y_pred), labels=labels, average=average, zero_division=zero_division
+        *positions(y_true, y_pred), labels=labels, average=average, zero_division=zero_division
     )
 
 
@@ -152,8 +164,8 @@ def token_precision_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels, one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
     labels, average, zero_division : optional
         As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
         is the precision of a label that is never predicted.
@@ -171,7 +183,7 @@ def token_precision_score(
     Examples
     --------
     >>> from treecrf.metrics import token_precision_score
-    >>> token_precision_score(["aabb", "b"], ["abbb", "b"])
+    >>> token_precision_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.875
     """
     scores = token_precision_recall_fscore(
@@ -192,8 +204,8 @@ def token_recall_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels, one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
     labels, average, zero_division : optional
         As in `token_precision_recall_fscore`, with "macro" the default `average`. `zero_division`
         is the recall of a label that never occurs in `y_true`.
@@ -211,7 +223,7 @@ def token_recall_score(
     Examples
     --------
     >>> from treecrf.metrics import token_recall_score
-    >>> token_recall_score(["aabb", "b"], ["abbb", "b"])
+    >>> token_recall_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
     0.75
     """
     scores = token_precision_recall_fscore(
@@ -232,8 +244,8 @@ def token_f1_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels, one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
     labels, average, zero_division : optional
         As in `token_precision_recall_fscore`, with "macro" the default `average`; "micro" over all
         labels equals accuracy. `zero_division` is the F1 of a label that is neither true nor
@@ -252,7 +264,7 @@ def token_f1_score(
     Examples
     --------
     >>> from treecrf.metrics import token_f1_score
-    >>> round(token_f1_score(["aabb", "b"], ["abbb", "b"]), 4)
+    >>> round(token_f1_score([list("aabb"), ["b"]], [list("abbb"), ["b"]]), 4)
     0.7619
     """
     scores = token_precision_recall_fscore(
@@ -274,8 +286,8 @@ def token_classification_report(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels, one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
     labels : array-like of shape (n_labels,), default=None
         The labels to report, in this order; by default all labels in `y_true` or `y_pred`, sorted.
     digits : int, default=2
@@ -298,7 +310,7 @@ def token_classification_report(
     Examples
     --------
     >>> from treecrf.metrics import token_classification_report
-    >>> print(token_classification_report(["aab", "b"], ["abb", "b"]))
+    >>> print(token_classification_report([list("aab"), ["b"]], [list("abb"), ["b"]]))
                   precision    recall  f1-score   support
     <BLANKLINE>
                a       1.00      0.50      0.67         2
@@ -310,7 +322,7 @@ def token_classification_report(
     <BLANKLINE>
     """
     return classification_report(
-        *_flat(y_true, y_pred),
+        *positions(y_true, y_pred),
         labels=labels,
         digits=digits,
         output_dict=output_dict,
@@ -329,8 +341,8 @@ def token_confusion_matrix(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,)
-        True and predicted labels, one item per sequence.
+    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
+        As in `token_accuracy_score`.
     labels : array-like of shape (n_labels,), default=None
         The labels to count, in this order; by default all labels in `y_true` or `y_pred`, sorted.
     normalize : {None, "true", "pred", "all"}, default=None
@@ -349,8 +361,8 @@ def token_confusion_matrix(
     Examples
     --------
     >>> from treecrf.metrics import token_confusion_matrix
-    >>> token_confusion_matrix(["aab", "b"], ["abb", "b"])
+    >>> token_confusion_matrix([list("aab"), ["b"]], [list("abb"), ["b"]])
     array([[1, 1],
            [0, 2]])
     """
-    return confusion_matrix(*_flat(y_true, y_pred), labels=labels, normalize=normalize)
+    return confusion_matrix(*positions(y_true, y_pred), labels=labels, normalize=normalize)

@@ -1,0 +1,305 @@
+"""Model selection of scikit-learn on lists of sequences, on long tables, and in pipelines."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from treecrf import HMMClassifier, LinearCRF, TreeCRF
+from treecrf.metrics import SCORERS, get_scorer, make_scorer, span_f1_score, token_recall_score
+
+TAGS = np.array(["B-X", "I-X", "O"])
+
+
+def small(**parameters) -> TreeCRF:
+    return TreeCRF(**{"max_iter": 3, "max_leaf_nodes": 4, "second_order": True} | parameters)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A long table of two numbers, its labels, and the group of each position."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 8, 18)
+    y = np.concatenate([rng.permutation(np.arange(length) % 3) for length in lengths])
+    X = np.column_stack([y + rng.normal(scale=0.4, size=len(y)), rng.normal(size=len(y))])
+    return X, TAGS[y], np.repeat([f"g{i}" for i in range(18)], lengths)
+
+
+@pytest.fixture(scope="module")
+def lists(table):
+    """The sequences of the table, in a list."""
+    X, y, groups = table
+    cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+    return np.split(X, cuts), np.split(y, cuts)
+
+
+@pytest.fixture(params=sorted(SCORERS))
+def name(request):
+    if request.param.startswith("span"):
+        pytest.importorskip("seqeval")
+    return request.param
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def folds_of(X, y, groups, n=3) -> list:
+    """Folds of the sequences of a list that are those of the positions in a long table."""
+    names = list(dict.fromkeys(groups.tolist()))
+    parts = GroupKFold(n).split(X, y, groups)
+    return [
+        tuple([names.index(g) for g in dict.fromkeys(groups[rows])] for rows in p) for p in parts
+    ]
+
+
+# Scores
+
+
+@pytest.mark.parametrize("estimator", [small(), HMMClassifier(), LinearCRF(tol=1e-3)])
+def test_scores_of_a_long_table_are_those_of_the_list(estimator, name, table, lists):
+    X, y, groups = table
+    if isinstance(estimator, HMMClassifier):
+        X, lists = np.round(X[:, :1]).astype(int).ravel(), lists
+        lists = [np.round(x[:, 0]).astype(int) for x in lists[0]], lists[1]
+    fitted = clone(estimator).fit(*lists)
+    scorer = get_scorer(name)
+    expected = scorer(fitted, *lists)
+    assert type(expected) is float
+    assert scorer(fitted, X, y, groups=groups) == expected
+    assert scorer(fitted, X, y, lengths=[len(labels) for labels in lists[1]]) == expected
+
+
+def test_groups_may_be_a_column(name, table):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, y, groups = table
+    columns = {"a": X[:, 0], "b": X[:, 1], "day": groups}
+    model = small().fit(pandas.DataFrame(columns), y, groups="day")
+    scorer = get_scorer(name)
+    expected = scorer(model, pandas.DataFrame(columns).drop(columns="day"), y, groups=groups)
+    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+        assert scorer(model, frame, frame["a"].__class__(y), groups="day") == expected
+    if name != "token_accuracy":
+        return
+    with pytest.raises(ValueError, match="groups='month' is not a column of X"):
+        scorer(model, pandas.DataFrame(columns), y, groups="month")
+
+
+@pytest.mark.usefixtures("routing")
+def test_cross_validation_of_a_long_table(name, table, lists):
+    X, y, groups = table
+    scorer = get_scorer(name).set_score_request(groups=True)
+    crf = small().set_fit_request(groups=True)
+    scores = cross_val_score(
+        crf, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer, error_score="raise"
+    )
+    expected = cross_val_score(
+        small(), *lists, cv=folds_of(X, y, groups), scoring=get_scorer(name), error_score="raise"
+    )
+    np.testing.assert_array_equal(scores, expected)
+
+
+@pytest.mark.usefixtures("routing")
+def test_cross_validation_of_a_pipeline(name, table):
+    X, y, groups = table
+    scorer = get_scorer(name).set_score_request(groups=True)
+    pipe = make_pipeline(StandardScaler(), small().set_fit_request(groups=True))
+    scores = cross_val_score(
+        pipe, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer, error_score="raise"
+    )
+    train, test = next(GroupKFold(3).split(X, y, groups))
+    scaler = StandardScaler().fit(X[train])
+    crf = small().fit(scaler.transform(X[train]), y[train], groups=groups[train])
+    expected = get_scorer(name)(crf, scaler.transform(X[test]), y[test], groups=groups[test])
+    assert scores[0] == expected
+
+
+@pytest.mark.usefixtures("routing")
+def test_several_scorers_and_training_scores(table):
+    X, y, groups = table
+    names = ["token_accuracy", "sequence_accuracy", "log_likelihood"]
+    scoring = {name: get_scorer(name).set_score_request(groups=True) for name in names}
+    result = cross_validate(
+        small().set_fit_request(groups=True), X, y, cv=GroupKFold(3), params={"groups": groups},
+        scoring=scoring, return_train_score=True, error_score="raise",
+    )  # fmt: skip
+    for name in names:
+        assert (result[f"train_{name}"] >= result[f"test_{name}"]).mean() > 0.5
+
+
+@pytest.mark.usefixtures("routing")
+def test_nested_search(name, table):
+    X, y, groups = table
+    scorer = get_scorer(name).set_score_request(groups=True)
+    pipe = make_pipeline(StandardScaler(), small().set_fit_request(groups=True))
+    grid = {"treecrf__max_iter": [1, 3]}
+    search = GridSearchCV(pipe, grid, cv=GroupKFold(2), scoring=scorer, error_score="raise")
+    scores = cross_val_score(
+        search, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer,
+        error_score="raise",
+    )  # fmt: skip
+    assert np.isfinite(scores).all()
+    search.fit(X, y, groups=groups)
+    assert search.score(X, y, groups=groups) == scorer(search, X, y, groups=groups)
+    assert search.score(X, y, groups=groups) == scorer(search.best_estimator_, X, y, groups=groups)
+
+
+@pytest.mark.usefixtures("routing")
+def test_halving_search(table, lists):
+    """Iterations as the resource, since samples would be single positions of a long table."""
+    X, y, groups = table
+    scorer = get_scorer("log_likelihood").set_score_request(groups=True)
+    search = HalvingGridSearchCV(
+        small().set_fit_request(groups=True), {"window": [0, 1, 2]}, cv=GroupKFold(2),
+        scoring=scorer, resource="max_iter", max_resources=9, error_score="raise",
+    )  # fmt: skip
+    search.fit(X, y, groups=groups)
+    assert search.best_estimator_.n_iter_ == 9
+    search = HalvingGridSearchCV(
+        small(), {"window": [0, 1, 2]}, cv=KFold(2), scoring=get_scorer("log_likelihood"),
+        min_resources=6, error_score="raise",
+    )  # fmt: skip
+    assert search.fit(*lists).n_resources_ == [6, 18]
+
+
+@pytest.mark.usefixtures("routing")
+def test_learning_curve(name, table, lists):
+    X, y, groups = table
+    scorer = get_scorer(name).set_score_request(groups=True)
+    crf = small().set_fit_request(groups=True)
+    options = {"train_sizes": [0.5, 1.0], "error_score": "raise"}
+    sizes, train, test = learning_curve(
+        crf, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer, **options
+    )
+    assert train.shape == test.shape == (2, 3)
+    assert len(sizes) == 2
+    sizes, _, test = learning_curve(small(), *lists, cv=3, scoring=get_scorer(name), **options)
+    assert sizes.tolist() == [6, 12]
+    assert np.isfinite(test).all()
+
+
+# Requests of metadata
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_that_are_not_requested_are_refused(table):
+    X, y, groups = table
+    crf, scorer = small().set_fit_request(groups=True), get_scorer("token_accuracy")
+    message = "groups.*are not explicitly set as requested or not requested for make_scorer"
+    with pytest.raises(UnsetMetadataPassedError, match=message):
+        cross_val_score(crf, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer)
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_of_lists_are_those_of_the_folds_alone(name, lists):
+    X, y = lists
+    authors = np.arange(len(X)) // 3
+    crf = small().set_fit_request(groups=False)
+    scorer = get_scorer(name).set_score_request(groups=False)
+    scores = cross_val_score(
+        crf, X, y, cv=GroupKFold(3), params={"groups": authors}, scoring=scorer,
+        error_score="raise",
+    )  # fmt: skip
+    folds = list(GroupKFold(3).split(X, y, authors))
+    expected = cross_val_score(small(), X, y, cv=folds, scoring=get_scorer(name))
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_requests_of_a_copy_are_its_own(routing, name):
+    scorer = get_scorer(name).set_score_request(groups=True)
+    requested = scorer.get_metadata_routing().score.requests
+    assert requested == {"groups": True, "lengths": None}
+    assert get_scorer(name).get_metadata_routing().score.requests["groups"] is None
+    again = pickle.loads(pickle.dumps(scorer))
+    assert again.get_metadata_routing().score.requests == requested
+    assert repr(again) == repr(scorer)
+
+
+def test_requests_need_metadata_routing(name):
+    with pytest.raises(RuntimeError, match="metadata routing"):
+        get_scorer(name).set_score_request(groups=True)
+
+
+def test_scorers_with_sample_weights_of_the_fit(lists):
+    """Without metadata routing, scikit-learn passes the weights to `fit` alone, and warns."""
+    X, y = lists
+    grid = GridSearchCV(small(), {"window": [0, 1]}, scoring=get_scorer("token_f1_macro"), cv=2)
+    weights = np.arange(1.0, len(X) + 1)
+    with pytest.warns(UserWarning, match="does not support sample_weight"):
+        grid.fit(X, y, sample_weight=weights)
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+
+
+# Scorers with options
+
+
+def test_scorers_of_other_metrics(table, lists, seqeval):
+    X, y, groups = table
+    model = small().fit(*lists)
+    scorer = make_scorer(span_f1_score, scheme="iob2")
+    predicted = model.predict(X, groups=groups)
+    expected = span_f1_score(y, predicted, scheme="iob2", groups=groups)
+    assert scorer(model, X, y, groups=groups) == scorer(model, *lists) == expected
+    assert repr(scorer) == "make_scorer(span_f1_score, scheme='iob2')"
+    recall = make_scorer(token_recall_score, labels=["O"], average="macro")
+    assert recall(model, X, y, groups=groups) == recall(model, *lists)
+
+    def n_right(y_true, y_pred):
+        return sum(map(np.sum, np.equal(y_true, y_pred)))
+
+    assert make_scorer(n_right)(model, X, y, groups=groups) == (predicted == y).sum()
+
+
+@pytest.fixture
+def seqeval():
+    return pytest.importorskip("seqeval")
+
+
+# Unknown labels
+
+
+def test_log_likelihood_of_partly_labeled_sequences(lists, table):
+    X, y = lists
+    model = small().fit(X, y)
+    scorer = get_scorer("log_likelihood")
+    partial = [labels.astype(object) for labels in y]
+    partial[0][1] = None
+    partial[1][:] = None
+    partial[2][0] = {"B-X", "O"}
+    partial[3] = None
+    counted = sum(len(labels) for i, labels in enumerate(y) if i not in (1, 3))
+    expected = model.predict_log_likelihood(X, partial).sum() / counted
+    assert scorer(model, X, partial) == expected
+    flat = np.concatenate([np.full(len(y[3]), None) if p is None else p for p in partial])
+    assert scorer(model, table[0], flat, groups=table[2]) == expected
+    with pytest.raises(ValueError, match=r"^y holds no known labels$"):
+        scorer(model, X[:2], [None, np.full(len(y[1]), np.nan)])
+
+
+def test_log_likelihood_is_the_score_of_training(lists):
+    """Also if some labels are unknown."""
+    X, y = lists
+    partial = [np.where(np.arange(len(labels)) % 2, None, labels) for labels in y]
+    partial[4] = None
+    model = small(objective="log", early_stopping=False, init="zero").fit(X, partial)
+    score = get_scorer("log_likelihood")(model, X, partial)
+    assert score == pytest.approx(model.train_score_[-1], rel=1e-9)
