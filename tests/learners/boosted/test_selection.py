@@ -9,7 +9,13 @@ from sklearn.base import clone
 import treecrf
 from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.learners.boosted import base, selection
-from treecrf.learners.boosted.selection import N_FOLDS, folds, is_hopeless
+from treecrf.learners.boosted.selection import (
+    MIN_COMPARED,
+    N_FOLDS,
+    N_FOLDS_OF_MANY,
+    Candidate,
+    folds,
+)
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -131,9 +137,8 @@ def test_interactions_need_trees():
     assert crf.score(X_test, y_test) > LinearCRF().fit(X, y).score(X_test, y_test) + 0.2
 
 
-def test_a_model_without_iterations_is_the_linear_model(tmp_path, monkeypatch):
+def test_a_model_without_iterations_is_the_linear_model(tmp_path):
     X, y = sensors()
-    monkeypatch.setattr(selection, "is_hopeless", lambda *_: False)
     crf = auto(init=LinearCRF(l2_regularization=1.0), l2_regularization=0.0, learning_rate=3.0)
     crf.fit(X, y)
     assert crf.n_iter_ == 0
@@ -162,9 +167,9 @@ def test_much_data_choose_the_start_on_a_sample(monkeypatch):
     monkeypatch.setattr(base, "MAX_POSITIONS", 400)
     sizes = []
 
-    def counted(data):
+    def counted(data, *others):
         sizes.append(data.training.sequences.n_positions)
-        return folds(data)
+        return folds(data, *others)
 
     monkeypatch.setattr(base, "folds", counted)
     crf = auto(max_iter=6).fit(X, y)
@@ -232,12 +237,71 @@ def test_symbols_that_are_all_missing_in_a_fold():
     assert auto(max_iter=3).fit(X, y).n_iter_ == 3
 
 
+def candidate(scores):
+    crf = auto(n_iter_no_change=10, tol=0.0)
+    one = Candidate(crf, [], None, None)
+    one.scores = scores
+    return one
+
+
 def test_starts_are_given_up_only_if_they_rise_too_slowly():
     slow = [0.001 * i for i in range(25)]
-    assert is_hopeless(slow, 1.0)
-    assert not is_hopeless(slow, 0.08)
-    assert not is_hopeless(slow[:15], 1.0)
-    assert not is_hopeless(slow, -np.inf)
+    assert candidate(slow).is_hopeless(1.0)
+    assert not candidate(slow).is_hopeless(0.03)
+    assert not candidate(slow[:MIN_COMPARED]).is_hopeless(1.0)
+    assert not candidate(slow).is_hopeless(-np.inf)
+    over = [0.5] + [0.4] * 10
+    assert candidate(over).is_over
+    assert candidate(over).is_hopeless(0.6)
+    assert not candidate(over).is_hopeless(0.5)
+
+
+@pytest.mark.parametrize("make", [sensors, products])
+def test_the_best_start_is_that_of_separate_runs(make):
+    X, y = make()
+    crf = auto(max_iter=30, n_iter_no_change=30).fit(X, y)
+    starts = {
+        "zero": None,
+        1.0: LinearCRF(l2_regularization=1.0),
+        10.0: LinearCRF(l2_regularization=10.0),
+    }
+    best = {}
+    for name, init in starts.items():
+        scores = auto(max_iter=20, n_iter_no_change=30, init=init or "zero").fit(X, y)
+        best[name] = scores.validation_score_.max()
+    chosen = "zero" if crf.init_ is None else crf.init_.l2_regularization
+    assert best[chosen] == max(best.values())
+
+
+def test_scores_do_not_depend_on_the_other_starts():
+    X, y = sensors()
+    crf = auto().fit(X, y)
+    alone = auto(init=LinearCRF(l2_regularization=crf.init_.l2_regularization)).fit(X, y)
+    np.testing.assert_array_equal(crf.validation_score_, alone.validation_score_)
+    np.testing.assert_array_equal(crf.train_score_, alone.train_score_)
+
+
+def test_starts_are_compared_on_few_folds(monkeypatch):
+    X, y = sensors()
+    runs = []
+
+    class Run(selection.FoldRun):
+        def __init__(self, learner, part, init, threads):
+            runs.append(init)
+            super().__init__(learner, part, init, threads)
+
+    monkeypatch.setattr(selection, "FoldRun", Run)
+    monkeypatch.setattr(selection, "COMPARED_POSITIONS", 100)
+    crf = auto().fit(X, y)
+    assert runs == [1.0, 1.0, 10.0, 10.0, None, None] + [crf.init_.l2_regularization] * 3
+
+
+def test_many_examples_have_fewer_folds(monkeypatch):
+    X, y = sensors()
+    data = prepared(auto(), X, y)
+    assert len(folds(data, 4)) == N_FOLDS
+    monkeypatch.setattr(selection, "MANY_EXAMPLES", 4 * 24 * 15 - 1)
+    assert len(folds(data, 4)) == N_FOLDS_OF_MANY
 
 
 def test_future_features_do_not_support_auto():

@@ -41,6 +41,7 @@ from treecrf.learners.boosted.selection import (
     MAX_EXAMPLES,
     MAX_POSITIONS,
     Choice,
+    best_start,
     cross_validated,
     folds,
     sample,
@@ -147,14 +148,14 @@ class BoostedSequenceClassifier(SequenceLearner):
         plain = Choice(candidates[-1], self.max_iter, [])
         if not self.early_stopping or self.warm_start:
             return plain
-        limit = min(MAX_POSITIONS, MAX_EXAMPLES // self._n_scores(len(data.classes)))
+        n_scores = self._n_scores(len(data.classes))
+        limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
         is_small = len(data.training.codes) <= limit
         if is_small and data.held_out is None:
-            return cross_validated(self, folds(data), candidates) or plain
+            return cross_validated(self, folds(data, n_scores), candidates) or plain
         if len(candidates) == 1:
             return plain
-        choice = cross_validated(self, folds(sample(data, limit)), candidates)
-        return plain if choice is None else replace(plain, init=choice.init)
+        return best_start(self, folds(sample(data, limit)), candidates) or plain
 
     def _candidates(self, data: TrainingInput) -> list:
         """Return the starts to choose from; the last one if there is nothing to judge them by."""

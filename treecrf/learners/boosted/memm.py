@@ -97,10 +97,10 @@ class TreeMEMM(LocalClassifier):
     early_stopping : "auto" or bool, default=False
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
-        ``"auto"`` and without validation data, cross-validation with five folds chooses the number
-        of iterations, and all sequences are used for training. It takes place from 200 training
-        positions up to 10,000, and up to a million examples; all iterations are run on other data,
-        and in a warm start.
+        ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
+        with five folds, or three from 130,000 examples on, and all sequences are used for training.
+        It takes place from 200 training positions up to 10,000, and up to a million examples; all
+        iterations are run on other data, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10

@@ -7,26 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.learners.boosted.evaluation import Scored
-from treecrf.learners.boosted.loop import Booster, boost, report_to
-from treecrf.learners.stopping import History
+from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import TrainingInput
-from treecrf.trees.forest import Forest
 from treecrf.utils.hashing import smallest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
-# Maximum number of folds.
+# Maximum number of folds, and that for many examples: each fold costs nearly as much as training.
 N_FOLDS = 5
+N_FOLDS_OF_MANY = 3
+MANY_EXAMPLES = 1 << 17
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
 # With more training positions or more examples, cross-validation takes long and matters little.
 MAX_POSITIONS = 10_000
 MAX_EXAMPLES = 1 << 20
-# A start is given up if the best score is further away than this multiple of the increase over the
-# latest iterations.
-N_LATEST = 20
-MAX_GAIN = 3.0
+# Starts are compared on the first folds with this number of held-out positions, for this fraction
+# of the iterations.
+COMPARED_POSITIONS = 400
+COMPARED_FRACTION = 1 / 3
+# From this iteration on, a start is given up if the best score is further away than this multiple
+# of the increase over the second half of its iterations.
+MIN_COMPARED = 20
+MAX_GAIN = 1.0
 
 
 @dataclass(frozen=True)
@@ -48,126 +51,176 @@ class Choice:
     scores: list[float]
 
 
-class FoldBoosters:
-    """The boosters of all folds as one: their trees grow in step.
+class FoldRun:
+    """Training on one fold, which goes on when scores of later iterations are needed.
 
     Parameters
     ----------
-    boosters : list of Booster
-    sizes : list of int
-        Number of training positions of each fold.
+    learner : BoostedSequenceClassifier
+    part : TrainingInput
+    init : object
+        Value of the parameter ``init``.
+    threads : Threads
     """
 
-    def __init__(self, boosters: list[Booster], sizes: list[int]):
-        self.boosters = boosters
-        self.sizes = sizes
-        # The first forest has as many iterations as the others.
-        self.forest: Forest = boosters[0].forest
-        self.threads: Threads = boosters[0].threads
+    def __init__(self, learner: Any, part: TrainingInput, init: Any, threads: Threads):
+        data, encoder, forest = learner._started(part, init)
+        self.n_held_out = len(part.held_out.codes)
+        self._booster = learner._booster(data, encoder, forest, threads)
+        self._held_out = learner._scored(data, part.held_out, encoder, threads)
+        self._scores = [self._held_out.value(forest, threads)]
 
-    def step(self) -> float:
-        """Add one iteration to each fold; return the mean objective before it."""
-        return _mean([booster.step() for booster in self.boosters], self.sizes)
-
-    def value(self) -> float:
-        """Compute the mean of the objective on the training data of the folds."""
-        return _mean([booster.value() for booster in self.boosters], self.sizes)
-
-
-class FoldValidations:
-    """The held-out sequences of all folds as one.
-
-    Parameters
-    ----------
-    boosters : list of Booster
-    held_out : list of Scored
-        The held-out sequences of each fold.
-    sizes : list of int
-        Number of held-out positions of each fold.
-    """
-
-    def __init__(self, boosters: list[Booster], held_out: list[Scored], sizes: list[int]):
-        self.forests = [booster.forest for booster in boosters]
-        self.held_out = held_out
-        self.sizes = sizes
-
-    def value(self, _: Forest, threads: Threads) -> float:
-        """Compute the mean score of the held-out sequences, each under the trees of its fold."""
-        pairs = zip(self.held_out, self.forests, strict=True)
-        return _mean([scored.value(forest, threads) for scored, forest in pairs], self.sizes)
+    def score(self, n_iter: int) -> float:
+        """Return the score of the held-out sequences after ``n_iter`` iterations."""
+        booster = self._booster
+        while len(self._scores) <= n_iter:
+            booster.step()
+            self._scores.append(self._held_out.value(booster.forest, booster.threads))
+        return self._scores[n_iter]
 
 
-def cross_validated(learner: Any, parts: list[TrainingInput], candidates: list) -> Choice | None:
-    """Choose the start and the number of iterations with the highest mean score of the folds.
-
-    The result is None if there are no folds, or no start has a finite score.
+class Candidate:
+    """A start, and training from it on the folds in step.
 
     Parameters
     ----------
     learner : BoostedSequenceClassifier
     parts : list of TrainingInput
-    candidates : list
+        The folds.
+    init : object
+        Value of the parameter ``init``.
+    threads : Threads
+
+    Attributes
+    ----------
+    scores : list of float
+        Mean scores of the folds that take part, before the first and after each iteration.
+    """
+
+    def __init__(self, learner: Any, parts: list[TrainingInput], init: Any, threads: Threads):
+        self.init = init
+        self.scores: list[float] = []
+        self._parts = parts
+        self._runs: list[FoldRun] = []
+        self._threads = threads
+        self._learner = learner
+        self._stopping: Stopping = learner._stopping()
+
+    def begin(self, n_folds: int) -> None:
+        """Begin again with the first folds; iterations that they have had are not repeated."""
+        for part in self._parts[len(self._runs) : n_folds]:
+            self._runs.append(FoldRun(self._learner, part, self.init, self._threads))
+        self.scores = []
+        self.advance()
+
+    def advance(self) -> None:
+        """Add an iteration."""
+        scores = [run.score(len(self.scores)) for run in self._runs]
+        sizes = [run.n_held_out for run in self._runs]
+        self.scores.append(float(np.average(scores, weights=sizes)))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether early stopping ends training."""
+        return self._stopping.is_reached(self.scores)
+
+    def is_hopeless(self, target: float) -> bool:
+        """Return whether the scores will not reach a target: they rise ever more slowly."""
+        if max(self.scores) >= target:
+            return False
+        if self.is_over or len(self.scores) <= MIN_COMPARED:
+            return self.is_over
+        latest, half = self.scores[-1], self.scores[len(self.scores) // 2]
+        return latest + MAX_GAIN * (latest - half) < target
+
+
+def cross_validated(learner: Any, parts: list[TrainingInput], inits: list) -> Choice | None:
+    """Choose the start and the number of iterations by the scores of the held-out sequences.
+
+    The result is None if there are no folds, or no finite scores.
+
+    Parameters
+    ----------
+    learner : BoostedSequenceClassifier
+    parts : list of TrainingInput
+        The folds.
+    inits : list
         The starts, the one that needs the fewest iterations first.
     """
-    best, target = None, -np.inf
-    for init in candidates if parts else []:
-        scores = _fold_scores(learner, parts, init, target)
-        n_iter = int(np.argmax(scores))
-        if scores[n_iter] > target:
-            best, target = Choice(init, n_iter, scores[: n_iter + 1]), scores[n_iter]
-    return best
+    with Threads(learner.n_jobs) as threads:
+        best = _best_start(learner, parts, inits, threads)
+        if best is None:
+            return None
+        best.begin(len(parts))
+        with _progress(learner, learner.max_iter) as progress:
+            while len(best.scores) <= learner.max_iter and not best.is_over:
+                best.advance()
+                progress.update(len(best.scores) - 1, {"validation": best.scores[-1]})
+    n_iter = int(np.argmax(best.scores))
+    if best.scores[n_iter] == -np.inf:
+        return None
+    return Choice(best.init, n_iter, best.scores[: n_iter + 1])
 
 
-def _fold_scores(learner: Any, parts: list[TrainingInput], init: Any, target: float) -> list[float]:
-    """Train on all folds in step; return their mean scores before and after each iteration.
-
-    Training ends early if the scores will not reach the target.
-    """
-    name, max_iter = f"{type(learner).__name__}, cross-validation", learner.max_iter
-    with (
-        Threads(learner.n_jobs) as threads,
-        Progress(learner.verbose, 0, max_iter, name) as progress,
-    ):
-        boosters, held_out = [], []
-        for part in parts:
-            data, encoder, forest = learner._started(part, init)
-            boosters.append(learner._booster(data, encoder, forest, threads))
-            held_out.append(learner._scored(data, data.held_out, encoder, threads))
-        show = report_to(progress, learner._value_name)
-
-        def report(n_done: int, history: History) -> bool:
-            show(n_done, history)
-            return is_hopeless(history.validation, target)
-
-        together = FoldBoosters(boosters, [len(part.training.codes) for part in parts])
-        sizes = [len(part.held_out.codes) for part in parts]
-        validation = FoldValidations(boosters, held_out, sizes)
-        return boost(together, max_iter, validation, learner._stopping(), report).validation
+def best_start(learner: Any, parts: list[TrainingInput], inits: list) -> Choice | None:
+    """Choose the start as `cross_validated` does, and all iterations."""
+    with Threads(learner.n_jobs) as threads:
+        best = _best_start(learner, parts, inits, threads)
+    return None if best is None else Choice(best.init, learner.max_iter, [])
 
 
-def is_hopeless(scores: list[float], target: float) -> bool:
-    """Return whether scores will not reach a target: they rise ever more slowly."""
-    if len(scores) <= N_LATEST:
-        return False
-    return scores[-1] + MAX_GAIN * (scores[-1] - scores[-1 - N_LATEST]) < target
+def _best_start(
+    learner: Any, parts: list[TrainingInput], inits: list, threads: Threads
+) -> Candidate | None:
+    """Compare the starts in step on some of the folds; give up those that fall behind."""
+    if not parts:
+        return None
+    candidates = [Candidate(learner, parts, init, threads) for init in inits]
+    if len(candidates) == 1:
+        return candidates[0]
+    n_held_out = np.cumsum([len(part.held_out.codes) for part in parts])
+    n_folds = min(len(parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
+    for candidate in candidates:
+        candidate.begin(n_folds)
+    n_iter = max(MIN_COMPARED, round(COMPARED_FRACTION * learner.max_iter))
+    n_iter = min(n_iter, learner.max_iter)
+    with _progress(learner, n_iter) as progress:
+        for i in range(1, n_iter + 1):
+            for candidate in candidates:
+                if not candidate.is_over:
+                    candidate.advance()
+            target = max(max(candidate.scores) for candidate in candidates)
+            progress.update(i, {"validation": target})
+            candidates = [each for each in candidates if not each.is_hopeless(target)]
+            if len(candidates) == 1:
+                break
+    best = max(candidates, key=lambda candidate: max(candidate.scores))
+    return best if max(best.scores) > -np.inf else None
 
 
-def _mean(values: list[float], sizes: list[int]) -> float:
-    return float(np.average(values, weights=sizes))
+def _progress(learner: Any, n_iter: int) -> Progress:
+    return Progress(learner.verbose, 0, n_iter, f"{type(learner).__name__}, cross-validation")
 
 
-def folds(data: TrainingInput) -> list[TrainingInput]:
+def folds(data: TrainingInput, n_scores: int = 1) -> list[TrainingInput]:
     """Return the training data of each fold, the other sequences being held out.
 
     The folds depend on the content of the sequences, not on their order. Their list is empty if
     there is too little data.
+
+    Parameters
+    ----------
+    data : TrainingInput
+    n_scores : int, default=1
+        Number of examples of each position. Many examples have fewer folds.
     """
     training = data.training
-    n_sequences = training.sequences.n_sequences
-    if n_sequences < 2 or len(training.codes) < MIN_POSITIONS:
+    n_sequences, n_positions = training.sequences.n_sequences, len(training.codes)
+    if n_sequences < 2 or n_positions < MIN_POSITIONS:
         return []
+    n_folds = N_FOLDS_OF_MANY if n_positions * n_scores > MANY_EXAMPLES else N_FOLDS
     ranks = np.argsort(np.argsort(training.hashes(data.seed)))
-    fold_of = ranks % min(N_FOLDS, n_sequences)
+    fold_of = ranks % min(n_folds, n_sequences)
     parts = []
     for fold in range(fold_of.max() + 1):
         kept, held_out = training.parted(fold_of == fold)
