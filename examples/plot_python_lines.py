@@ -8,7 +8,7 @@ and the opening quotes may be far outside any window. The data is the standard l
 current Python interpreter, so nothing has to be downloaded. `tokenize` and `ast` provide the true
 labels.
 
-The command ``python -m treecrf demo`` runs the same comparison.
+The command ``treecrf demo`` runs the same comparison.
 """
 
 # %%

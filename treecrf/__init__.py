@@ -1,7 +1,7 @@
 """Sequence labeling with gradient-boosted trees in conditional random fields, and related models.
 
-The estimators are attributes of this package. The sub-packages `treecrf.datasets`,
-`treecrf.inspection`, `treecrf.metrics` and `treecrf.plotting` are imported when first used.
+The estimators are attributes of this package. They and the sub-packages, such as
+`treecrf.metrics`, are imported when first used.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from treecrf._version import __version__
-from treecrf.learners.boosted.average import average
-from treecrf.learners.boosted.crf import TreeCRF
-from treecrf.learners.boosted.memm import TreeMEMM
-from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
-from treecrf.learners.boosted.window import SlidingWindowClassifier
-from treecrf.learners.flat.model import FlatModel, flatten
-from treecrf.learners.flat.pruning import Pruned
-from treecrf.learners.future.features import FutureFeature
-from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.learners.future.transformer import FutureFeatures
-from treecrf.learners.hmm import HMMClassifier
-from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.registry import load
-from treecrf.learners.stream import Stream
-from treecrf.learners.structured.max_margin.classifier import StructuredSVM
-from treecrf.learners.structured.perceptron import StructuredPerceptron
-from treecrf.learners.structured.sequence_boosting.classifier import (
-    ChosenFeature,
-    SequenceBoostingClassifier,
-)
-from treecrf.utils.model_file import ModelFileError
 
 if TYPE_CHECKING:
     from treecrf import callbacks, datasets, inspection, metrics, plotting
+    from treecrf.learners.boosted.average import average
+    from treecrf.learners.boosted.crf import TreeCRF
+    from treecrf.learners.boosted.memm import TreeMEMM
+    from treecrf.learners.boosted.recurrent import RecurrentSlidingWindowClassifier
+    from treecrf.learners.boosted.window import SlidingWindowClassifier
+    from treecrf.learners.flat.model import FlatModel, flatten
+    from treecrf.learners.flat.pruning import Pruned
+    from treecrf.learners.future.features import FutureFeature
+    from treecrf.learners.future.memm import FutureFeatureMEMM
+    from treecrf.learners.future.transformer import FutureFeatures
+    from treecrf.learners.hmm import HMMClassifier
+    from treecrf.learners.linear.crf import LinearCRF
+    from treecrf.learners.registry import load
+    from treecrf.learners.stream import Stream
+    from treecrf.learners.structured.max_margin.classifier import StructuredSVM
+    from treecrf.learners.structured.perceptron import StructuredPerceptron
+    from treecrf.learners.structured.sequence_boosting.classifier import (
+        ChosenFeature,
+        SequenceBoostingClassifier,
+    )
+    from treecrf.utils.model_file import ModelFileError
 
 __all__ = [
     "ChosenFeature",
@@ -64,12 +64,40 @@ __all__ = [
     "plotting",
 ]
 
-_LAZY = ("callbacks", "datasets", "inspection", "metrics", "plotting")
+_SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "plotting")
+# The modules of all other names. They are imported when a name is first used, so that the command
+# line starts at once.
+_HOMES = {
+    "ChosenFeature": "treecrf.learners.structured.sequence_boosting.classifier",
+    "FlatModel": "treecrf.learners.flat.model",
+    "FutureFeature": "treecrf.learners.future.features",
+    "FutureFeatureMEMM": "treecrf.learners.future.memm",
+    "FutureFeatures": "treecrf.learners.future.transformer",
+    "HMMClassifier": "treecrf.learners.hmm",
+    "LinearCRF": "treecrf.learners.linear.crf",
+    "ModelFileError": "treecrf.utils.model_file",
+    "Pruned": "treecrf.learners.flat.pruning",
+    "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.recurrent",
+    "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
+    "SlidingWindowClassifier": "treecrf.learners.boosted.window",
+    "Stream": "treecrf.learners.stream",
+    "StructuredPerceptron": "treecrf.learners.structured.perceptron",
+    "StructuredSVM": "treecrf.learners.structured.max_margin.classifier",
+    "TreeCRF": "treecrf.learners.boosted.crf",
+    "TreeMEMM": "treecrf.learners.boosted.memm",
+    "average": "treecrf.learners.boosted.average",
+    "flatten": "treecrf.learners.flat.model",
+    "load": "treecrf.learners.registry",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
+    if name in _SUB_PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""Entry point of ``python -m treecrf``, the command line of `treecrf.cli`."""
+"""Entry point of ``python -m treecrf``, the command ``treecrf``; see `treecrf.cli`."""
 
 import sys
 

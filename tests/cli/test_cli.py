@@ -452,7 +452,7 @@ def test_invalid_usage(words, capsys):
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: python -m treecrf")
+    assert capsys.readouterr().err.startswith("usage: treecrf")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gzip
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treecrf import TreeCRF
-from treecrf.cli.files import ModelInput, Reading, blocks, format_of, read_file
+from treecrf.cli.files import ModelInput, Reading, Source, blocks, format_of, read_file
 from treecrf.cli.files.spool import Spool
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
@@ -29,7 +30,7 @@ def _blocks(request, monkeypatch):
 def read_csv(tmp_path, text, model=None, **reading):
     path = tmp_path / "table.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_file(str(path), Reading(**reading), model)
+    return read_file(Source(str(path)), Reading(**reading), model)
 
 
 def column(data, name):
@@ -152,14 +153,12 @@ def test_text_files_of_other_forms(tmp_path):
 
 
 def test_compressed_and_tab_separated_files(tmp_path):
-    import gzip
-
     path = tmp_path / "table.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tb\n1\tx\n"))
-    assert column(read_file(str(path), Reading()), "b") == ["x"]
+    assert column(read_file(Source(str(path)), Reading()), "b") == ["x"]
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(OSError, match=r"table\.tsv\.gz"):
-        read_file(str(path), Reading())
+        read_file(Source(str(path)), Reading())
 
 
 def test_rows_longer_than_a_block(tmp_path, monkeypatch):
@@ -192,7 +191,7 @@ def test_parquet_columns_have_types(tmp_path):
     )
     path = tmp_path / "table.parquet"
     pyarrow.parquet.write_table(table, path)
-    data = read_file(str(path), Reading(label="y", group="id", category=("c",)))
+    data = read_file(Source(str(path)), Reading(label="y", group="id", category=("c",)))
     expected = {
         "i": (NUMBER, [1, None]),
         "f": (NUMBER, [0.5, None]),
@@ -223,7 +222,7 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
     path = tmp_path / "table.parquet"
     pyarrow.parquet.write_table(pa.table({"x": values, "y": ["A", "B"]}), path)
     with pytest.raises((TypeError, ValueError), match=message):
-        read_file(str(path), Reading(label="y"))
+        read_file(Source(str(path)), Reading(label="y"))
 
 
 # Invalid files
@@ -265,21 +264,65 @@ def test_options_of_tables_are_refused_for_other_formats(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("a X\n")
     with pytest.raises(ValueError, match="--label requires a table with named columns"):
-        read_file(str(path), Reading(label="y"))
+        read_file(Source(str(path)), Reading(label="y"))
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("a.csv", "csv"), ("a.b.TSV", "tsv"), ("a.conll.gz", "conll"), ("x/a.pq", "parquet")],
+    [("a.csv", "csv"), ("a.b.TSV", "tsv"), ("a.conll.gz", "conll"), ("a.pq", "parquet")],
 )
-def test_the_extension_determines_the_format(name, expected):
-    assert format_of(name) == expected
+def test_the_extension_determines_the_format(name, expected, tmp_path):
+    (tmp_path / name).write_bytes(b"")
+    assert format_of(Source(str(tmp_path / name))) == expected
 
 
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.gz", ".csv"])
-def test_unknown_extensions(name):
-    with pytest.raises(ValueError, match="specify the format with --format: csv, tsv"):
-        format_of(name)
+CONTENTS = {
+    "csv": ['a,b\n1,"x, y"\n', "a,b,c\n"],
+    "tsv": ["a\tb\n1\tx y\n2\t\n"],
+    "conll": ["He PRP B\nruns VB O\n\nNo UH O\n", "a X\n, Y\n", "a\tX\n\nb\tY\n"],
+    "crfsuite": ["B\tw=He\tcap\nO\tw=runs\n\nO\tw=no\n"],
+    None: [
+        "",
+        "one\ntwo\n",
+        "a,b\n1,2,3\n",
+        "B\tw=He\nO\tw=No\n\nO\tw=a\n",
+        "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(text, name) for name, texts in CONTENTS.items() for text in texts]
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", ".csv", "a.train"])
+def test_without_a_known_extension_the_content_determines_the_format(
+    text, expected, ending, name, tmp_path
+):
+    content = text.replace("\n", ending).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name == "a.gz" else content)
+    if expected is None:
+        with pytest.raises(ValueError, match="specify it with --format: csv, tsv"):
+            format_of(Source(str(tmp_path / name)))
+    else:
+        assert format_of(Source(str(tmp_path / name))) == expected
+
+
+def test_long_files_without_an_extension(tmp_path):
+    path = tmp_path / "long"
+    path.write_text("a,b\n" + "1,2\n" * 40_000)
+    assert format_of(Source(str(path))) == "csv"
+    pyarrow.parquet.write_table(pa.table({"x": [1]}), path)
+    assert format_of(Source(str(path))) == "parquet"
+    path.write_bytes(b"\x1f\x8bdamaged")
+    with pytest.raises(ValueError, match="long: damaged"):
+        format_of(Source(str(path)))
+
+
+def test_compressed_tables_need_no_extension(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(gzip.compress(b"a,b\n1,x\n"))
+    assert column(read_file(Source(str(path)), Reading()), "b") == ["x"]
 
 
 def test_the_error_without_pyarrow_explains_how_to_install_it(tmp_path, monkeypatch):
@@ -293,7 +336,7 @@ def test_any_table_is_read_or_refused_by_name(tmp_path_factory, cells):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(("a,b,y\n" + ",".join(cells)).encode())
     try:
-        data = read_file(str(path), Reading(label="y"))
+        data = read_file(Source(str(path)), Reading(label="y"))
     except ValueError as error:
         assert str(error).startswith(str(path))
     else:
@@ -374,7 +417,7 @@ def test_a_table_trains_the_same_model_as_a_data_frame(tmp_path):
     groups = [part.drop(columns="id") for _, part in frame.groupby("id")]
     expected = crf.fit(groups, np.split(y, n // 10)).predict_proba(groups)
     for name in ("frame.csv", "frame.parquet"):
-        data = read_file(str(tmp_path / name), Reading(label="y", group="id"))
+        data = read_file(Source(str(tmp_path / name)), Reading(label="y", group="id"))
         found = crf.fit(data.sequences, data.labels).predict_proba(data.sequences)
         np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
 
@@ -404,7 +447,7 @@ def test_spools_return_the_written_rows(sizes, data):
 def read_lines(tmp_path, name, text, model=None, **reading):
     path = tmp_path / name
     path.write_text(text)
-    return read_file(str(path), Reading(**reading), model)
+    return read_file(Source(str(path)), Reading(**reading), model)
 
 
 def test_conll_columns_are_categories(tmp_path):

@@ -1,5 +1,122 @@
-"""Command line: ``python -m treecrf train``, ``predict``, ``evaluate``, ``info`` and ``demo``."""
+"""Command line: ``treecrf train``, ``predict``, ``evaluate``, ``info`` and ``demo``.
 
-from treecrf.cli.main import main
+This module and the package import nothing else before the command is known, so that ``--help`` is
+quick and an interrupt at any time is handled.
+"""
 
-__all__ = ["main"]
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from treecrf._version import __version__
+
+# The modules of the commands, and what they do.
+COMMANDS = {
+    "train": ("train", "train a model on a file and save it"),
+    "predict": ("predict", "label the sequences of a file"),
+    "evaluate": ("evaluate", "compare predictions with the labels in a file"),
+    "info": ("info", "describe a model file"),
+    "demo": ("demo.command", "run a demonstration on Python source files"),
+}
+EPILOG = """\
+examples:
+  treecrf train train.csv --label activity --group day --model m.treecrf
+  treecrf evaluate test.csv --model m.treecrf
+  treecrf predict new.csv --model m.treecrf --keep time --output labels.csv
+  zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
+  treecrf info m.treecrf
+
+Use treecrf COMMAND --help for the options and examples of a command.
+"""
+FAILED = 1
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments of the command line; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0 for success; 1 if the command failed, with a message on standard error;
+        130 after Ctrl-C; 141 if the output is no longer read. For invalid usage, the parser exits
+        with 2.
+    """
+    _replace_closed_streams()
+    try:
+        options = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
+        status = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _discard_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        return _fail(_system_message(error), FAILED)
+    except (ArithmeticError, ImportError, MemoryError, TypeError, ValueError) as error:
+        return _fail(str(error) or type(error).__name__, FAILED)
+    return status
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Make a parser; only the modules of commands among the words are imported."""
+    parser = argparse.ArgumentParser(
+        prog="treecrf",
+        description="Label sequences with conditional random fields of boosted trees.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"treecrf {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (module_name, title) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=title, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name in words:
+            module = importlib.import_module(f"treecrf.cli.{module_name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EXAMPLES
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser
+
+
+def _fail(message: str, status: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        print(f"treecrf: {message}", file=sys.stderr, flush=True)
+        return status
+    _discard_output()
+    return status
+
+
+def _system_message(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}"
+
+
+def _replace_closed_streams() -> None:
+    """Discard output to streams that the caller has closed, which are None."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Discard what was not written; otherwise, Python prints an error when it closes a stream."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""The command ``python -m treecrf evaluate``."""
+"""The command ``treecrf evaluate``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ import sys
 
 import numpy as np
 
-import treecrf
-from treecrf.cli.files import read_file
-from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
+from treecrf.cli.files import Source, read_file
+from treecrf.cli.options import (
+    add_data,
+    add_jobs,
+    add_model,
+    add_reading,
+    input_of,
+    loaded_model,
+    reading_of,
+)
 from treecrf.cli.predict import predictions
 from treecrf.metrics import (
     sequence_accuracy_score,
@@ -25,14 +32,19 @@ DESCRIPTION = (
     "labels are tags such as B-NP and I-NP, also prints the scores of whole spans, which requires "
     "seqeval."
 )
+EXAMPLES = """\
+examples:
+  treecrf evaluate test.csv --model m.treecrf
+  treecrf evaluate test.conll --model chunks.treecrf --digits 2
+"""
 TAG = re.compile("O|[BIES]-.+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
-    add("data", help="file with labels")
-    add("--model", required=True, metavar="FILE", help="model file written by train")
+    add_data(parser, "file with labels")
+    add_model(parser)
     add("--digits", type=int, default=4, metavar="N", help="number of decimal places (default: 4)")
     add_jobs(parser)
     add_reading(parser)
@@ -40,10 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and print the scores."""
-    model = with_settings(treecrf.load(options.model), n_jobs=options.jobs)
-    data = read_file(options.data, reading_of(options), input_of(model))
+    model = loaded_model(options)
+    source = Source(options.data)
+    data = read_file(source, reading_of(options), input_of(model))
     if data.labels is None:
-        raise ValueError(f"{options.data}: no labels; specify their column with --label")
+        raise ValueError(f"{source.name}: no labels; specify their column with --label")
     predicted = [labels for labels, _ in predictions(model, data.sequences)]
     digits = options.digits
     print(f"sequences          {len(predicted):,}")

@@ -1,4 +1,4 @@
-"""The command ``python -m treecrf info``."""
+"""The command ``treecrf info``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-import treecrf
+from treecrf.cli.options import loaded_model
 from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules
@@ -18,12 +18,17 @@ DESCRIPTION = (
     "Show the contents of a model file: labels, parameters, likelihoods, the most important "
     "features and the strongest rules."
 )
+EXAMPLES = """\
+examples:
+  treecrf info m.treecrf
+  treecrf info m.treecrf --features 5 --rules 50
+"""
 MAX_LABELS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
-    parser.add_argument("model", help="model file written by train")
+    parser.add_argument("model", help="model file written by train; - is standard input")
     parser.add_argument(
         "--features",
         type=int,
@@ -42,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and print its description."""
-    model = treecrf.load(options.model)
+    model = loaded_model(options)
     for name, value in _description(model):
         print(f"{name:<14} {value}")
     print("parameters")

@@ -5,8 +5,41 @@ from __future__ import annotations
 import argparse
 import codecs
 
-from treecrf.cli.files import FORMATS, ModelInput, Reading
+import treecrf
+from treecrf.cli.files import FORMATS, STANDARD, ModelInput, Reading
 from treecrf.learners.classifier import SequenceClassifier
+
+
+def add_data(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the file of data."""
+    parser.add_argument("data", help=f"{text}; - is standard input")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the file of the model."""
+    parser.add_argument_group("required options").add_argument(
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="model file written by train; - is standard input",
+    )
+
+
+def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
+    """Load the model.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read, or is not a model.
+    """
+    path = options.model
+    if path == STANDARD:
+        if getattr(options, "data", None) == STANDARD:
+            raise ValueError("both the data and the model are standard input; name a file")
+        path = "/dev/stdin"
+    model = treecrf.load(path)
+    return with_settings(model, n_jobs=options.jobs) if hasattr(options, "jobs") else model
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

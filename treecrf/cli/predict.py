@@ -1,19 +1,25 @@
-"""The command ``python -m treecrf predict``."""
+"""The command ``treecrf predict``."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
-import sys
 from collections.abc import Iterator
 from typing import TextIO
 
 import numpy as np
 
-import treecrf
-from treecrf.cli.files import FileData, read_file
-from treecrf.cli.options import add_jobs, add_reading, input_of, reading_of, with_settings
+from treecrf.cli.files import STANDARD, FileData, Source, read_file
+from treecrf.cli.options import (
+    add_data,
+    add_jobs,
+    add_model,
+    add_reading,
+    input_of,
+    loaded_model,
+    reading_of,
+)
+from treecrf.cli.outputs import check_output, opened_output
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
@@ -23,6 +29,12 @@ DESCRIPTION = (
     "row per row of the table. For the other formats, it has one line per position and a blank "
     "line after each sequence. Columns of a table that the model does not use are ignored."
 )
+EXAMPLES = """\
+examples:
+  treecrf predict new.csv --model m.treecrf --output labels.csv
+  treecrf predict new.csv --model m.treecrf --proba | less
+  zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
+"""
 # Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
 
@@ -30,9 +42,14 @@ BATCH_BYTES = 1 << 27
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
-    add("data", help="file to label")
-    add("--model", required=True, metavar="FILE", help="model file written by train")
-    add("--output", metavar="FILE", help="output file (default: standard output)")
+    add_data(parser, "file to label")
+    add_model(parser)
+    add(
+        "--output",
+        metavar="FILE",
+        default=STANDARD,
+        help="output file, which is overwritten if it exists (default: standard output)",
+    )
     add("--proba", action="store_true", help="also write the probability of each label")
     add_jobs(parser)
     add_reading(parser)
@@ -40,10 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and write the predicted labels."""
-    model = with_settings(treecrf.load(options.model), n_jobs=options.jobs)
-    data = read_file(options.data, reading_of(options), input_of(model))
+    check_output(options.output, [options.data, options.model])
+    model = loaded_model(options)
+    data = read_file(Source(options.data), reading_of(options), input_of(model))
     results = predictions(model, data.sequences, options.proba)
-    with _output(options.output) as file:
+    with opened_output(options.output) as file:
         if data.is_table:
             _write_table(file, data, options.group, results, model.classes_, options.proba)
         else:
@@ -67,15 +85,6 @@ def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
     """Yield runs of sequences with about ``n_positions`` positions each."""
     for first, last in runs(sequences.offsets, n_positions):
         yield sequences.take(np.arange(first, last))
-
-
-@contextlib.contextmanager
-def _output(path: str | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stdout
-        return
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        yield file
 
 
 def _write_table(

@@ -1,17 +1,25 @@
-"""The command ``python -m treecrf train``."""
+"""The command ``treecrf train``."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files import TABLES, FileData, ModelInput, Reading, format_of, read_file
-from treecrf.cli.options import add_jobs, add_reading, reading_of, with_settings
+from treecrf.cli.files import (
+    STANDARD,
+    TABLES,
+    FileData,
+    ModelInput,
+    Reading,
+    Source,
+    format_of,
+    read_file,
+)
+from treecrf.cli.options import add_data, add_jobs, add_reading, reading_of, with_settings
+from treecrf.cli.outputs import check_model_output, save_model
 from treecrf.cli.parameters import make_learner, parse_setting
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.registry import LEARNERS
@@ -21,6 +29,13 @@ DESCRIPTION = (
     "--label, and --group if they contain more than one sequence. In CoNLL files, the last column "
     "is the label. CRFsuite's format and the sparse format of the papers also contain the labels."
 )
+EXAMPLES = """\
+examples:
+  treecrf train train.csv --label activity --group day --model m.treecrf --window 2
+  treecrf train train.conll --model chunks.treecrf --window 2 --set transitions=bio
+  treecrf train train.csv --label y --model m.treecrf --validation dev.csv
+  zcat train.conll.gz | treecrf train - --format conll --model m.treecrf --learner linear
+"""
 # Parameters that have their own options.
 OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
 # Columns with at most this many distinct values cause no warning.
@@ -30,8 +45,14 @@ MAX_DISTINCT = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
-    add("data", help="file with training data")
-    add("--model", required=True, metavar="FILE", help="model file to write")
+    add_data(parser, "file with training data")
+    parser.add_argument_group("required options").add_argument(
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="model file to write; an existing one is replaced, other files are not; "
+        "- is standard output",
+    )
     add("--validation", metavar="FILE", help="file with validation data")
     add("--learner", choices=LEARNERS, default="crf", help="type of model (default: crf)")
     add("--window", type=_window, metavar="N", help="window: positions on each side, or LEFT,RIGHT")
@@ -62,14 +83,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train a model and save it."""
     learner = _learner(options)
-    _check_writable(options.model)
+    check_model_output(options.model, [options.data, options.validation])
+    if options.data == options.validation == STANDARD:
+        raise ValueError("both the data and --validation are standard input; name a file")
     reading = reading_of(options)
-    data = _labeled(options.data, reading, options.learner)
+    data = _labeled(Source(options.data), reading, options.learner)
     if not options.quiet:
         _describe(data)
     learner.fit(data.sequences, data.labels, *_validation(options, reading, learner, data))
     # The model file does not store the number of threads and the verbosity.
-    with_settings(learner, n_jobs=None, verbose=0).save(options.model)
+    save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
     return 0
 
 
@@ -80,19 +103,10 @@ def _learner(options: argparse.Namespace) -> SequenceClassifier:
     return with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
 
 
-def _check_writable(model: str) -> None:
-    """Raise ValueError before training if the model file cannot be written."""
-    folder = Path(model).parent
-    if not folder.is_dir():
-        raise ValueError(f"{model}: the folder {folder} does not exist")
-    if Path(model).is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{model}: the file cannot be written")
-
-
-def _labeled(path: str, reading: Reading, learner: str) -> FileData:
-    if (reading.format or format_of(path)) in TABLES and reading.label is None:
-        raise ValueError(f"{path} is a table: specify the column of labels with --label")
-    data = read_file(path, reading)
+def _labeled(source: Source, reading: Reading, learner: str) -> FileData:
+    if (reading.format or format_of(source)) in TABLES and reading.label is None:
+        raise ValueError(f"{source.name} is a table: specify the column of labels with --label")
+    data = read_file(source, reading)
     return data.as_symbols() if learner == "hmm" else data
 
 
@@ -118,7 +132,7 @@ def _validation(
     if "validation_fraction" not in learner.get_params():
         raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
     expected = ModelInput(data.sequences.schema, np.unique(np.concatenate(data.labels)))
-    held_out = read_file(options.validation, reading, expected)
+    held_out = read_file(Source(options.validation), reading, expected)
     return held_out.sequences, held_out.labels
 
 

@@ -1,6 +1,6 @@
 """Demonstration: label each line of Python source as code, comment, docstring or blank.
 
-``python -m treecrf demo`` trains on the standard library of the running interpreter. Each file is a
+``treecrf demo`` trains on the standard library of the running interpreter. Each file is a
 sequence of lines, and the features of a line do not depend on its neighbors. Two models with the
 same window are compared: one labels each line independently, the other is a TREECRF.
 """

@@ -1,4 +1,4 @@
-"""The command ``python -m treecrf demo``."""
+"""The command ``treecrf demo``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from treecrf.cli.demo.figure import draw_minimaps
 from treecrf.cli.demo.files import SourceFile, load_files, show_case
 from treecrf.cli.demo.lines import FEATURES
 from treecrf.cli.demo.page import render_page
+from treecrf.cli.outputs import check_output
 
+EXAMPLES = """\
+examples:
+  treecrf demo
+  treecrf demo --files 40 --iterations 20 --output lines.html
+"""
 DESCRIPTION = (
     "Label every line of Python source as code, comment, docstring or blank. Compares a model that "
     "labels each line independently from a window of lines with a TREECRF of the same window."
@@ -25,20 +31,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Options of ``python -m treecrf demo``; those of the process by default.
+        Options of ``treecrf demo``; those of the process by default.
 
     Returns
     -------
     int
         The exit status, 0.
     """
-    parser = argparse.ArgumentParser(prog="python -m treecrf demo", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(prog="treecrf demo", description=DESCRIPTION)
     add_arguments(parser)
     return run(parser.parse_args(argv))
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the demonstration with parsed options."""
+    check_output(str(options.output), [])
     report = (lambda *_: None) if options.quiet else print
     report("Reading the standard library ...")
     files = load_files(options.files + max(options.files // 2, 1), options.seed)
@@ -81,20 +88,31 @@ def _size(files: list[SourceFile]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demonstration to a parser."""
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     add = parser.add_argument
     add(
         "--files",
         type=_positive,
         default=200,
-        help="number of training files; half as many are test files",
+        help="number of training files; half as many are test files (default: 200)",
     )
-    add("--iterations", type=_positive, default=60, help="number of boosting iterations")
-    add("--window", type=_whole, default=2, help="number of lines in the window on each side")
-    add("--output", type=Path, default=Path("demo.html"), help="HTML file to write")
-    add("--seed", type=int, default=0, help="seed for selecting files and for training")
-    add("--jobs", type=int, default=os.cpu_count(), help="number of threads")
+    add("--iterations", type=_positive, default=60, help="number of iterations (default: 60)")
+    add("--window", type=_whole, default=2, help="lines on each side in a window (default: 2)")
+    add(
+        "--output",
+        type=_page,
+        default=Path("demo.html"),
+        help="HTML file to write; the picture is beside it (default: demo.html)",
+    )
+    add("--seed", type=int, default=0, help="seed of files and training (default: 0)")
+    add("--jobs", type=int, default=os.cpu_count(), help="number of threads (default: all)")
     add("--quiet", action="store_true", help="print the results only")
+
+
+def _page(text: str) -> Path:
+    path = Path(text)
+    if path.suffix == ".png":
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a page such as demo.html")
+    return path
 
 
 def _whole(text: str) -> int:

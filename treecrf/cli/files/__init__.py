@@ -2,5 +2,16 @@
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.reading import FORMATS, TABLES, format_of, read_file
+from treecrf.cli.files.source import STANDARD, Source
 
-__all__ = ["FORMATS", "TABLES", "FileData", "ModelInput", "Reading", "format_of", "read_file"]
+__all__ = [
+    "FORMATS",
+    "STANDARD",
+    "TABLES",
+    "FileData",
+    "ModelInput",
+    "Reading",
+    "Source",
+    "format_of",
+    "read_file",
+]

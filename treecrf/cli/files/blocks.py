@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from treecrf.cli.files.source import Source
+
 # Parsed text takes several times its size. A block of text must be longer than the longest row.
 BLOCK_BYTES = 1 << 18
 LINES_IN_BLOCK = 32
@@ -41,10 +43,12 @@ class TableFile(ABC):
 
     Parameters
     ----------
-    path : str
+    source : Source
 
     Attributes
     ----------
+    name : str
+        Name of the file in messages.
     names : list of str
         Names of the columns.
     is_text : bool
@@ -56,16 +60,15 @@ class TableFile(ABC):
     is_text: bool
     first_row: int
 
-    def __init__(self, path: str):
-        self.path = path
+    def __init__(self, source: Source):
+        self.source = source
+        self.name = source.name
         self.pa = import_pyarrow()
-        # Missing and unreadable files raise a short error here, a long one in pyarrow.
-        open(path, "rb").close()
         with self.problems():
             self.names = self._read_names()
         name, n = Counter(self.names).most_common(1)[0]
         if n > 1:
-            raise ValueError(f"{path}: more than one column is named {name!r}")
+            raise ValueError(f"{self.name}: more than one column is named {name!r}")
 
     @abstractmethod
     def _read_names(self) -> list[str]:
@@ -88,11 +91,11 @@ class TableFile(ABC):
         try:
             yield
         except self.pa.ArrowException as error:
-            raise ValueError(f"{self.path}: {_shortened(error)}") from None
+            raise ValueError(f"{self.name}: {_shortened(error)}") from None
         except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
+            raise ValueError(f"{self.name}: {error}") from None
         except OSError as error:
-            raise OSError(f"{self.path}: {_shortened(error)}") from None
+            raise OSError(f"{self.name}: {_shortened(error)}") from None
 
 
 def _shortened(error: Exception) -> str:
@@ -108,10 +111,11 @@ class CsvFile(TableFile):
     is_text = True
     first_row = 2
 
-    def __init__(self, path: str, separator: str = ",", encoding: str = "utf-8"):
+    def __init__(self, source: Source, separator: str = ",", encoding: str = "utf-8"):
         self.separator = separator
         self.encoding = encoding
-        super().__init__(path)
+        self.compression = "gzip" if source.is_gzip() else None
+        super().__init__(source)
 
     def _read_names(self) -> list[str]:
         self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * self._first_line_bytes())
@@ -120,7 +124,7 @@ class CsvFile(TableFile):
 
     def _first_line_bytes(self) -> int:
         n = 0
-        with self.pa.input_stream(self.path, compression="detect") as file:
+        with self._stream() as file:
             while part := file.read(BLOCK_BYTES):
                 end = part.find(b"\n")
                 if end >= 0:
@@ -128,7 +132,16 @@ class CsvFile(TableFile):
                 n += len(part)
         return n
 
-    def _open(self, names: Sequence[str] | None = None) -> Any:
+    @contextlib.contextmanager
+    def _stream(self) -> Iterator[Any]:
+        with (
+            self.source.open() as file,
+            self.pa.input_stream(file, compression=self.compression) as stream,
+        ):
+            yield stream
+
+    @contextlib.contextmanager
+    def _open(self, names: Sequence[str] | None = None) -> Iterator[Any]:
         csv = self.pa.csv
         reading = csv.ReadOptions(
             use_threads=False, block_size=self.block_bytes, encoding=self.encoding
@@ -140,7 +153,11 @@ class CsvFile(TableFile):
         )
         # The default allocator does not return the memory of blocks that are no longer used.
         pool = self.pa.system_memory_pool()
-        return csv.open_csv(self.path, reading, parsing, converting, memory_pool=pool)
+        with (
+            self._stream() as stream,
+            csv.open_csv(stream, reading, parsing, converting, memory_pool=pool) as reader,
+        ):
+            yield reader
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
         with self._open(names) as reader:
@@ -153,9 +170,16 @@ class ParquetFile(TableFile):
     is_text = False
     first_row = 1
 
-    def _open(self) -> Any:
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
         # By default, pyarrow reads whole row groups ahead, which are often whole files.
-        return self.pa.parquet.ParquetFile(self.path, buffer_size=PARQUET_BUFFER, pre_buffer=False)
+        with (
+            self.source.open() as stream,
+            self.pa.parquet.ParquetFile(
+                stream, buffer_size=PARQUET_BUFFER, pre_buffer=False
+            ) as file,
+        ):
+            yield file
 
     def _read_names(self) -> list[str]:
         with self._open() as file:

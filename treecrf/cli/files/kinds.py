@@ -58,7 +58,7 @@ def _unsupported(file: TableFile, name: str, array: Any, is_category: bool) -> T
     if is_category:
         numbers, hint = "whole numbers", ""
     return TypeError(
-        f"{file.path}: column {name!r} is of type {array.type}; expected {numbers}, booleans or "
+        f"{file.name}: column {name!r} is of type {array.type}; expected {numbers}, booleans or "
         f"strings{hint}"
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.cli.files.source import Source
 from treecrf.datasets.conll import split_rows, splitter
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
@@ -43,22 +44,23 @@ class CodedStrings:
         return split(column.values[column.data - 1], offsets)
 
 
-def read_conll_file(path: str, reading: Reading, model: ModelInput | None) -> FileData:
+def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read CoNLL columns: the last is the label, the others are categories.
 
     With a model, a file with as many columns as the model has features has no labels.
     """
-    lines = Lines(path, reading.encoding)
     columns: list[CodedStrings] = []
     lengths = []
-    for rows in split_rows(lines, splitter(reading.separator), None):
-        if not columns:
-            has_labels = _has_labels(len(rows[0]), lines, model)
-            columns = [CodedStrings() for _ in rows[0]]
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-            column.extend(values)
-        lengths.append(len(rows))
-    _check_not_empty(path, lengths)
+    with source.open() as file:
+        lines = Lines(file, reading.encoding)
+        for rows in split_rows(lines, splitter(reading.separator), None):
+            if not columns:
+                has_labels = _has_labels(len(rows[0]), lines, model)
+                columns = [CodedStrings() for _ in rows[0]]
+            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+                column.extend(values)
+            lengths.append(len(rows))
+    _check_not_empty(source, lengths)
     offsets = offsets_of(lengths)
     labels = columns.pop().split(offsets) if has_labels else None
     names = tuple(f"x{j}" for j in range(len(columns)))
@@ -112,22 +114,23 @@ class AttributeTable:
         return names, sparse.csr_array(entries, shape=(len(self._ends) - 1, len(names)))
 
 
-def read_crfsuite_file(path: str, reading: Reading, model: ModelInput | None) -> FileData:
+def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read CRFsuite's format: attributes become columns of a sparse table."""
     if model is not None and model.schema.names is None:
-        raise ValueError(f"{path}: the columns of the training data have no names")
+        raise ValueError(f"{source.name}: the columns of the training data have no names")
     attributes = AttributeTable(None if model is None else model.schema.names)
     labels, lengths = CodedStrings(), []
-    for x, y in iter_crfsuite(path, encoding=reading.encoding):
-        for row in x:
-            attributes.append(row)
-        labels.extend(y)
-        lengths.append(len(y))
-    _check_not_empty(path, lengths)
+    with source.open() as file:
+        for x, y in iter_crfsuite(file, encoding=reading.encoding):
+            for row in x:
+                attributes.append(row)
+            labels.extend(y)
+            lengths.append(len(y))
+    _check_not_empty(source, lengths)
     names, table = attributes.finish()
     if not names:
-        raise ValueError(f"{path}: no line has an attribute")
-    refuse_infinite(table.data, lambda i: f"{path}: attribute {names[table.indices[i]]!r}")
+        raise ValueError(f"{source.name}: no line has an attribute")
+    refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     offsets = offsets_of(lengths)
     return FileData(_attribute_sequences(names, table, offsets), labels.split(offsets))
 
@@ -140,10 +143,11 @@ def _attribute_sequences(
     return sparse_table_of(table, offsets, names, kinds)
 
 
-def read_sparse_file(path: str, reading: Reading, model: ModelInput | None) -> FileData:
+def read_sparse_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
     """Read the sparse format of the TREECRF papers: booleans of a sparse table."""
-    pairs = list(iter_sparse(path))
-    _check_not_empty(path, pairs)
+    with source.open() as file:
+        pairs = list(iter_sparse(file))
+    _check_not_empty(source, pairs)
     items, labels = map(list, zip(*pairs, strict=True))
     sequences = ListedSequences(
         form="sparse",
@@ -155,6 +159,6 @@ def read_sparse_file(path: str, reading: Reading, model: ModelInput | None) -> F
     return FileData(sequences, labels)
 
 
-def _check_not_empty(path: str, sequences: list) -> None:
+def _check_not_empty(source: Source, sequences: list) -> None:
     if not sequences:
-        raise ValueError(f"{path} holds no sequences")
+        raise ValueError(f"{source.name}: the file holds no sequences")

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from treecrf.cli.files.blocks import CsvFile, ParquetFile
+from treecrf.cli.files.content import format_of_content
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.lines import read_conll_file, read_crfsuite_file, read_sparse_file
+from treecrf.cli.files.source import HEAD_BYTES, Source
 from treecrf.cli.files.tables import read_table
 
-Reader = Callable[[str, Reading, ModelInput | None], FileData]
+Reader = Callable[[Source, Reading, ModelInput | None], FileData]
 
 
-def _read_csv(path: str, reading: Reading, model: ModelInput | None, separator: str) -> FileData:
-    file = CsvFile(path, reading.separator or separator, reading.encoding)
+def _read_csv(
+    source: Source, reading: Reading, model: ModelInput | None, separator: str
+) -> FileData:
+    file = CsvFile(source, reading.separator or separator, reading.encoding)
     return read_table(file, reading, model)
 
 
-def _read_parquet(path: str, reading: Reading, model: ModelInput | None) -> FileData:
-    return read_table(ParquetFile(path), reading, model)
+def _read_parquet(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
+    return read_table(ParquetFile(source), reading, model)
 
 
 READERS: dict[str, Reader] = {
@@ -36,12 +39,12 @@ TABLES = ("csv", "tsv", "parquet")
 ENDINGS = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tab": "tsv"}
 
 
-def read_file(path: str, reading: Reading, model: ModelInput | None = None) -> FileData:
+def read_file(source: Source, reading: Reading, model: ModelInput | None = None) -> FileData:
     """Read sequences, and labels if the file has them.
 
     Parameters
     ----------
-    path : str
+    source : Source
     reading : Reading
     model : ModelInput, optional
         Requirements of a trained model.
@@ -59,30 +62,33 @@ def read_file(path: str, reading: Reading, model: ModelInput | None = None) -> F
     ValueError, TypeError
         If the format cannot be determined, or the file is invalid; the message states where.
     """
-    name = reading.format or format_of(path)
+    name = reading.format or format_of(source)
     if name not in TABLES:
         _refuse_table_options(name, reading)
-    data = READERS[name](path, reading, model)
+    data = READERS[name](source, reading, model)
     of_symbols = model is not None and model.schema.form == "symbols"
     return data.as_symbols() if of_symbols else data
 
 
-def format_of(path: str) -> str:
-    """Return the format that a file extension stands for.
+def format_of(source: Source) -> str:
+    """Return the format that the extension of a file determines, or else its content.
 
     Raises
     ------
     ValueError
-        If the extension is unknown.
+        If neither does.
     """
-    endings = [ending for ending in Path(path).suffixes if ending != ".gz"]
-    ending = endings[-1].lower() if endings else ""
-    if ending not in ENDINGS:
+    endings = [ending for ending in source.suffixes if ending != ".gz"]
+    name = ENDINGS.get(endings[-1].lower()) if endings else None
+    if name is None:
+        head = source.head()
+        name = format_of_content(head, len(head) < HEAD_BYTES)
+    if name is None:
         raise ValueError(
-            f"{path}: unknown file extension; specify the format with --format: "
-            f"{', '.join(FORMATS)}"
+            f"{source.name}: neither the extension nor the content determines the format; specify "
+            f"it with --format: {', '.join(FORMATS)}"
         )
-    return ENDINGS[ending]
+    return name
 
 
 def _refuse_table_options(name: str, reading: Reading) -> None:

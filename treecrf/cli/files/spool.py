@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Sequence
 
 import numpy as np
+
+from treecrf.cli.files.source import temporary_file, temporary_space
 
 
 class Spool:
@@ -27,7 +28,7 @@ class Spool:
         self.dtype = np.dtype([(f"column{j}", kind) for j, kind in enumerate(types)])
         self.ranks: dict[int, np.ndarray] = {}
         self.n_rows = 0
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file = temporary_file()
         weakref.finalize(self, self._file.close)
 
     def append(self, columns: Sequence[np.ndarray]) -> None:
@@ -36,7 +37,9 @@ class Spool:
         for name, column in zip(self.dtype.names, columns, strict=True):
             records[name] = column
         self._file.seek(0, 2)
-        self._file.write(records.data)
+        with temporary_space():
+            self._file.write(records.data)
+            self._file.flush()
         self.n_rows += len(records)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:

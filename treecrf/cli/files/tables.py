@@ -52,9 +52,10 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
                 label.add(block[reading.label], row)
             if group:
                 group.add(block[reading.group], row)
-            spool.append([column.read(block[column.name], row) for column in columns])
+            values = [column.read(block[column.name], row) for column in columns]
+        spool.append(values)
     if not spool.n_rows:
-        raise ValueError(f"{file.path}: the table has no rows")
+        raise ValueError(f"{file.name}: the table has no rows")
     offsets = group.offsets(spool.n_rows) if group else np.array([0, spool.n_rows])
     with file.problems():
         return FileData(
@@ -78,11 +79,11 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
     features = [name for name in file.names if name not in others]
     if model is not None and len(features) != model.schema.n_features:
         raise ValueError(
-            f"{file.path}: {len(features)} columns are features; the model was trained with "
+            f"{file.name}: {len(features)} columns are features; the model was trained with "
             f"{model.schema.n_features} features without names"
         )
     if not features:
-        raise ValueError(f"{file.path}: no columns are left as features; {_columns(file)}")
+        raise ValueError(f"{file.name}: no columns are left as features; {_columns(file)}")
     return features
 
 
@@ -90,7 +91,7 @@ def _check_names(file: TableFile, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
-            raise ValueError(f"{file.path}: there is no column {name!r}; {_columns(file)}")
+            raise ValueError(f"{file.name}: there is no column {name!r}; {_columns(file)}")
 
 
 def _columns(file: TableFile) -> str:

@@ -1,0 +1,272 @@
+"""Files that are protected, and pipes: what commands read and write."""
+
+import contextlib
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import treecrf
+from treecrf.cli import main
+
+pytest.importorskip("pyarrow")
+
+TABLE = "id,y,x\n" + "".join(f"{i},{'ab'[t % 2]},{t % 2}\n" for i in range(4) for t in range(5))
+WORDS = "a X\nb Y\n\nb Y\na X\n\n" * 3
+OPTIONS = ["--label", "y", "--group", "id", "--max-iter", "2", "--quiet", "--jobs", "1"]
+OPTIONS += ["--set", "l2_regularization=1"]
+posix = pytest.mark.skipif(os.name != "posix", reason="files of POSIX")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Content of a model file."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "data.csv").write_text(TABLE)
+    assert main(["train", str(folder / "data.csv"), "--model", str(folder / "m"), *OPTIONS]) == 0
+    return (folder / "m").read_bytes()
+
+
+@pytest.fixture
+def folder(tmp_path, trained, monkeypatch):
+    (tmp_path / "data.csv").write_text(TABLE)
+    (tmp_path / "m").write_bytes(trained)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def links_to(path):
+    """Other names of a file."""
+    os.symlink(path, path.parent / "symbolic")
+    os.link(path, path.parent / "hard")
+    (path.parent / "folder").mkdir()
+    return [path, "symbolic", "hard", f"folder/../{path.name}", f"./{path.name}"]
+
+
+def refused(result, message):
+    status, text, errors = result
+    assert (status, text) == (1, "")
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+# Outputs
+
+
+@posix
+def test_inputs_are_not_overwritten(folder, run):
+    for other in links_to(folder / "data.csv"):
+        message = f"{other}: the output is the same file as the input data.csv"
+        refused(run("train", "data.csv", "--model", other, *OPTIONS), message)
+        refused(run("predict", "data.csv", "--model", "m", "--output", other), message)
+        (folder / "other.csv").write_text(TABLE)
+        words = ["--validation", "data.csv", "--model", other]
+        refused(run("train", "other.csv", *words, *OPTIONS), message)
+    assert (folder / "data.csv").read_text() == TABLE
+
+
+@posix
+def test_models_are_not_overwritten_with_predictions(folder, run, trained):
+    (folder / "other").write_bytes(trained)
+    for other in links_to(folder / "m"):
+        message = f"{other}: the output is the same file as the input m"
+        refused(run("predict", "data.csv", "--model", "m", "--output", other), message)
+    message = "other: the file is a treecrf model and is not overwritten"
+    refused(run("predict", "data.csv", "--model", "m", "--output", "other"), message)
+    refused(run("demo", "--output", "other"), message)
+    assert (folder / "m").read_bytes() == (folder / "other").read_bytes() == trained
+
+
+def test_a_model_replaces_models_and_empty_files_alone(folder, run, trained):
+    message = "notes: the file exists and is not a treecrf model"
+    (folder / "notes").write_text("dear diary")
+    refused(run("train", "data.csv", "--model", "notes", *OPTIONS), message)
+    assert (folder / "notes").read_text() == "dear diary"
+    for content in (b"", trained[:-5], trained):
+        (folder / "notes").write_bytes(content)
+        assert run("train", "data.csv", "--model", "notes", *OPTIONS) == (0, "", "")
+        assert treecrf.load("notes").n_iter_ == 2
+
+
+@posix
+def test_a_model_does_not_replace_a_device(folder, run):
+    os.mkfifo("fifo")
+    for other in ("fifo", "/dev/null"):
+        message = f"{other}: not a regular file; use --model - for standard output"
+        refused(run("train", "data.csv", "--model", other, *OPTIONS), message)
+
+
+def test_other_outputs_are_overwritten_and_compressed(folder, run):
+    expected = run("predict", "data.csv", "--model", "m")[1]
+    for name in ("out.csv", "out.csv.gz"):
+        (folder / name).write_text("before " * 1000)
+        assert run("predict", "data.csv", "--model", "m", "--output", name) == (0, "", "")
+    assert (folder / "out.csv").read_text() == expected
+    assert gzip.decompress((folder / "out.csv.gz").read_bytes()).decode() == expected
+
+
+def test_a_picture_is_not_a_page(folder, capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--output", "demo.png"])
+    assert "expected a page such as demo.html" in capsys.readouterr().err
+
+
+def test_a_redirected_input_is_not_overwritten(folder, run, monkeypatch):
+    with open("data.csv") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        message = "data.csv: the output is the same file as the input standard input"
+        refused(run("predict", "-", "--model", "m", "--output", "data.csv"), message)
+    assert (folder / "data.csv").read_text() == TABLE
+
+
+def test_closed_outputs_are_discarded(folder, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["predict", "data.csv", "--model", "m"]) == 0
+    assert main(["predict", "none.csv", "--model", "m"]) == 1
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+# Inputs that cannot be read twice
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def provide(content):
+        content = content.encode() if isinstance(content, str) else content
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return provide
+
+
+@contextlib.contextmanager
+def fifo(path, content):
+    """Make a pipe that holds the content."""
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[content])
+    writer.start()
+    yield path
+    writer.join()
+
+
+def parquet(text):
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(io.BytesIO(text.encode())), content)
+    return content.getvalue()
+
+
+CONTENTS = {
+    "csv": (TABLE.encode(), True),
+    "tsv": (TABLE.replace(",", "\t").encode(), True),
+    "gzip": (gzip.compress(TABLE.encode()), True),
+    "parquet": (parquet(TABLE), True),
+    "conll": (WORDS.encode(), False),
+    "conll and gzip": (gzip.compress(WORDS.encode()), False),
+    "crfsuite": (b"X\ta\tb:2\nY\tb\n\nY\tc\n", False),
+    "sparse": (b"1 2 2\n1 1 1 0 0\n1 2 0 1\n", False),
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_every_format_comes_through_standard_input(name, folder, run, stdin):
+    content, is_table = CONTENTS[name]
+    options = OPTIONS if is_table else OPTIONS[4:]
+    options = [*options, *(["--format", "sparse"] if name == "sparse" else [])]
+    format_options = options[-2:] if name == "sparse" else []
+    columns = ["--label", "y", "--group", "id"] if is_table else []
+    stdin(content)
+    assert run("train", "-", "--model", "other", *options) == (0, "", "")
+    stdin(content)
+    status, text, errors = run("predict", "-", "--model", "other", *columns, *format_options)
+    assert (status, errors) == (0, "")
+    stdin(content)
+    status, scores, errors = run("evaluate", "-", "--model", "other", *columns, *format_options)
+    assert (status, errors) == (0, "")
+    (folder / "file").write_bytes(content)
+    words = ["file", "--model", "other", *columns, *format_options]
+    assert run("predict", *words)[1] == text
+    assert run("evaluate", *words)[1] == scores
+    if os.name == "posix":
+        with fifo(folder / "pipe", content):
+            assert run("predict", "pipe", *words[1:])[1] == text
+
+
+def test_errors_name_standard_input(folder, run, stdin):
+    words = ["predict", "-", "--model", "m"]
+    for content, message in [
+        ("", "standard input: neither the extension nor the content determines the format"),
+        ("id,z\n1,2\n", "standard input: there is no column 'x'"),
+        ("id,x\n1,much\n", "standard input: row 2, column 'x': 'much' is not a number"),
+        ("a b\n\nc\n", "standard input: neither the extension"),
+    ]:
+        stdin(content)
+        refused(run(*words), message)
+    stdin("a b\nc\n")
+    refused(run(*words, "--format", "conll"), "standard input, line 2: 1 columns; expected 2")
+
+
+def test_standard_input_is_read_once(folder, run, stdin):
+    stdin(TABLE)
+    refused(run("predict", "-", "--model", "-"), "both the data and the model are standard input")
+    words = ["train", "-", "--validation", "-", "--model", "other", *OPTIONS]
+    refused(run(*words), "both the data and --validation are standard input")
+
+
+def test_closed_standard_input(folder, run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    refused(run("predict", "-", "--model", "m"), "standard input is closed")
+
+
+def test_a_full_folder_of_temporary_files_is_named(folder, run, stdin, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "none"))
+    stdin(TABLE)
+    message = f"temporary file in {folder / 'none'}: No such file or directory; set TMPDIR"
+    refused(run("predict", "-", "--model", "m"), message)
+    refused(run("predict", "data.csv", "--model", "m"), message)
+
+
+# Processes
+
+
+def shell(command):
+    done = subprocess.run(
+        ["bash", "-c", command.replace("treecrf", f"{sys.executable} -m treecrf")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(treecrf.__file__).parents[1])},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@posix
+def test_pipes_of_a_shell(folder, run):
+    expected = run("predict", "data.csv", "--model", "m", "--group", "id")[1]
+    command = (
+        "treecrf train <(cat data.csv) --label y --group id --max-iter 2 --quiet --model - "
+        "--set l2_regularization=1 > piped && "
+        "cat data.csv | treecrf predict /dev/stdin --group id --model <(cat piped) | head -n 3 && "
+        "cat piped | treecrf predict data.csv --group id --model - --output /dev/fd/1"
+    )
+    status, text, errors = shell(command)
+    start = "".join(expected.splitlines(keepends=True)[:3])
+    assert (status, text, errors) == (0, start + expected, "")
