@@ -193,7 +193,7 @@ BAD = {
     ),
     "lists": ([[{"a": [1]}]], TypeError, "column 'a': [1] is of type list; expected strings, numb"),
     "nested": ([[{"a": {"b": 1}}]], TypeError, "column 'a': {'b': 1} is of type dict; expected"),
-    "bytes": ([[{"a": b"x"}]], TypeError, "column 'a': b'x' is of type bytes; expected strings"),
+    "bytes": ([[{"a": b"x"}]], TypeError, "column 'a': b'x' is of type bytes; decode bytes"),
     "dates": (
         [[{"a": np.datetime64("2004-01-01")}]],
         TypeError,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from treecrf.inputs._dicts import Entries, StringCodes
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
+from treecrf.inputs.offsets import position_name
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, column_name
 from treecrf.inputs.segmentation import Segmentation
@@ -80,7 +81,9 @@ def read_naively(rows, offsets, schema=None, categorical="from_dtype"):
         invalid = [key for key in keys if not isinstance(key, str)]
         if invalid:
             key = None if None in keys else invalid[0]
-            raise TypeError(f"the key {key!r} is of type {type(key).__name__}; expected strings")
+            where = position_name(next(t for t, row in enumerate(rows) if key in row), offsets)
+            kind = type(key).__name__
+            raise TypeError(f"{where}: the key {key!r} is of type {kind}; expected strings")
         if not keys:
             raise ValueError("the sequences have 0 features: all dicts are empty")
     columns = tuple(sorted(keys)) if schema is None else schema.names

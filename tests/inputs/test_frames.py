@@ -460,7 +460,7 @@ def test_model_selection_with_frames(columns, labels):
 
 ONE = {"a": [1, 2]}
 BAD = {
-    "one frame": (pandas.DataFrame(ONE), TypeError, "X is of type DataFrame; expected a list of s"),
+    "one frame": (pandas.DataFrame(ONE), TypeError, "X is one DataFrame; for one sequence, pass"),
     "duplicates": (
         [pandas.DataFrame([[1, 2]], columns=["a", "a"])],
         ValueError,
@@ -496,7 +496,7 @@ BAD = {
     "durations": (
         [pandas.DataFrame({"a": pandas.to_timedelta([3], unit="s")})],
         TypeError,
-        "column 'a': Timedelta('0 days 00:00:03') is of type Timedelta; add the parts",
+        "column 'a': Timedelta('0 days 00:00:03') is of type Timedelta; convert durations",
     ),
     "intervals": (
         [pandas.DataFrame({"a": pandas.cut([1, 2], 2)})],

@@ -148,7 +148,7 @@ BAD_Y = {
     "2-D": ([[[0], [1]], [0, 1, 0]], ValueError, "sequence 0: labels have 2 dimensions; expect"),
     "0-D": ([0, 1], ValueError, "sequence 0: labels have 0 dimensions; expected 1"),
     "ragged": ([[0, 1], [[0], 1, 2]], TypeError, "sequence 1, position 0: label [0] is of type"),
-    "bytes": ([b"xy", b"xyz"], ValueError, "sequence 0: labels have 0 dimensions; expected 1"),
+    "bytes": ([b"xy", b"xyz"], TypeError, "sequence 0: labels are bytes; decode them to a string"),
     "array of bytes": (
         [np.array([b"x", b"y"]), "xyz"],
         TypeError,

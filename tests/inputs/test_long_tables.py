@@ -353,7 +353,7 @@ def test_bad_long_labels_are_refused():
 
 def test_a_long_table_without_lengths_is_refused():
     crf = small().fit(TABLE, Y, lengths=LENGTHS)
-    with pytest.raises(TypeError, match="or lengths=/groups= for a long table"):
+    with pytest.raises(TypeError, match="or lengths= or groups= for a long table"):
         crf.predict(TABLE)
     for X in (np.zeros((0, 3)), sparse.csr_array((0, 3)), [], ""):
         with pytest.raises(ValueError, match=r"X holds no positions"):

@@ -14,6 +14,9 @@ MAX_SCORES_LOG2 = 24
 MAX_LABELS = 255
 MAX_LAGS = 255
 
+# More labels than this are rarely meant.
+MANY_LABELS = 500
+
 
 def check_order(n_labels: int, order: int, instead: str = "lower the order") -> None:
     """Refuse an order whose contexts would not fit in memory, with the advice ``instead``.
@@ -26,8 +29,13 @@ def check_order(n_labels: int, order: int, instead: str = "lower the order") -> 
     if (order + 1) * math.log2(n_labels) > MAX_SCORES_LOG2:
         raise ValueError(
             f"order={order} with {n_labels} labels needs {n_labels}**{order + 1} scores per "
-            f"position; at most 2**{MAX_SCORES_LOG2} are supported: {instead}"
+            f"position; at most 2**{MAX_SCORES_LOG2} are supported: {instead}{doubt_of(n_labels)}"
         )
+
+
+def doubt_of(n_labels: int) -> str:
+    """Return the end of an error message about many labels: they may be measurements."""
+    return "; is y a measurement? Labels are categories" if n_labels > MANY_LABELS else ""
 
 
 def check_label_codes(n_labels: int, what: str) -> None:
@@ -39,7 +47,9 @@ def check_label_codes(n_labels: int, what: str) -> None:
         If there are too many labels; ``what`` names the estimator with this limit.
     """
     if n_labels > MAX_LABELS:
-        raise ValueError(f"y has {n_labels} labels; {what} supports at most {MAX_LABELS}")
+        raise ValueError(
+            f"y has {n_labels} labels; {what} supports at most {MAX_LABELS}{doubt_of(n_labels)}"
+        )
 
 
 def check_lags(order: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from treecrf import _inference
 from treecrf.chains import _beam_search, _decode
+from treecrf.chains.contexts import doubt_of
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
 from treecrf.utils.threads import Threads
@@ -195,5 +196,6 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
     except MemoryError:
         raise MemoryError(
             f"order={order} with {n_labels} labels and {n_positions} positions needs "
-            f"{n_bytes / 1e9:.0f} GB: lower the order, or use fewer labels or fewer sequences"
+            f"{n_bytes / 1e9:.0f} GB: set beam_width (boosted trees), lower the order, or use "
+            f"fewer labels or fewer sequences{doubt_of(n_labels)}"
         ) from None

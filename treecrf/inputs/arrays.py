@@ -155,6 +155,8 @@ def _as_item(item: Any, where: str) -> Any:
         return as_symbols(array if is_typed else np.asarray(item, dtype=object), where)
     if isinstance(item, Mapping):
         raise TypeError(f"{where} is a dict; expected a list of dicts, one for each position")
+    if isinstance(item, bytes):
+        raise TypeError(f"{where} is of type bytes; decode it to a string")
     raise ValueError(f"{where} has {array.ndim} dimensions; {FORMS}")
 
 
@@ -167,8 +169,21 @@ def _as_array(item: Any, where: str) -> np.ndarray:
             # NumPy converts [["a", 1]] to strings.
             array = np.array(item, dtype=object)
     except ValueError as error:
-        raise ValueError(f"{where} is ragged or not an array: {error}; {FORMS}") from None
+        raise ValueError(
+            f"{where} is ragged or not an array: {error}; {_forms_for(item)}"
+        ) from None
     return array if np.ma.is_masked(array) else np.asarray(array)
+
+
+def _forms_for(item: Any) -> str:
+    """Return the expected forms, or the one that a list of lists of strings stands for."""
+    rows = [row for row in item if isinstance(row, (list, tuple)) and row]
+    if rows and all(isinstance(value, str) for row in rows for value in row):
+        return (
+            "expected lists of the same length, because the model was trained on tables; to use "
+            "lists of attributes, train on dicts {name: True}"
+        )
+    return FORMS
 
 
 def _check_type(array: Any, where: str) -> Any:

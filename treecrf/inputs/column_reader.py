@@ -6,6 +6,7 @@ import datetime
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import repeat
 from typing import Any, NoReturn
 
@@ -25,7 +26,8 @@ from treecrf.inputs.values import (
 
 # Number of values that are Python objects at the same time.
 CHUNK = 1 << 16
-DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+DATES = (datetime.date, datetime.time, np.datetime64)
+DURATIONS = (datetime.timedelta, np.timedelta64)
 
 
 class Coder:
@@ -179,6 +181,9 @@ class ColumnReader:
         if missing is not None:
             values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
         kinds = set(map(type, values)) - {type(None)}
+        if Decimal in kinds:
+            values = [float(value) if type(value) is Decimal else value for value in values]
+            return self.add_objects(values)
         strings = {kind for kind in kinds if issubclass(kind, str)}
         numbers = {kind for kind in kinds if is_number(kind)}
         if kinds - strings - numbers:
@@ -306,13 +311,7 @@ class ColumnReader:
 
     def _refuse_type(self, values: list, kinds: set[type]) -> NoReturn:
         t, value = next((t, v) for t, v in enumerate(values) if type(v) in kinds)
-        expected = "expected strings, numbers or booleans, or None or NaN for a missing value"
-        if isinstance(value, DATES):
-            expected = (
-                "add the parts that matter as numbers or categories, such as the hour or the "
-                "weekday"
-            )
-        self._refuse(t, f"{short_repr(value)} is of type {type(value).__name__}; {expected}")
+        self._refuse(t, f"{short_repr(value)} is of type {type(value).__name__}; {_mend(value)}")
 
     def _refuse_mixture(self, one: tuple[int, Any], other: tuple[int, Any]) -> NoReturn:
         """Raise TypeError for a string and a number in one column, given with their positions."""
@@ -326,6 +325,19 @@ class ColumnReader:
 
     def _refuse(self, t: int, message: str, kind: type[Exception] = TypeError) -> NoReturn:
         raise kind(f"{self.where(self.n + t)}: {message}")
+
+
+def _mend(value: Any) -> str:
+    """Return the end of an error message about a value of an unsupported type."""
+    if isinstance(value, DURATIONS):
+        return "convert durations to numbers, such as with .dt.total_seconds()"
+    if isinstance(value, DATES):
+        return "add the parts that matter as numbers or categories, such as the hour or the weekday"
+    if type(value).__name__ == "Period":
+        return "add the parts that matter as numbers or categories, such as .dt.month"
+    if isinstance(value, bytes):
+        return "decode bytes to strings"
+    return "expected strings, numbers or booleans, or None or NaN for a missing value"
 
 
 def _first(values: list, kinds: Container[type] | None = None) -> tuple[int, Any]:

@@ -24,6 +24,10 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import CellNames, ColumnSpecs, sparse_table_of
+from treecrf.inputs.values import short_repr
+
+# Types of the attributes of one position, if they have no values.
+ROWS = (list, tuple, set, frozenset)
 
 
 def are_dicts(item: Any) -> bool:
@@ -31,6 +35,40 @@ def are_dicts(item: Any) -> bool:
     is_list = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim == 1)
     # It takes much longer to recognize a dict as a Mapping.
     return is_list and len(item) > 0 and isinstance(item[0], (dict, Mapping))
+
+
+def are_attribute_lists(items: list, schema: InputSchema | None) -> bool:
+    """Return whether positions are lists of attributes, as in CRFsuite, not rows of a table.
+
+    All are strings. If every list has the same length, sequences are tables, unless the model was
+    trained on attributes.
+    """
+    lists = [item for item in items if isinstance(item, (list, tuple))]
+    first = next((row for row in chain.from_iterable(lists) if not _is_empty(row)), None)
+    if not isinstance(first, ROWS) or not isinstance(next(iter(first)), str):
+        return False
+    rows = list(chain.from_iterable(lists))
+    if len(lists) < len(items) or not all(isinstance(row, ROWS) for row in rows):
+        return False
+    if not all(issubclass(kind, str) for kind in set(map(type, chain.from_iterable(rows)))):
+        return False
+    widths = set(map(len, rows))
+    if schema is not None:
+        is_table = widths == {schema.n_features} and len(schema.categories) > 0
+        return schema.names is not None and not is_table
+    return len(widths) > 1 or isinstance(first, (set, frozenset))
+
+
+def _is_empty(row: Any) -> bool:
+    return isinstance(row, ROWS) and not row
+
+
+def read_attribute_lists(
+    items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
+) -> LongSequences:
+    """Convert lists of attributes to sequences: columns of booleans; see `read_dicts`."""
+    dicts = [[dict.fromkeys(row, True) for row in item] for item in items]
+    return read_dicts(dicts, segmentation, schema, categorical)
 
 
 def read_dicts(
@@ -67,7 +105,7 @@ def read_dicts(
     if n_entries < 0:
         rows = _as_plain_dicts(rows, offsets)
         n_entries = count_entries(rows)
-    entries = _read_entries(rows, n_entries, schema)
+    entries = _read_entries(rows, n_entries, schema, offsets)
     names = tuple(entries.index)
     specs = ColumnSpecs(names, len(names), schema, categorical)
     kinds, by_reader = _classify(entries, specs)
@@ -88,11 +126,13 @@ def read_dicts(
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
 
 
-def _read_entries(rows: list[dict], n_entries: int, schema: InputSchema | None) -> Entries:
+def _read_entries(
+    rows: list[dict], n_entries: int, schema: InputSchema | None, offsets: np.ndarray
+) -> Entries:
     """Read all dicts; the columns are those of the schema, or all keys in sorted order."""
     if schema is None:
         entries = Entries(rows, n_entries)
-        entries.renumber(_sorted_keys(list(entries.index)))
+        entries.renumber(_sorted_keys(list(entries.index), rows, offsets))
         return entries
     if schema.names is None:
         raise ValueError("X holds dicts, but the columns of the training data have no names")
@@ -111,7 +151,7 @@ def _as_plain_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
     return [row if type(row) is dict else dict(zip(row, row.values(), strict=True)) for row in rows]
 
 
-def _sorted_keys(keys: list) -> np.ndarray:
+def _sorted_keys(keys: list, rows: list[dict], offsets: np.ndarray) -> np.ndarray:
     """Return the indices that sort the keys.
 
     Raises
@@ -122,7 +162,10 @@ def _sorted_keys(keys: list) -> np.ndarray:
     invalid = [key for key in keys if not isinstance(key, str)]
     if invalid:
         key = None if None in invalid else invalid[0]
-        raise TypeError(f"the key {key!r} is of type {type(key).__name__}; expected strings")
+        where = position_name(next(t for t, row in enumerate(rows) if key in row), offsets)
+        raise TypeError(
+            f"{where}: the key {short_repr(key)} is of type {type(key).__name__}; expected strings"
+        )
     if not keys:
         raise ValueError("the sequences have 0 features: all dicts are empty")
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))

@@ -14,6 +14,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
+from treecrf.inputs.values import closest_name
 
 
 def is_frame(item: Any) -> bool:
@@ -70,7 +71,7 @@ def read_frames(
     offsets = _offsets(wrapped, segmentation)
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
-    orders = _match(columns, names, wheres, schema)
+    orders = _match(columns, names, wheres, schema, segmentation.column)
     names = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
@@ -107,7 +108,9 @@ def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
     groups, name = None, segmentation.column
     if name is not None:
         if name not in frames[0].columns:
-            raise ValueError(f"groups={name!r} is not a column of X")
+            raise ValueError(
+                f"groups={name!r} is not a column of X{closest_name(name, frames[0].columns)}"
+            )
         groups = frames[0].get_column(name).to_list()
     return segmentation.offsets(len(frames[0]), groups)
 
@@ -130,10 +133,13 @@ def _match(
     names: tuple[str, ...] | None,
     wheres: list[str],
     schema: InputSchema | None,
+    groups: str | None,
 ) -> list[list[int]]:
     """Find the features of each frame, in the order of the model or the first frame."""
     expected = names if schema is None else schema.names
     owner = wheres[0] if schema is None else "the training data"
+    used = "*model.feature_names_in_" + ("" if groups is None else f", {groups!r}")
+    mend = "" if schema is None else f"; pass {{}}[[{used}]]"
     orders = []
     for here, where in zip(columns, wheres, strict=True):
         own, indices = _names_of(here, where), list(here.values())
@@ -144,7 +150,9 @@ def _match(
             check_width(len(here), where, len(columns[0]), schema)
             orders.append(indices)
         else:
-            orders.append([indices[k] for k in order_of(own, expected, where, owner)])
+            frame = "X" if where == "X" else where.replace("sequence ", "X[") + "]"
+            found = order_of(own, expected, where, owner, mend.format(frame))
+            orders.append([indices[k] for k in found])
     return orders
 
 

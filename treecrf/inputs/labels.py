@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.grouped import as_groups, label_column
 from treecrf.inputs.offsets import offsets_of, position_name, split
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
@@ -53,10 +54,26 @@ class RawData:
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
     ) -> tuple[Sequences, Labels]:
         """Check and convert both; see `as_sequences` and `as_labels`."""
-        sequences = as_sequences(self.X, schema, self.segmentation, categorical_features)
+        raw = self.resolved()
+        sequences = as_sequences(raw.X, schema, raw.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
-        return sequences, as_labels(self.y, sequences.offsets, self.segmentation)
+        return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
+
+    def resolved(self) -> RawData:
+        """Return the same data with grouped data frames as lists, and labels instead of a name.
+
+        A string as ``y`` names the column of data frames that holds the labels.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column.
+        """
+        X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
+        if isinstance(y, str) and not (self.segmentation.is_long and _has_length(X, len(y))):
+            X, y = label_column(X, y) or (X, y)
+        return replace(self, X=X, y=y)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
         """Check the weights and return that of each position; see `as_weights`."""
@@ -153,6 +170,11 @@ class Labels:
         """Return the codes of labels at some positions."""
         check_kind([labels], classes)
         return _codes_of(labels, classes, lambda i: position_name(positions[i], self.offsets))
+
+
+def _has_length(X: Any, n: int) -> bool:
+    """Return whether a string of ``n`` characters has a label for each row of X."""
+    return hasattr(X, "__len__") and len(X) == n
 
 
 def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:
@@ -325,6 +347,8 @@ def label_array(item: Any, where: str) -> np.ndarray:
 def _one_dimensional(item: Any, where: str) -> np.ndarray:
     # NumPy alone would convert ["a", 1] to two strings.
     array = np.asarray(item, dtype=None if hasattr(item, "dtype") else object)
+    if isinstance(item, bytes):
+        raise TypeError(f"{where}: labels are bytes; decode them to a string")
     if array.ndim != 1:
         raise ValueError(f"{where}: labels have {array.ndim} dimensions; expected 1")
     return array.astype(object) if array.dtype.kind == "T" else array

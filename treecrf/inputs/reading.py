@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
-from treecrf.inputs.dicts import are_dicts, read_dicts
+from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
 from treecrf.inputs.frames import is_frame, read_frames
+from treecrf.inputs.grouped import as_groups
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -48,6 +49,7 @@ def as_sequences(
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
+    X = as_groups(X, "X")
     items = [X] if segmentation.is_long else _listed(X)
     if not segmentation.is_long and are_plain_strings(items):
         return read_strings(items, schema, categorical_features)
@@ -59,6 +61,8 @@ def as_sequences(
         if any(mask):
             _check_forms(items, mask, name)
             return read(items, segmentation, schema, categorical_features)
+    if are_attribute_lists(items, schema):
+        return read_attribute_lists(items, segmentation, schema, categorical_features)
     return read_arrays(items, segmentation, schema, categorical_features)
 
 
@@ -82,11 +86,16 @@ def _check_forms(items: list, mask: list[bool], name: str) -> None:
 def _listed(X: Any) -> list:
     is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
-    is_single = isinstance(X, (str, bytes, dict, set, frozenset)) or is_frame(X)
+    is_single = isinstance(X, (str, bytes, dict, set, frozenset))
+    if is_frame(X):
+        raise TypeError(
+            f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "
+            "the column that separates them: groups='column'"
+        )
     if is_single or sparse.issparse(X) or is_flat:
         raise TypeError(
-            f"X is {describe(X)}; expected a list of sequences: pass [X] for one sequence, or "
-            f"lengths=/groups= for a long table; {FORMS}"
+            f"X is {describe(X)}; expected a list of sequences: pass [X] and [y] for one sequence, "
+            "or lengths= or groups= for a long table"
         )
     try:
         return list(X)

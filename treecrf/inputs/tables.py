@@ -186,9 +186,9 @@ def _index_of(item: int | str, indices: dict[str, int], n: int) -> int:
 
 
 def order_of(
-    names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str
+    names: tuple[str, ...], expected: tuple[str, ...], where: str, owner: str, mend: str = ""
 ) -> Sequence[int]:
-    """Return the indices of the expected columns.
+    """Return the indices of the expected columns; ``mend`` ends the message about others.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def order_of(
     extra = set(names) - set(expected)
     if extra:
         found = [name for name in names if name in extra]
-        raise ValueError(f"{where} has {quoted(found)}, not among the columns of {owner}")
+        raise ValueError(f"{where} has {quoted(found)}, not among the columns of {owner}{mend}")
     return [indices[name] for name in expected]
 
 

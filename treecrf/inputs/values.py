@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -85,6 +86,16 @@ def short_repr(value: object) -> str:
 def short_list(items: Sequence[str], n: int = MAX_NAMES) -> str:
     """Return the first ``n`` items, separated by commas."""
     return ", ".join(items[:n]) + (", ..." if len(items) > n else "")
+
+
+def closest_name(name: str, names: Iterable) -> str:
+    """Return the end of an error message about an unknown name: all names, and a similar one."""
+    strings = [known for known in names if isinstance(known, str)]
+    if not strings:
+        return ", whose columns have no names"
+    similar = get_close_matches(name, strings, 1)
+    guess = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"; expected one of {short_list(list(map(repr, strings)))}{guess}"
 
 
 def characters(text: str) -> np.ndarray:
@@ -173,8 +184,9 @@ def plain_array(array: np.ndarray, where: str, name: str) -> np.ndarray:
     if array.dtype.kind in "biufU":
         return array
     if array.dtype.kind not in "OT":
+        hint = "; decode them" if array.dtype.kind == "S" else ""
         raise TypeError(
-            f"{where} holds {name}s of type {array.dtype}; expected strings or integers"
+            f"{where} holds {name}s of type {array.dtype}; expected strings or integers{hint}"
         )
     kinds = set(map(type, array))
     strings = {kind for kind in kinds if issubclass(kind, str)}

@@ -560,6 +560,7 @@ class SequenceClassifier(BaseEstimator):
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""
+        raw = raw.resolved()
         sequences = self._sequences(raw.X, raw.segmentation)
         sequences = self._with_init_score(
             sequences, raw.init_score, len(self.classes_), raw.segmentation

@@ -100,13 +100,15 @@ class SequenceLearner(SequenceClassifier):
         ----------
         X : list of sequences, or one long table
             Each sequence is a 2-D array of shape (n_positions, n_features) with booleans, integers,
-            floats or strings; a scipy sparse matrix of that shape; a data frame; a list of dicts; a
-            string; or a 1-D array or list of symbols (strings or integers). All sequences have the
-            same form. NaN, None and masked values are missing. A long table holds all sequences one
-            after another; it needs ``lengths`` or ``groups``.
-        y : list of array-likes of shape (n_positions,), or one array-like for a long table
+            floats or strings; a scipy sparse matrix of that shape; a data frame; a list of dicts or
+            of lists of attributes; a string; or a 1-D array or list of symbols (strings or
+            integers). All sequences have the same form. NaN, None and masked values are missing. A
+            long table holds all sequences one after another; it needs ``lengths`` or ``groups``.
+            Data frames grouped by pandas are sequences, too.
+        y : list of array-likes of shape (n_positions,), or one array-like for a long table, or str
             Labels of each sequence: strings, integers or booleans. A string stands for its
-            characters. None, NaN and masked values stand for unknown labels, and a set of labels
+            characters. For data frames, one string names the column of the labels, which is then
+            not used as a feature. None, NaN and masked values stand for unknown labels, and a set of labels
             for one of them. None in place of a sequence's labels means that all are unknown.
         X_val, y_val : optional
             Validation sequences and their labels, in the same form as X and y. The score of the

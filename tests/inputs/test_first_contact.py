@@ -1,0 +1,232 @@
+"""Inputs of new users: forms that are accepted, and errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF
+from treecrf.chains.lattice import require_memory
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def small(**parameters) -> TreeCRF:
+    settings = {"max_iter": 4, "l2_regularization": 1.0, "early_stopping": False, "init": "zero"}
+    return TreeCRF(**settings | parameters)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    heat, light = rng.normal(size=(2, 30))
+    return pd.DataFrame({
+        "heat": heat, "light": light, "day": np.repeat([1, 2, 3], 10),
+        "state": np.where(heat + light > 0, "on", "off"),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def days(frame) -> list:
+    return [frame[frame.day == day][["heat", "light"]] for day in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def labels(frame) -> list:
+    return np.split(frame.state.to_numpy(), 3)
+
+
+@pytest.fixture(scope="module")
+def expected(days, labels) -> TreeCRF:
+    return small().fit(days, labels)
+
+
+def assert_same(model, expected, days) -> None:
+    assert model.feature_names_in_.tolist() == ["heat", "light"]
+    for one, other in zip(model.predict_proba(days), expected.predict_proba(days), strict=True):
+        assert np.array_equal(one, other)
+
+
+# Labels in a column
+
+
+@every_library
+def test_labels_may_be_a_column_of_a_long_table(library, frame, days, expected):
+    table = LIBRARIES[library](frame.to_dict("list"))
+    model = small().fit(table, "state", table, "state", groups="day", groups_val="day")
+    assert_same(model, expected, days)
+    assert len(model.validation_score_) == 5
+    arguments = frame.drop(columns="state"), frame.state
+    for method in ("score", "predict_log_likelihood"):
+        by_name = getattr(model, method)(table, "state", groups="day")
+        assert np.array_equal(by_name, getattr(model, method)(*arguments, groups="day"))
+
+
+@every_library
+def test_labels_may_be_a_column_of_each_sequence(library, frame, days, expected):
+    parts = [frame[frame.day == day].drop(columns="day").to_dict("list") for day in (1, 2, 3)]
+    frames = [LIBRARIES[library](part) for part in parts]
+    assert_same(small().fit(frames, "state"), expected, days)
+
+
+def test_evaluation_sets_may_have_a_column_of_labels(frame):
+    model = small().fit(frame, "state", groups="day", eval_set=[(frame, "state")])
+    assert len(model.validation_score_) == 5
+
+
+def test_a_string_with_a_label_for_each_row_is_no_name():
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "xyxy": 0})
+    assert small().fit(table, "xyxy", lengths=[2, 2]).classes_.tolist() == ["x", "y"]
+
+
+def test_a_column_of_labels_that_does_not_exist_is_refused(frame, days):
+    names = "expected one of 'heat', 'light', 'day', 'state'; did you mean 'state'?"
+    with pytest.raises(ValueError, match=re.escape(f"'stat' is not a column of X; {names}")):
+        small().fit(frame, "stat", groups="day")
+    with pytest.raises(ValueError, match="'state' is not a column of sequence 0; expected one of"):
+        small().fit(days, "state")
+    with pytest.raises(TypeError, match="y is a string; expected a list of label sequences"):
+        small().fit([[[1.0]], [[2.0]]], "xy")
+    with pytest.raises(TypeError, match="y is a string; expected a list of label sequences"):
+        HMMClassifier().fit(["ab"], "xy")
+
+
+# Groups of pandas and polars
+
+
+def test_groups_of_pandas_are_sequences(frame, days, labels, expected):
+    X = frame.drop(columns="state")
+    for keys in ("day", ["day"], frame.day, lambda t: frame.day[t]):
+        grouped = X.groupby(keys)
+        if callable(keys) and not isinstance(keys, pd.Series):
+            grouped = X.drop(columns="day").groupby(keys)
+        assert_same(small().fit(grouped, labels), expected, days)
+    assert_same(small().fit(X.groupby("day"), frame.groupby("day").state), expected, days)
+    assert_same(small().fit(frame.groupby("day"), "state"), expected, days)
+    predicted = expected.predict(X.groupby("day"))
+    assert [part.tolist() for part in predicted] == [p.tolist() for p in expected.predict(days)]
+    assert expected.score(X.groupby("day"), frame.groupby("day").state) == expected.score(
+        days, labels
+    )
+
+
+def test_groups_of_polars_are_refused(frame):
+    with pytest.raises(TypeError, match="X is a polars GroupBy, whose groups have no fixed order"):
+        small().fit(pl.DataFrame(frame.to_dict("list")).group_by("day"), "state")
+
+
+# Lists of attributes
+
+ATTRIBUTES = [[["w=a", "t=b"], ["w=c"]], [["w=c"], [], ("w=a",), {"w=a", "t=b"}]]
+DICTS = [[dict.fromkeys(row, True) for row in rows] for rows in ATTRIBUTES]
+Y = ["xy", "yxxx"]
+
+
+@pytest.mark.parametrize("model", [small(), LinearCRF(), SlidingWindowClassifier(max_iter=3)])
+def test_lists_of_attributes_are_like_dicts(model):
+    expected = model.fit(DICTS, Y).predict_proba(DICTS)
+    model.fit(ATTRIBUTES, Y)
+    assert model.feature_names_in_.tolist() == ["t=b", "w=a", "w=c"]
+    # Also lists that could be rows of a table, and attributes that are new.
+    for X in (ATTRIBUTES, [ATTRIBUTES[0], [["w=c"], ["new"], ["w=a"], ["t=b", "w=a"]]]):
+        for one, other in zip(model.predict_proba(X), expected, strict=True):
+            assert np.array_equal(one, other)
+    assert model.predict([[["w=a", "t=b"]]])[0].tolist() == ["x"]
+
+
+def test_lists_of_attributes_may_be_a_long_list():
+    rows = ATTRIBUTES[0] + ATTRIBUTES[1]
+    model = small().fit(rows, "".join(Y), lengths=[2, 4])
+    assert np.array_equal(
+        model.predict_proba(rows, lengths=[2, 4]), np.concatenate(model.predict_proba(DICTS))
+    )
+
+
+def test_lists_of_strings_of_the_same_length_remain_tables():
+    table = [[["a", "b"], ["c", "d"]]]
+    model = small().fit(table, ["xy"])
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 2
+    with pytest.raises(ValueError, match=r"sequence 0 is ragged .*; expected lists of the same"):
+        model.predict(ATTRIBUTES)
+    named = small().fit([pd.DataFrame({"p": ["a", "c"], "q": ["b", "d"]})], ["xy"])
+    assert np.array_equal(named.predict_proba(table)[0], model.predict_proba(table)[0])
+
+
+# Numbers
+
+
+def test_decimals_are_numbers():
+    X = [[{"a": Decimal("1.5")}, {"a": Decimal("2.5")}, {"a": 3}, {"a": None}]]
+    floats = [[{"a": 1.5}, {"a": 2.5}, {"a": 3}, {"a": None}]]
+    model, other = small().fit(X, ["xyxy"]), small().fit(floats, ["xyxy"])
+    assert np.array_equal(model.predict_proba(X)[0], other.predict_proba(floats)[0])
+    table = [[[Decimal("1.5")], [Decimal("2.5")], [Decimal("3")], [Decimal("NaN")]]]
+    assert np.array_equal(model.predict_proba(table)[0], other.predict_proba(floats)[0])
+
+
+# Errors
+
+SERIES = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
+BAD = {
+    "durations": ([pd.DataFrame({"t": pd.to_timedelta([1, 2], "h")})], "xy", r"dt\.total_seconds"),
+    "periods": ([pd.DataFrame({"t": SERIES})], "xy", r"type Period; add the parts .*\.dt\.month"),
+    "bytes": ([b"ab"], "xy", "sequence 0 is of type bytes; decode it to a string"),
+    "bytes in dicts": ([[{"a": b"a"}, {}]], "xy", "b'a' is of type bytes; decode bytes to strings"),
+    "arrays of bytes": ([np.array([b"a", b"b"])], "xy", "type |S1; .* or integers; decode them"),
+    "labels of bytes": (["ab"], b"xy", "sequence 0: labels are bytes; decode them to a string"),
+    "a key": ([[{"a": 1}, {1: 2.0}]], "xy", "sequence 0, position 1: the key 1 is of type int"),
+    "a Decimal and a string": ([[{"a": Decimal(1)}, {"a": "b"}]], "xy", "'b' is a string, but 1.0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("X", "y", "message"), BAD.values(), ids=BAD)
+def test_errors_say_what_to_do(X, y, message):
+    with pytest.raises(TypeError, match=message):
+        small().fit(X, [y])
+
+
+def test_one_frame_and_one_array_are_refused_in_few_words(frame):
+    with pytest.raises(TypeError, match=r"X is one DataFrame; .*: groups='column'"):
+        small().fit(frame, frame.state)
+    with pytest.raises(TypeError, match=r"X is a 2-D array of float64; .* pass \[X\] and \[y\]"):
+        small().fit(np.zeros((3, 2)), [0, 1, 0])
+
+
+def test_names_of_groups_that_do_not_exist_are_refused(frame):
+    message = "groups='days' is not a column of X; expected one of 'heat', 'light', 'day'; did you"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        small().fit(frame[["heat", "light", "day"]], frame.state, groups="days")
+    numbered = pd.DataFrame(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="'day' is not a column of X, whose columns have no names"):
+        small().fit(numbered, "xyxy", groups="day")
+
+
+def test_errors_about_other_columns_show_how_to_leave_them_out(frame, expected):
+    with pytest.raises(ValueError, match=re.escape("; pass X[[*model.feature_names_in_, 'day']]")):
+        expected.predict(frame, groups="day")
+    with pytest.raises(ValueError, match=re.escape("; pass X[1][[*model.feature_names_in_]]")):
+        expected.predict([frame[["heat", "light"]], frame])
+    # The mend works.
+    expected.predict(frame[[*expected.feature_names_in_, "day"]], groups="day")
+
+
+def test_labels_that_need_too_much_memory():
+    with pytest.raises(MemoryError, match=r"set beam_width .* is y a measurement\?"):
+        require_memory(1000, 2, 10**7)
+    with pytest.raises(MemoryError, match=r"or fewer sequences$"):
+        require_memory(100, 3, 10**8)
+
+
+def test_measurements_as_labels_are_doubted():
+    X, y = [np.zeros((5000, 1))], [np.arange(5000)]
+    with pytest.raises(ValueError, match=r"beam_width.*; is y a measurement\?"):
+        small(sampling=None).fit(X, y)

@@ -1,0 +1,82 @@
+"""Grouped data frames, and labels that are a column of data frames, as lists of sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treecrf.inputs.frames import is_frame
+from treecrf.inputs.values import closest_name
+
+# A class of pandas for grouped frames and columns, recognized without importing pandas.
+_GROUPS_OF_PANDAS = "ngroups"
+
+
+def as_groups(items: Any, name: str) -> Any:
+    """Return one data frame, or one column, for each group of pandas; other objects unchanged.
+
+    The columns by which frames are grouped are left out.
+
+    Raises
+    ------
+    TypeError
+        If these are groups of polars, whose order is not defined.
+    """
+    kind = type(items)
+    if hasattr(kind, _GROUPS_OF_PANDAS):
+        parts = [part for _, part in items]
+        if not parts or not is_frame(parts[0]):
+            return parts
+        there = [name for name in _names_of_keys(items) if name in parts[0].columns]
+        return [part.drop(columns=there) for part in parts]
+    if kind.__module__.startswith("polars") and kind.__name__ == "GroupBy":
+        raise TypeError(
+            f"{name} is a polars GroupBy, whose groups have no fixed order; pass the data frame "
+            "sorted by group, and groups= with the name of the column"
+        )
+    return items
+
+
+def _names_of_keys(grouped: Any) -> list:
+    """Return the names of the columns by which frames are grouped; None for other keys."""
+    keys = grouped.keys if isinstance(grouped.keys, list) else [grouped.keys]
+    return [key if isinstance(key, str) else getattr(key, "name", None) for key in keys]
+
+
+def label_column(X: Any, name: str) -> tuple[Any, Any] | None:
+    """Split data frames into features and the column with the labels.
+
+    Parameters
+    ----------
+    X : data frame, or list of data frames
+    name : str
+        Name of the column with the labels.
+
+    Returns
+    -------
+    X, y : the other columns, and the labels, or lists of them
+        None if X does not hold data frames.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    if is_frame(X):
+        return _split(X, name, "X")
+    if not isinstance(X, (list, tuple)) or not X or not all(map(is_frame, X)):
+        return None
+    pairs = [_split(frame, name, f"sequence {i}") for i, frame in enumerate(X)]
+    return [frame for frame, _ in pairs], [labels for _, labels in pairs]
+
+
+def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
+    import narwhals.stable.v2 as narwhals
+
+    table = narwhals.from_native(frame, eager_only=True)
+    if name not in table.columns:
+        raise ValueError(
+            f"y={name!r} is not a column of {where}{closest_name(name, table.columns)}"
+        )
+    labels = table.get_column(name).to_native()
+    labels = labels if hasattr(labels, "dtype") else labels.to_pylist()
+    return table.drop(name).to_native(), labels
