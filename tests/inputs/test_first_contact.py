@@ -82,9 +82,11 @@ def test_evaluation_sets_may_have_a_column_of_labels(frame):
     assert len(model.validation_score_) == 5
 
 
-def test_a_string_with_a_label_for_each_row_is_no_name():
-    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "xyxy": 0})
+@every_library
+def test_a_string_that_is_no_name_may_have_a_label_for_each_row(library):
+    table = LIBRARIES[library]({"a": [1.0, 2.0, 3.0, 4.0], "name": [0, 1, 1, 0]})
     assert small().fit(table, "xyxy", lengths=[2, 2]).classes_.tolist() == ["x", "y"]
+    assert small().fit(table, "name", lengths=[2, 2]).classes_.tolist() == [0, 1]
 
 
 def test_a_column_of_labels_that_does_not_exist_is_refused(frame, days):

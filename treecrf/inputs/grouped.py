@@ -42,19 +42,23 @@ def _names_of_keys(grouped: Any) -> list:
     return [key if isinstance(key, str) else getattr(key, "name", None) for key in keys]
 
 
-def label_column(X: Any, name: str) -> tuple[Any, Any] | None:
+def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
     """Split data frames into features and the column with the labels.
+
+    A string that is not the name of a column may hold one label for each row of a long table.
 
     Parameters
     ----------
     X : data frame, or list of data frames
     name : str
         Name of the column with the labels.
+    is_long : bool
+        Whether X is one long table.
 
     Returns
     -------
     X, y : the other columns, and the labels, or lists of them
-        None if X does not hold data frames.
+        The arguments if X does not hold data frames.
 
     Raises
     ------
@@ -62,11 +66,16 @@ def label_column(X: Any, name: str) -> tuple[Any, Any] | None:
         If there is no such column.
     """
     if is_frame(X):
-        return _split(X, name, "X")
+        return (X, name) if is_long and _are_labels(X, name) else _split(X, name, "X")
     if not isinstance(X, (list, tuple)) or not X or not all(map(is_frame, X)):
-        return None
+        return X, name
     pairs = [_split(frame, name, f"sequence {i}") for i, frame in enumerate(X)]
     return [frame for frame, _ in pairs], [labels for _, labels in pairs]
+
+
+def _are_labels(frame: Any, text: str) -> bool:
+    names = getattr(frame, "column_names", None) or list(frame.columns)
+    return text not in names and len(frame) == len(text)
 
 
 def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:

@@ -71,8 +71,8 @@ class RawData:
             If there is no such column.
         """
         X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
-        if isinstance(y, str) and not (self.segmentation.is_long and _has_length(X, len(y))):
-            X, y = label_column(X, y) or (X, y)
+        if isinstance(y, str):
+            X, y = label_column(X, y, self.segmentation.is_long)
         return replace(self, X=X, y=y)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
@@ -170,11 +170,6 @@ class Labels:
         """Return the codes of labels at some positions."""
         check_kind([labels], classes)
         return _codes_of(labels, classes, lambda i: position_name(positions[i], self.offsets))
-
-
-def _has_length(X: Any, n: int) -> bool:
-    """Return whether a string of ``n`` characters has a label for each row of X."""
-    return hasattr(X, "__len__") and len(X) == n
 
 
 def as_labels(y: Any, offsets: np.ndarray, segmentation: Segmentation) -> Labels:

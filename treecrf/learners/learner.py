@@ -108,8 +108,9 @@ class SequenceLearner(SequenceClassifier):
         y : list of array-likes of shape (n_positions,), or one array-like for a long table, or str
             Labels of each sequence: strings, integers or booleans. A string stands for its
             characters. For data frames, one string names the column of the labels, which is then
-            not used as a feature. None, NaN and masked values stand for unknown labels, and a set of labels
-            for one of them. None in place of a sequence's labels means that all are unknown.
+            not used as a feature. None, NaN and masked values stand for unknown labels, and a set
+            of labels for one of them. None in place of a sequence's labels means that all are
+            unknown.
         X_val, y_val : optional
             Validation sequences and their labels, in the same form as X and y. The score of the
             model on them is recorded after each iteration. With ``early_stopping``, they are used
