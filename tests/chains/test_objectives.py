@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from support.chains import STEP, Chains, kinds, possible_kinds, seeds, shapes
 from support.family import value_of
-from support.model_files import sealed
+from support.model_files import read, sealed
 from support.objectives_oracle import (
     inverse_weights,
     label_gradient,
@@ -501,7 +501,7 @@ def test_the_objective_is_that_of_training(letters, tmp_path):
 def test_a_file_of_an_unknown_objective(letters, tmp_path):
     path = tmp_path / "model"
     small(objective="exponential", max_iter=1).fit(*letters).save(path)
-    values, arrays = treecrf.utils.model_file.read(path)
+    values, arrays = read(path)
     path.write_bytes(sealed(values | {"objective": "hinge"}, arrays))
     with pytest.raises(ModelFileError, match="unknown objective 'hinge'"):
         treecrf.load(path)

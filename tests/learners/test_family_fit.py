@@ -38,11 +38,10 @@ from support.family import (
     variant,
 )
 from support.fuzz import check_call, garbage, labels_for, sequences
-from support.model_files import sealed
+from support.model_files import read, sealed
 
 import treecrf
 from treecrf import ModelFileError, RecurrentSlidingWindowClassifier, TreeCRF
-from treecrf.utils.model_file import read
 
 TABULAR = BOOSTED | STARTED | LINEAR | ESTIMATED
 SAVED = BOOSTED | STARTED | LINEAR | COUNTED

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.model_files import sealed
+from support.model_files import read, sealed
 from support.oracles import context_at
 
 import treecrf
 from treecrf import HMMClassifier, ModelFileError
 from treecrf.datasets import fetch_nettalk, fetch_protein
-from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
 
 
@@ -269,7 +268,7 @@ def uniform(table: np.ndarray) -> np.ndarray:
 def test_inconsistent_parts_are_rejected(name, change, tmp_path):
     path = tmp_path / "model"
     HMMClassifier().fit(*draw(3, 3)).save(path)
-    values, arrays = model_file.read(path)
+    values, arrays = read(path)
     arrays[name] = change(arrays[name])
     path.write_bytes(sealed(values, arrays))
     with pytest.raises(ModelFileError, match="invalid"):
@@ -280,7 +279,7 @@ def test_inconsistent_parts_are_rejected(name, change, tmp_path):
 def test_an_order_without_its_tables_is_rejected(order, tmp_path):
     path = tmp_path / "model"
     HMMClassifier().fit(*draw(3, 3)).save(path)
-    values, arrays = model_file.read(path)
+    values, arrays = read(path)
     path.write_bytes(sealed(values | {"order": order}, arrays))
     with pytest.raises(ModelFileError):
         treecrf.load(path)

@@ -14,6 +14,7 @@ from support.beams import (
 from support.cases import STORAGES_WITH_MISSING, pack, random_sequences, random_with_missing
 from support.forests import PLAIN_GROWTH, RandomObjective, Trained
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting
+from support.model_files import read
 from support.sweeps import sweep
 
 from treecrf import TreeCRF, load
@@ -375,7 +376,7 @@ def saved(tmp_path_factory):
     ],
 )
 def test_saved_numbers_that_lead_outside_the_model(name, change, saved, tmp_path):
-    values, arrays = model_file.read(saved)
+    values, arrays = read(saved)
     arrays[f"forest.{name}"] = change(arrays[f"forest.{name}"])
     path = tmp_path / "changed.treecrf"
     model_file.write(path, values, arrays)

@@ -8,7 +8,14 @@ import json
 
 import numpy as np
 
+from treecrf.utils import model_file
 from treecrf.utils.model_file import MAGIC, VERSION
+
+
+def read(path) -> tuple[dict, dict[str, np.ndarray]]:
+    """Read all contents of a model file."""
+    values, arrays = model_file.read(path)
+    return values, {name: arrays[name] for name in arrays if name != "json"}
 
 
 def sealed(values: object, arrays: dict[str, np.ndarray], version: int = VERSION) -> bytes:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cases import STORAGES, random_sequences
-from support.model_files import sealed, sealed_archive
+from support.model_files import read, sealed, sealed_archive
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
-from treecrf.utils.model_file import MAGIC, VERSION, read
+from treecrf.utils.model_file import MAGIC, VERSION
 
 MODELS = Path(__file__).parent / "models"
 DAMAGED = r"not a treecrf model|the file is damaged or incomplete"
@@ -157,6 +157,25 @@ def test_a_failed_write_leaves_the_old_file(trained, saved, path, monkeypatch):
         trained.save(path)
     assert path.read_bytes() == saved.read_bytes()
     assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("parameters", [{"max_iter": -1}, {"decoding": "best"}, {"window": "wide"}])
+def test_a_model_that_would_not_load_is_not_saved(parameters, letters, path, saved):
+    path.write_bytes(saved.read_bytes())
+    crf = TreeCRF(max_iter=1).fit(*letters).set_params(**parameters)
+    with pytest.raises(ValueError, match=f"the model cannot be saved: .*{next(iter(parameters))}"):
+        crf.save(path)
+    assert path.read_bytes() == saved.read_bytes()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_class_of_others_is_not_saved(letters, path):
+    class MyCRF(TreeCRF):
+        pass
+
+    with pytest.raises(TypeError, match=r"test_model_file\.MyCRF; expected a class of treecrf"):
+        MyCRF(max_iter=1).fit(*letters).save(path)
+    assert not path.exists()
 
 
 def test_folders_and_missing_files(trained, tmp_path):
@@ -347,6 +366,25 @@ def test_values_out_of_range(name, value, letters, path):
     values, arrays = read(path)
     path.write_bytes(sealed(values | {name: value}, arrays))
     with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize("name", ["n_ids", "n_bits"])
+@pytest.mark.parametrize("more", [1, 10**8, 2**31 - 1])
+def test_no_more_memory_than_the_columns_need(name, more, saved_table, path):
+    values, arrays = read(saved_table)
+    values["encoder"][name] += more
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError, match="invalid"):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize("window", [[10**6, 0], [0, 2**31 - 1], [1], [0, -1]])
+def test_windows_are_limited(window, saved_table, path):
+    values, arrays = read(saved_table)
+    values["encoder"]["window"] = window
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError, match="invalid"):
         treecrf.load(path)
 
 

@@ -31,6 +31,14 @@ def test_parts_of_sequences(threads):
     assert len(parts) <= threads.n_threads * PARTS_PER_THREAD
 
 
+def test_huge_numbers_of_threads_take_no_memory():
+    """As from a forged model file."""
+    with Threads(2**31 - 1) as threads:
+        assert threads.n_threads <= 1024
+        assert threads.parts(np.array([0, 1, 3])) == [(0, 1), (1, 2)]
+        assert threads.even_parts(2) == [(0, 1), (1, 2)]
+
+
 def test_results_keep_the_order_of_the_items(threads):
     assert threads.map(lambda i: i * i, range(20)) == [i * i for i in range(20)]
 

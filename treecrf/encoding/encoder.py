@@ -15,12 +15,12 @@ import numpy as np
 from treecrf.encoding.columns import Columns, learn_columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_imputation
-from treecrf.encoding.layout import RowLayout
+from treecrf.encoding.layout import RowLayout, check_window
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
-from treecrf.utils.checks import check_counts, require
+from treecrf.utils.checks import require
 from treecrf.utils.model_file import as_section, section
 from treecrf.utils.threads import Threads
 
@@ -265,6 +265,5 @@ class Encoder:
             self.imputation.check(len(self.imputation.values))
             require(len(self.imputation.sources) == len(self.columns), "missing values")
         self.schema.check()
-        require(len(self.window) == 2, "window")
-        check_counts(*self.window)
+        check_window(self.window)
         require(self.plan.has_free_first_code() or not self.has_boundary_code(), "plan")

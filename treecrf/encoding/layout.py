@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.utils.checks import check_counts, require
+
+# Memory and time grow with the window, and offsets must fit the kernels' integers.
+MAX_WINDOW = 10_000
+
 
 @dataclass(frozen=True)
 class RowLayout:
@@ -49,6 +54,13 @@ class RowLayout:
         if len(self.offsets) == 2:
             return np.arange(self.window[0], self.window[0] + self.offsets[-1])
         return rows_of_positions(self.offsets, self.first_rows)
+
+
+def check_window(window: tuple[int, ...]) -> None:
+    """Raise ValueError unless this is the window of a saved model."""
+    require(len(window) == 2, "window")
+    check_counts(*window)
+    require(max(window) <= MAX_WINDOW, "window")
 
 
 def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:

@@ -177,6 +177,7 @@ class Plan:
         require(self.has_missing.shape == (len(columns),), "plan")
         require(self.has_missing.dtype == bool, "plan")
         require(self.n_codes.ndim == 1 and self.n_codes.dtype.kind == "i", "plan")
+        require(((self.n_codes >= 0) & (self.n_codes <= 256)).all(), "plan")
         check_counts(self.n_bits, self.n_ids)
         self._check_slots(columns)
 
@@ -188,10 +189,12 @@ class Plan:
         require((self.slots[coded] < len(self.n_codes)).all(), "plan")
         require((n_tests[coded] + 2 <= 256).all(), "plan")
         require((self.first_codes == (coded & is_category)).all(), "plan")
-        require((self.slots[self.storage == BITS] < self.n_bits).all(), "plan")
-        listed = self.storage == LISTS
+        # No more than needed, because encoded sequences and tables of ids have this size.
+        bits, listed = self.storage == BITS, self.storage == LISTS
+        require((self.slots[bits] < self.n_bits).all() and self.n_bits == bits.sum(), "plan")
         n_ids = n_tests + (~is_category & ~self.has_one_id(columns))
         require((self.slots[listed] + n_ids[listed] <= self.n_ids).all(), "plan")
+        require(self.n_ids == n_ids[listed].sum(), "plan")
 
     def has_free_first_code(self) -> bool:
         """Return whether a code column exists, and the first one stores no column of the input."""

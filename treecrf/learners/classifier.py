@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -696,22 +697,37 @@ class SequenceClassifier(BaseEstimator):
         ----------
         path : path-like
             File to write, conventionally with the extension ``.treecrf``. An existing file is
-            replaced only once the new one is complete.
+            replaced only once the new one is complete, and keeps its permissions.
 
         Raises
         ------
         NotFittedError
             If the model has not been fitted.
+        ValueError
+            If `treecrf.load` would refuse the file, for example because a parameter was set to an
+            invalid value after `fit`.
+        TypeError
+            If the class of the model is not one of this package.
         OSError
             If the file cannot be written.
         """
         check_is_fitted(self, "classes_")
+        kind = type(self)
+        if not kind.__module__.startswith("treecrf."):
+            raise TypeError(
+                f"the model is a {kind.__module__}.{kind.__name__}; expected a class of treecrf, "
+                "because load supports no other; pickle does"
+            )
         values, arrays = self._state()
-        described = {
-            "class": type(self).__name__,
-            "parameters": model_file.plain_parameters(self.get_params(deep=False)),
-        }
-        model_file.write(path, described | values, {"classes": self.classes_} | arrays)
+        parameters = model_file.plain_parameters(self.get_params(deep=False))
+        values = {"class": kind.__name__, "parameters": parameters} | values
+        arrays = {"classes": self.classes_} | arrays
+        model_file.write(path, values, arrays, kind._restored)
+
+    @classmethod
+    def _restored(cls, values: dict, arrays: Mapping[str, np.ndarray]) -> SequenceClassifier:
+        """Return the model with the contents of a file; raises errors as `_restore`."""
+        return cls(**model_file.restored_parameters(values["parameters"]))._restore(values, arrays)
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
+from treecrf.encoding.layout import MAX_WINDOW
 from treecrf.inputs.labels import Labels, RawData, find_classes
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -28,9 +29,6 @@ from treecrf.learners.training_data import (
     read_validation,
 )
 from treecrf.utils.validation import Interval, StrOptions
-
-# Memory and time grow with the window, and offsets must fit the kernels' integers.
-MAX_WINDOW = 10_000
 
 
 class SequenceLearner(SequenceClassifier):

@@ -70,6 +70,6 @@ def load(path: str | PathLike) -> SequenceClassifier:
     with model_file.as_model_file_error(path):
         name = values["class"]
         if name not in CLASSES:
-            raise model_file.ModelFileError(f"{path}: a model of unknown class {name!r}")
-        estimator = CLASSES[name](**model_file.restored_parameters(values["parameters"]))
-        return estimator._restore(values, arrays)
+            unknown = model_file.shortened(repr(name))
+            raise model_file.ModelFileError(f"{path}: a model of unknown class {unknown}")
+        return CLASSES[name]._restored(values, arrays)

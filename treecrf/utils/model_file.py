@@ -9,27 +9,37 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
-import os
+import struct
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from treecrf.utils.archive import TEXT, Archive, packed
+from treecrf.utils.replaced_file import replace_file
+
 MAGIC = b"treecrf model\n"
 VERSION = 1
 VERSION_BYTES = 4
 CHECKSUM_BYTES = hashlib.sha256().digest_size
+# Maximum number of characters of a reason in an error message.
+MAX_CHARACTERS = 300
 
 
 class ModelFileError(ValueError):
     """The file is not a saved model, is damaged, or has a newer format."""
 
 
-def write(path: str | PathLike, values: dict, arrays: dict[str, np.ndarray]) -> None:
+def write(
+    path: str | PathLike,
+    values: dict,
+    arrays: dict[str, np.ndarray],
+    check: Callable[[dict, dict[str, np.ndarray]], Any] | None = None,
+) -> None:
     """Write a model file.
 
     An existing file is replaced only when the new one is complete.
@@ -41,61 +51,60 @@ def write(path: str | PathLike, values: dict, arrays: dict[str, np.ndarray]) -> 
         Values that JSON supports.
     arrays : dict
         Arrays by name; none may be named "json".
+    check : callable, optional
+        Called with the values, as they will be read, and the arrays; it raises an error if they are
+        not a valid model.
 
     Raises
     ------
+    ValueError
+        If the check fails.
     OSError
         If the file cannot be written.
     """
-    buffer = io.BytesIO()
-    text = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
-    np.savez_compressed(buffer, allow_pickle=False, **arrays, **{"json": text})
-    payload = VERSION.to_bytes(VERSION_BYTES, "little") + buffer.getvalue()
-    _replace(path, MAGIC + hashlib.sha256(payload).digest() + payload)
+    content = json.dumps(values).encode()
+    if check is not None:
+        try:
+            with as_model_file_error(path):
+                check(json.loads(content), arrays)
+        except ModelFileError as error:
+            raise ValueError(f"the model cannot be saved: {error.__cause__}") from error.__cause__
+    text = np.frombuffer(content, dtype=np.uint8)
+    payload = VERSION.to_bytes(VERSION_BYTES, "little") + packed({**arrays, TEXT: text})
+    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
 
 
-def _replace(path: str | PathLike, content: bytes) -> None:
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def read(path: str | PathLike) -> tuple[dict, dict[str, np.ndarray]]:
+def read(path: str | PathLike) -> tuple[dict, Archive]:
     """Read a file that `write` has written.
 
     Returns
     -------
     values : dict
-    arrays : dict
+    arrays : Archive
+        Each array is read when it is used, within `as_model_file_error`.
 
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged or incomplete, or has a newer format.
+        If the file is not a model file, is damaged or incomplete, has a newer format, or would take
+        too much memory.
     OSError
         If the file cannot be read.
     """
     with open(path, "rb") as file:
         content = file.read()
-    archive = io.BytesIO(_archive_of(path, content))
-    with as_model_file_error(path), np.load(archive, allow_pickle=False) as loaded:
-        arrays = dict(loaded)
-        values = json.loads(arrays.pop("json").tobytes())
-        return values, arrays
+    payload = _archive_of(path, content)
+    with as_model_file_error(path):
+        arrays = Archive(payload)
+        return json.loads(arrays[TEXT].tobytes()), arrays
 
 
-def _archive_of(path: str | PathLike, content: bytes) -> bytes:
+def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
     """Check the head of a model file and return what follows it."""
     if not content.startswith(MAGIC):
         raise ModelFileError(f"{path}: not a treecrf model")
     start = len(MAGIC) + CHECKSUM_BYTES
-    checksum, payload = content[len(MAGIC) : start], content[start:]
+    checksum, payload = content[len(MAGIC) : start], memoryview(content)[start:]
     if hashlib.sha256(payload).digest() != checksum:
         raise ModelFileError(f"{path}: wrong checksum; the file is damaged or incomplete")
     version = int.from_bytes(payload[:VERSION_BYTES], "little")
@@ -106,14 +115,27 @@ def _archive_of(path: str | PathLike, content: bytes) -> bytes:
     return payload[VERSION_BYTES:]
 
 
-def section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+class Section(Mapping[str, np.ndarray]):
+    """The arrays of one section of a model file, by their names within the section."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], name: str):
+        self._arrays = arrays
+        self._prefix = f"{name}."
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        names = (name for name in self._arrays if name.startswith(self._prefix))
+        return (name.removeprefix(self._prefix) for name in names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def section(arrays: Mapping[str, np.ndarray], name: str) -> Section:
     """Return the arrays of one section of a model file, by their names within the section."""
-    prefix = f"{name}."
-    return {
-        full.removeprefix(prefix): array
-        for full, array in arrays.items()
-        if full.startswith(prefix)
-    }
+    return Section(arrays, name)
 
 
 def as_section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
@@ -133,12 +155,20 @@ def as_model_file_error(path: str | PathLike) -> Iterator[None]:
         AttributeError,
         EOFError,
         LookupError,
-        RecursionError,
+        RuntimeError,  # also of zipfile, for features that it does not support
         TypeError,
         ValueError,
+        struct.error,
         zipfile.BadZipFile,
+        zlib.error,
     ) as error:
-        raise ModelFileError(f"{path}: the contents are not a valid model: {error}") from error
+        reason = shortened(str(error))
+        raise ModelFileError(f"{path}: the contents are not a valid model: {reason}") from error
+
+
+def shortened(text: str) -> str:
+    """Cut a long text, such as an error message that repeats the contents of a file."""
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
 def plain_parameters(parameters: dict) -> dict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -16,6 +17,8 @@ from joblib import effective_n_jobs
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
+# More threads than processors gain nothing, but each takes memory; tests need a few.
+MAX_THREADS = 16
 # Returns free memory to the system; None unless this is the GNU C library.
 _malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 
@@ -26,7 +29,8 @@ class Threads:
     Parameters
     ----------
     n_jobs : int or None
-        Number of threads as in scikit-learn: None means 1, -1 all processors.
+        Number of threads as in scikit-learn: None means 1, -1 all processors. Numbers far above
+        that of the processors are lowered.
     """
 
     def __init__(self, n_jobs: int | None):
@@ -36,7 +40,7 @@ class Threads:
     @cached_property
     def n_threads(self) -> int:
         """Number of threads, which is determined only when needed, because this takes time."""
-        return effective_n_jobs(self._n_jobs)
+        return min(effective_n_jobs(self._n_jobs), max(MAX_THREADS, os.cpu_count() or 1))
 
     def __enter__(self) -> Threads:
         return self
@@ -97,7 +101,7 @@ class Threads:
         """
         if len(offsets) == 2 or self.n_threads == 1:
             return [(0, len(offsets) - 1)]
-        n_parts = self.n_threads * PARTS_PER_THREAD
+        n_parts = min(self.n_threads * PARTS_PER_THREAD, int(offsets[-1]))
         targets = np.linspace(0, offsets[-1], n_parts + 1)
         cuts = np.unique(np.searchsorted(offsets, targets))
         return list(pairwise(cuts.tolist()))

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.model_files import sealed
+from support.model_files import read, sealed
 
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
@@ -17,7 +17,6 @@ from treecrf.inspection import permutation_importance
 from treecrf.learners.boosted import start as start_module
 from treecrf.learners.boosted.start import STRONG, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
-from treecrf.utils.model_file import read
 from treecrf.utils.threads import Threads
 
 SMALL = {"window": 1, "max_iter": 4, "max_leaf_nodes": 6, "l2_regularization": 1.0}

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from support.cases import random_sequences
+from support.model_files import read
 
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
@@ -189,7 +190,7 @@ def test_a_saved_model_has_its_features(bags, tmp_path):
 def test_features_that_do_not_fit_are_refused(change, what, bags, tmp_path):
     path = tmp_path / "model.treecrf"
     bags[2].save(path)
-    values, arrays = model_file.read(path)
+    values, arrays = read(path)
     change(values, arrays)
     model_file.write(path, values, arrays)
     with pytest.raises(ModelFileError, match=f"invalid {what}"):

@@ -254,9 +254,7 @@ def test_callable_kernels_are_not_saved(letters, tmp_path):
 
 
 def test_forged_support_is_refused(letters, tmp_path):
-    from support.model_files import sealed
-
-    from treecrf.utils.model_file import read
+    from support.model_files import read, sealed
 
     path = tmp_path / "model"
     StructuredSVM(kernel="rbf", tol=0.1, random_state=0).fit(*letters).save(path)

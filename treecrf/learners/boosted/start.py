@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +123,7 @@ class LinearStart:
         """Restore an object from its `state`; raises ValueError if parts do not fit together."""
         parameters = model_file.restored_parameters(values["parameters"])
         restored = _class_of_linear_models()(**parameters)
-        restored._restore(values, {"classes": classes} | arrays)
+        restored._restore(values, ChainMap({"classes": classes}, arrays))
         checks.require(not values["transition_features"], "start")
         return cls(restored)
 

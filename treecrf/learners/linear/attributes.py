@@ -15,6 +15,7 @@ from scipy import sparse
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.indicators import one_hot
+from treecrf.encoding.layout import check_window
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.offsets import position_name
@@ -199,8 +200,8 @@ class WindowAttributes:
             values["form"], values["n_features"], names, kinds, categories
         )
         checks.require(restored.missing in FILLED, "missing values")
-        checks.check_counts(restored.min_count, *window)
-        checks.require(len(window) == 2, "window")
+        checks.check_counts(restored.min_count)
+        check_window(window)
         restored.schema.check()
         symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)

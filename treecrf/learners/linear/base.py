@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -427,7 +428,7 @@ class LinearSequenceClassifier(SequenceLearner):
             source, model_file.section(arrays, "attributes")
         )
         self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
-        results = values["results"] | model_file.section(arrays, "results")
+        results = ChainMap(values["results"], model_file.section(arrays, "results"))
         for name in self._results:
             value = results[name]
             checks.check_result(value)
