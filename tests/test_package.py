@@ -71,3 +71,7 @@ def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
     assert any(line.startswith("narwhals") for line in project["dependencies"])
     of_users = ",".join(sorted(extras.keys() - {"all", "benchmark", "docs", "lint", "test"}))
     assert extras["all"] == [f"treecrf[{of_users}]"]
+
+
+def test_an_estimator_that_needs_another_one_finds_it():
+    run("from treecrf import TreeCRF; TreeCRF(max_iter=1, init='linear').fit(['ab'], ['xy'])")
