@@ -20,7 +20,13 @@ from treecrf import TreeCRF
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import CATEGORY, NUMBER
-from treecrf.inputs.sequences import PIECE_BYTES, Sequences
+from treecrf.inputs.sequences import (
+    PIECE_BYTES,
+    LongSequences,
+    Sequences,
+    _description,
+    cut,
+)
 from treecrf.inputs.values import characters
 
 
@@ -287,6 +293,40 @@ def test_pieces_hold_whole_sequences_in_order():
         joined = np.concatenate([values for _, _, values in pieces])
         flat = [list(word) if isinstance(word, str) else word for word in items]
         np.testing.assert_array_equal(joined, np.concatenate(flat))
+
+
+FORMS = {
+    "dense": lambda: [np.arange(12.0).reshape(6, 2), np.ones((3, 2))],
+    "sparse": lambda: [sparse.csr_array(np.eye(6, 3)), sparse.csr_array(np.ones((3, 3)))],
+    "strings": lambda: ["abcdef", "xyz"],
+    "symbols": lambda: [["a", None, "b", "c", None, "d"], ["x", "y", "z"]],
+    "dicts": lambda: [[{"a": t, "b": str(t % 3)} for t in range(6)], [{"a": 1.0}] * 3],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_long", [False, True])
+def test_sequences_can_be_cut(form, is_long):
+    X = FORMS[form]()
+    whole = as_sequences(X)
+    if is_long:
+        whole = LongSequences.of(
+            whole.rows(0, 2), whole.offsets,
+            **{k: v for k, v in _description(whole, whole.categories).items() if k != "offsets"},
+        )  # fmt: skip
+    pieces = cut(whole, np.array([0, 1, 4, 6, 8, 9]))
+    assert pieces.n_sequences == 5
+    assert pieces.n_positions == 9
+
+    def values(part):
+        part = part.toarray() if sparse.issparse(part) else part
+        return part.tolist() if form == "strings" else np.nan_to_num(part, nan=-1.0).tolist()
+
+    first, second = (values(whole.rows(i, i + 1)) for i in (0, 1))
+    expected = [first[:1], first[1:4], first[4:], second[:2], second[2:]]
+    assert [values(pieces.rows(i, i + 1)) for i in range(5)] == expected
+    assert values(pieces.rows(0, 5)) == first + second
+    assert values(pieces.take(np.array([3, 1])).rows(0, 2)) == expected[3] + expected[1]
 
 
 class Lazy(Sequences):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -397,7 +398,7 @@ class ScoredSequences(Sequences):
 def joined(first: Sequences, second: Sequences) -> Sequences:
     """Concatenate two lists of sequences; categories are those of the first."""
     second = second.for_model(first.schema)
-    items = [part.rows(i, i + 1) for part in (first, second) for i in range(part.n_sequences)]
+    items = _items(first) + _items(second)
     if first.form == "sparse":
         items = [sparse.csr_array(item) for item in items]
     elif first.form == "dense":
@@ -407,3 +408,28 @@ def joined(first: Sequences, second: Sequences) -> Sequences:
     description["offsets"] = offsets_of(np.concatenate(lengths))
     description["dtype"] = np.result_type(first.dtype, second.dtype)
     return ListedSequences(**description, items=items)
+
+
+def cut(sequences: Sequences, offsets: np.ndarray) -> Sequences:
+    """Return the same positions as other, shorter sequences.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    offsets : int64 array (n_pieces + 1,)
+        Start of each piece, and the end of the last one. They include the offsets of the sequences.
+    """
+    bounds = np.searchsorted(offsets, sequences.offsets).tolist()
+    items = []
+    for item, (first, last) in zip(_items(sequences), pairwise(bounds), strict=True):
+        ends = (offsets[first : last + 1] - offsets[first]).tolist()
+        items += [item[start:stop] for start, stop in pairwise(ends)]
+    description = _description(sequences, sequences.categories) | {"offsets": offsets}
+    pieces = ListedSequences(**description, items=items)
+    scores = sequences.init_scores
+    return pieces if scores is None else pieces.with_init_scores(scores)
+
+
+def _items(sequences: Sequences) -> list:
+    """Return the values of each sequence."""
+    return [sequences.rows(i, i + 1) for i in range(sequences.n_sequences)]

@@ -15,7 +15,7 @@ from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences, joined
+from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import exact_sum
@@ -81,12 +81,8 @@ class LabeledSequences:
         ValueError
             If all symbols of the other sequences are missing.
         """
-        if self.weights is None:
-            return self
-        kept = np.logical_or.reduceat(self.weights > 0, self.sequences.offsets[:-1])
-        if kept.all():
-            return self
-        return self._left(kept, "of weight 0")
+        kept = self._have_weight()
+        return self if kept.all() else self._left(kept, "of weight 0")
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
         """Append other sequences; without masks, all labels are allowed in them, and known."""
@@ -126,9 +122,7 @@ class LabeledSequences:
         """
         if self.candidates is None:
             return self
-        possible = self.candidates if self.allowed is None else self.candidates | ~self.allowed
-        starts = self.sequences.offsets[:-1]
-        chosen = np.logical_or.reduceat(~possible.all(axis=1), starts)
+        chosen = self._are_informative()
         if not chosen.any():
             raise ValueError("y holds no known labels")
         if chosen.all():
@@ -158,6 +152,36 @@ class LabeledSequences:
             )
         weights = known * (1.0 if self.weights is None else self.weights)
         return replace(self, weights=weights).weighted()
+
+    def cut(self, offsets: np.ndarray) -> LabeledSequences:
+        """Return the same positions as shorter sequences, without those that teach nothing.
+
+        If none of them is left, the sequences remain whole.
+
+        Parameters
+        ----------
+        offsets : int64 array (n_pieces + 1,)
+            Start of each piece, and the end of the last one. They include the offsets of the
+            sequences.
+        """
+        pieces = replace(self, sequences=cut(self.sequences, offsets))
+        kept = pieces._have_weight() & pieces._are_informative()
+        if kept.all():
+            return pieces
+        return pieces.take(np.flatnonzero(kept)) if kept.any() else self
+
+    def _have_weight(self) -> np.ndarray:
+        """Mark the sequences with a position of positive weight; bool array (n_sequences,)."""
+        if self.weights is None:
+            return np.ones(self.sequences.n_sequences, dtype=bool)
+        return np.logical_or.reduceat(self.weights > 0, self.sequences.offsets[:-1])
+
+    def _are_informative(self) -> np.ndarray:
+        """Mark the sequences in which not all allowed labels are possible; (n_sequences,)."""
+        if self.candidates is None:
+            return np.ones(self.sequences.n_sequences, dtype=bool)
+        possible = self.candidates if self.allowed is None else self.candidates | ~self.allowed
+        return np.logical_or.reduceat(~possible.all(axis=1), self.sequences.offsets[:-1])
 
     def _left(self, kept: np.ndarray, others: str) -> LabeledSequences:
         """Return those that are kept, as if there were no others."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import treecrf
-from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf import (
+    FutureFeatureMEMM,
+    LinearCRF,
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeCRF,
+    TreeMEMM,
+)
+from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import base, selection
 from treecrf.learners.boosted.selection import (
     MIN_COMPARED,
@@ -15,6 +25,8 @@ from treecrf.learners.boosted.selection import (
     N_FOLDS_OF_MANY,
     Candidate,
     folds,
+    in_blocks,
+    sample,
 )
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
@@ -40,7 +52,7 @@ def auto(**settings):
     return TreeCRF(**values, random_state=0)
 
 
-def prepared(crf, X, y):
+def prepared(crf, X, y, **arguments):
     """The training data as `fit` reads them."""
     captured = []
 
@@ -51,10 +63,10 @@ def prepared(crf, X, y):
         captured.append(data)
         raise Stop
 
-    crf = clone(crf)
+    crf = copy.copy(crf)
     crf._choose = choose
     with pytest.raises(Stop):
-        crf.fit(X, y)
+        crf.fit(X, y, **arguments)
     return captured[0]
 
 
@@ -85,7 +97,7 @@ def test_folds_do_not_depend_on_the_order_of_sequences():
     assert one == other
 
 
-@pytest.mark.parametrize("n, length", [(1, 500), (12, 10)])
+@pytest.mark.parametrize("n, length", [(1, 150), (12, 10)])
 def test_little_data_have_no_folds_and_get_all_iterations(n, length):
     X, y = sensors(n, length)
     crf = auto(max_iter=7).fit(X, y)
@@ -302,6 +314,135 @@ def test_many_examples_have_fewer_folds(monkeypatch):
     assert len(folds(data, 4)) == N_FOLDS
     monkeypatch.setattr(selection, "MANY_EXAMPLES", 4 * 24 * 15 - 1)
     assert len(folds(data, 4)) == N_FOLDS_OF_MANY
+
+
+def cut_data(data, n_positions, **rules):
+    """The blocks of training data, checked against the sequences."""
+    blocks = in_blocks(data.training, n_positions, **rules)
+    assert set(data.training.sequences.offsets) <= set(blocks.sequences.offsets)
+    np.testing.assert_array_equal(blocks.codes, data.training.codes)
+    return blocks
+
+
+@pytest.mark.parametrize(
+    "lengths, expected",
+    [
+        ([400], [50] * 8),
+        ([1000], [50] * 20),
+        ([3000] * 2, [300] * 20),
+        ([120] * 5, [120] * 5),  # one in each fold
+        ([310, 110, 90], [51, 52, 52, 51, 52, 52, 55, 55, 90]),
+        ([99] * 4, [99] * 4),  # too short
+        ([1000] + [20] * 50, [100] * 10 + [20] * 50),
+    ],
+)
+def test_long_sequences_are_cut_into_blocks(lengths, expected):
+    X, y = (
+        np.split(part, np.cumsum(lengths)[:-1]) for part in map(np.concatenate, sensors(100, 60))
+    )
+    X, y = X[: len(lengths)], y[: len(lengths)]
+    X[-1], y[-1] = X[-1][: lengths[-1]], y[-1][: lengths[-1]]
+    blocks = cut_data(prepared(auto(), X, y), sum(lengths))
+    assert np.diff(blocks.sequences.offsets).tolist() == expected
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_scores_of_blocks_are_those_of_fits_to_the_blocks(order):
+    X, y = sensors(1, 500)
+    crf = auto(init="zero", order=order, max_iter=8).fit(X, y)
+    assert crf.n_iter_ > 0
+    pieces = auto(init="zero", order=order, max_iter=8)
+    pieces.fit(np.split(X[0], 10), np.split(y[0], 10))
+    np.testing.assert_array_equal(crf.validation_score_, pieces.validation_score_)
+    whole = clone(crf).set_params(early_stopping=False, max_iter=crf.n_iter_).fit(X, y)
+    np.testing.assert_array_equal(crf.train_score_, whole.train_score_)
+
+
+def test_blocks_do_not_depend_on_the_order_of_sequences():
+    X, y = sensors(3, 300)
+    one = auto(max_iter=5).fit(X, y)
+    other = auto(max_iter=5).fit(X[::-1], y[::-1])
+    np.testing.assert_array_equal(one.validation_score_, other.validation_score_)
+
+
+def test_blocks_obey_the_rules_of_transitions():
+    rng = np.random.RandomState(0)
+    y = []
+    while len(y) < 600:
+        y += ["B"] + ["I"] * rng.randint(60) + ["O"] * rng.randint(3)
+    y = y[:600]
+    X = [[label if rng.rand() < 0.8 else "?" for label in y]]
+    crf = auto(transitions="bio", max_iter=3)
+    data = prepared(crf, X, [y])
+    rules = as_transitions("bio", data.classes, 1)
+    blocks = cut_data(data, 600, rules=rules)
+    starts = blocks.sequences.offsets[:-1]
+    assert len(starts) > 5
+    assert "I" not in data.classes[blocks.codes[starts]]
+    assert len(crf.fit(X, [y]).validation_score_)
+    # Only the second of two labels may come first.
+    with_start = np.array([[1, 1], [1, 1], [0, 1]])
+    y = [1] + [0] * 599
+    assert len(auto(transitions=with_start, max_iter=3).fit(X, [y]).validation_score_) == 0
+
+
+def test_rules_of_the_end_hold_for_the_last_labels_of_blocks():
+    rng = np.random.RandomState(0)
+    y = list("BIE" * 50 + "S" * 100 + "BIIIE" * 50)
+    X = [[label if rng.rand() < 0.8 else "?" for label in y]]
+    data = prepared(auto(transitions="bioes"), X, [y])
+    rules = as_transitions("bioes", data.classes, 1)
+    blocks = cut_data(data, 500, rules=rules)
+    offsets = blocks.sequences.offsets
+    assert len(offsets) == 11
+    assert set(data.classes[blocks.codes[offsets[:-1]]]) <= set("BS")
+    assert set(data.classes[blocks.codes[offsets[1:] - 1]]) <= set("ES")
+    backward = RecurrentSlidingWindowClassifier(
+        **FAST, direction="right-to-left", transitions="bioes", max_iter=3, early_stopping="auto"
+    )
+    assert len(backward.fit(X, [y]).validation_score_)
+
+
+def test_blocks_keep_what_belongs_to_positions():
+    X, y = sensors(1, 500)
+    masks = np.ones((500, 2), dtype=bool)
+    masks[:, 1] = y[0] == 1
+    weights = np.arange(500.0)
+    weights[100:150] = 0.0
+    unknown = [None if 200 <= t < 300 else label for t, label in enumerate(y[0].tolist())]
+    scores = np.random.RandomState(0).normal(size=(500, 2))
+    data = prepared(
+        auto(init="zero"), X, [unknown], allowed=[masks], sample_weight=[weights],
+        init_score=[scores],
+    )  # fmt: skip
+    blocks = in_blocks(data.training, 500)
+    kept = np.r_[0:100, 150:200, 300:500]  # blocks with weight and information
+    assert blocks.sequences.n_sequences == 7
+    np.testing.assert_array_equal(blocks.sequences.rows(0, 7), X[0][kept])
+    np.testing.assert_array_equal(blocks.weights, weights[kept])
+    np.testing.assert_array_equal(blocks.allowed, masks[kept])
+    np.testing.assert_allclose(blocks.sequences.init_scores, scores[kept], atol=1e-6)
+    np.testing.assert_array_equal(blocks.codes, y[0][kept])
+
+
+def test_sequences_without_useful_blocks_remain_whole():
+    X, y = sensors(1, 500)
+    unknown = [label if t < 100 else None for t, label in enumerate(y[0].tolist())]
+    crf = auto(init="zero", max_iter=3)
+    weights = [np.where(np.arange(500) < 100, 0.0, 1.0)]
+    data = prepared(crf, X, [unknown], sample_weight=weights)
+    assert in_blocks(data.training, 500) is data.training
+    assert crf.fit(X, [unknown], sample_weight=weights).n_iter_ == 3
+
+
+def test_much_data_of_one_sequence_choose_the_start_on_some_blocks(monkeypatch):
+    X, y = sensors(1, 3000)
+    monkeypatch.setattr(base, "MAX_POSITIONS", 1000)
+    data = sample(prepared(auto(), X, y), 1000).training
+    assert np.diff(data.sequences.offsets).tolist() == [50] * 20
+    crf = auto(max_iter=4).fit(X, y)
+    assert crf.init_ is not None
+    assert crf.n_iter_ == 4
 
 
 def test_future_features_do_not_support_auto():

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints
+from treecrf.chains.constraints import Constraints, as_transitions
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.objectives import Objective
@@ -148,14 +148,18 @@ class BoostedSequenceClassifier(SequenceLearner):
         plain = Choice(candidates[-1], self.max_iter, [])
         if not self.early_stopping or self.warm_start:
             return plain
+        rules = as_transitions(self.transitions, data.classes, self.order)
+        if rules is not None and self._is_backward():
+            rules = rules.reversed()
         n_scores = self._n_scores(len(data.classes))
         limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
         is_small = len(data.training.codes) <= limit
         if is_small and data.held_out is None:
-            return cross_validated(self, folds(data, n_scores), candidates) or plain
+            return cross_validated(self, folds(data, n_scores, rules), candidates) or plain
         if len(candidates) == 1:
             return plain
-        return best_start(self, folds(sample(data, limit)), candidates) or plain
+        sampled = sample(data, limit, rules)
+        return best_start(self, folds(sampled, 1, rules), candidates) or plain
 
     def _candidates(self, data: TrainingInput) -> list:
         """Return the starts to choose from; the last one if there is nothing to judge them by."""

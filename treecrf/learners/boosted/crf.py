@@ -177,8 +177,9 @@ class TreeCRF(BoostedSequenceClassifier):
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
         with five folds, or three from 130,000 examples on, and all sequences are used for training.
-        It takes place from 200 training positions up to 10,000, and up to a million examples; all
-        iterations are run on other data, and in a warm start.
+        Sequences with more than a fifth of the positions are cut into blocks for it. It takes place
+        from 200 training positions up to 10,000, and up to a million examples; all iterations are
+        run on other data, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10

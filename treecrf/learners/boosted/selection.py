@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.chains.constraints import Transitions
 from treecrf.learners.stopping import Stopping
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils.hashing import smallest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
@@ -19,6 +20,10 @@ N_FOLDS_OF_MANY = 3
 MANY_EXAMPLES = 1 << 17
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
+# Sequences with more than a fold's part of the positions are cut into blocks of this fraction of
+# them, and of this minimum length.
+N_BLOCKS = 20
+MIN_BLOCK = 50
 # With more training positions or more examples, cross-validation takes long and matters little.
 MAX_POSITIONS = 10_000
 MAX_EXAMPLES = 1 << 20
@@ -202,25 +207,32 @@ def _progress(learner: Any, n_iter: int) -> Progress:
     return Progress(learner.verbose, 0, n_iter, f"{type(learner).__name__}, cross-validation")
 
 
-def folds(data: TrainingInput, n_scores: int = 1) -> list[TrainingInput]:
+def folds(
+    data: TrainingInput, n_scores: int = 1, rules: Transitions | None = None
+) -> list[TrainingInput]:
     """Return the training data of each fold, the other sequences being held out.
 
     The folds depend on the content of the sequences, not on their order. Their list is empty if
-    there is too little data.
+    there is too little data. Sequences that make up a large part of it are cut into blocks.
 
     Parameters
     ----------
     data : TrainingInput
     n_scores : int, default=1
         Number of examples of each position. Many examples have fewer folds.
+    rules : Transitions, optional
+        Rules that blocks obey.
     """
     training = data.training
-    n_sequences, n_positions = training.sequences.n_sequences, len(training.codes)
-    if n_sequences < 2 or n_positions < MIN_POSITIONS:
+    n_positions = len(training.codes)
+    if n_positions < MIN_POSITIONS:
         return []
+    training = in_blocks(training, n_positions, rules)
     n_folds = N_FOLDS_OF_MANY if n_positions * n_scores > MANY_EXAMPLES else N_FOLDS
     ranks = np.argsort(np.argsort(training.hashes(data.seed)))
-    fold_of = ranks % min(n_folds, n_sequences)
+    fold_of = ranks % n_folds
+    if len(ranks) < 2:
+        return []
     parts = []
     for fold in range(fold_of.max() + 1):
         kept, held_out = training.parted(fold_of == fold)
@@ -230,13 +242,52 @@ def folds(data: TrainingInput, n_scores: int = 1) -> list[TrainingInput]:
     return parts
 
 
-def sample(data: TrainingInput, n_positions: int) -> TrainingInput:
-    """Choose training sequences at random, with about ``n_positions`` positions."""
-    training = data.training
-    fraction = n_positions / len(training.codes)
-    n_sequences = training.sequences.n_sequences
-    if fraction >= 1:
+def in_blocks(
+    data: LabeledSequences, n_positions: int, rules: Transitions | None = None
+) -> LabeledSequences:
+    """Cut sequences that are too long for folds of ``n_positions`` positions into blocks.
+
+    A block is like a sequence: its first label has no previous one, and windows do not reach into
+    its neighbors. Where the label before a cut may not come last, or the one after it may not come
+    first, the cut is made at the next position where they may, if there is one in the block.
+    """
+    offsets = data.sequences.offsets
+    lengths = np.diff(offsets)
+    if lengths.max() * N_FOLDS <= n_positions:
         return data
-    chosen = smallest(training.hashes(data.seed), max(1, int(fraction * n_sequences)))
-    taken = training.take(np.flatnonzero(chosen))
-    return replace(data, training=taken)
+    n_blocks = np.maximum(lengths // max(MIN_BLOCK, n_positions // N_BLOCKS), 1)
+    bounds = [
+        start + np.arange(n) * length // n
+        for start, length, n in zip(offsets[:-1], lengths, n_blocks, strict=True)
+    ]
+    bounds = np.append(np.concatenate(bounds), offsets[-1])
+    possible = np.zeros(offsets[-1] + 1, dtype=bool)
+    possible[1:-1] = rules is None or (
+        rules.ends[data.codes[:-1]] & rules.follows[-1, data.codes[1:]]
+    )
+    possible[offsets] = True
+    cuts = np.flatnonzero(possible)
+    return data.cut(np.unique(cuts[np.searchsorted(cuts, bounds)]))
+
+
+def sample(
+    data: TrainingInput, n_positions: int, rules: Transitions | None = None
+) -> TrainingInput:
+    """Choose training sequences, or blocks of long ones, with about ``n_positions`` positions."""
+    training = data.training
+    if len(training.codes) <= n_positions:
+        return data
+    training = _at_random(training, n_positions, data.seed, N_FOLDS)
+    training = in_blocks(training, n_positions, rules)
+    return replace(data, training=_at_random(training, n_positions, data.seed, 1))
+
+
+def _at_random(
+    data: LabeledSequences, n_positions: int, seed: int, min_sequences: int
+) -> LabeledSequences:
+    """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``."""
+    n_chosen = int(n_positions / len(data.codes) * data.sequences.n_sequences)
+    if n_chosen >= data.sequences.n_sequences:
+        return data
+    chosen = smallest(data.hashes(seed), max(min_sequences, n_chosen))
+    return data.take(np.flatnonzero(chosen))
