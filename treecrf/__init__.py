@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from treecrf.learners.future.transformer import FutureFeatures
     from treecrf.learners.hmm import HMMClassifier
     from treecrf.learners.linear.crf import LinearCRF
+    from treecrf.learners.per_sequence import PerSequence
     from treecrf.learners.registry import load
     from treecrf.learners.stream import Stream
     from treecrf.learners.structured.max_margin.classifier import StructuredSVM
@@ -44,6 +45,7 @@ __all__ = [
     "HMMClassifier",
     "LinearCRF",
     "ModelFileError",
+    "PerSequence",
     "Pruned",
     "RecurrentSlidingWindowClassifier",
     "SequenceBoostingClassifier",
@@ -62,6 +64,7 @@ __all__ = [
     "load",
     "metrics",
     "plotting",
+    "split",
 ]
 
 _SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "plotting")
@@ -76,6 +79,7 @@ _HOMES = {
     "HMMClassifier": "treecrf.learners.hmm",
     "LinearCRF": "treecrf.learners.linear.crf",
     "ModelFileError": "treecrf.utils.model_file",
+    "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.pruning",
     "RecurrentSlidingWindowClassifier": "treecrf.learners.boosted.recurrent",
     "SequenceBoostingClassifier": "treecrf.learners.structured.sequence_boosting.classifier",
@@ -88,6 +92,7 @@ _HOMES = {
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",
+    "split": "treecrf.inputs.long_tables",
 }
 
 

@@ -94,7 +94,9 @@ def test_defaults_are_those_of_the_signature(kind):
     for name, description, _ in section_of(kind, "Parameters"):
         _, _, default = description.partition("default=")
         shown = repr(eval(default)) if default else None
-        assert shown == repr(parameters[name].default), f"{kind.__name__}: {name}"
+        parameter = parameters[name]
+        expected = None if parameter.default is parameter.empty else repr(parameter.default)
+        assert shown == expected, f"{kind.__name__}: {name}"
 
 
 @pytest.mark.parametrize("kind", CLASSES.values())

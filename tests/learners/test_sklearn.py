@@ -5,19 +5,35 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from dataclasses import fields
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
+from support.family import FAMILY, every
 
 import treecrf
-from treecrf import TreeCRF
+from treecrf import FutureFeatures, PerSequence, SlidingWindowClassifier, TreeCRF, flatten
+from treecrf.metrics import token_confusion_matrix
 
 CHANGED = {
     "order": 2, "window": (2, 1), "max_iter": 3, "max_leaf_nodes": 7, "max_depth": 4,
@@ -197,4 +213,173 @@ def test_models_train_in_parallel(letters):
 
 def test_it_is_a_scikit_learn_estimator():
     assert isinstance(TreeCRF(), BaseEstimator)
-    assert TreeCRF().__sklearn_tags__() is not None
+
+
+# Pipelines on long tables, metadata routing
+
+
+def long_table():
+    rng = np.random.default_rng(2)
+    lengths = rng.integers(3, 7, 12)
+    y = rng.integers(0, 2, lengths.sum())
+    X = np.column_stack([y + rng.normal(scale=0.5, size=len(y)), rng.normal(size=len(y))])
+    return X, y, np.repeat(np.arange(12), lengths)
+
+
+def test_score_of_a_pipeline_with_metadata_routing():
+    X, y, groups = long_table()
+    weights = np.arange(len(y)) % 3 + 1.0
+    with config_context(enable_metadata_routing=True):
+        crf = small().set_fit_request(groups=True, sample_weight=True)
+        crf = crf.set_score_request(groups=True, sample_weight=True)
+        pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), crf)
+        pipe.fit(X, y, groups=groups, sample_weight=weights)
+        scaled = StandardScaler().fit_transform(X)
+        direct = small().fit(scaled, y, groups=groups, sample_weight=weights)
+        assert pipe.score(X, y, groups=groups) == direct.score(scaled, y, groups=groups)
+        weighted = pipe.score(X, y, sample_weight=weights, groups=groups)
+        assert weighted == direct.score(scaled, y, weights, groups=groups)
+        scores = cross_val_score(
+            pipe, X, y, cv=GroupKFold(3), error_score="raise",
+            params={"groups": groups, "sample_weight": weights},
+        )  # fmt: skip
+    assert (scores > 0.6).all()
+
+
+def test_weights_of_the_score_may_be_positional(letters, trained):
+    X, y = letters
+    weights = np.arange(len(X)) + 1.0
+    predicted = trained.predict(X)
+    right = [np.sum(p == list(labels)) for p, labels in zip(predicted, y, strict=True)]
+    expected = weights @ right / (weights @ [len(x) for x in X])
+    assert trained.score(X, y, weights) == pytest.approx(expected, rel=1e-12)
+    assert trained.score(X, y, weights) == trained.score(X, y, sample_weight=weights)
+
+
+def test_a_list_without_sequences_has_no_labels(letters):
+    model = Pipeline([("upper", FunctionTransformer(upper)), ("crf", small())]).fit(*letters)
+    assert model.predict([]) == []
+    assert model.predict_proba([]) == []
+
+
+# Tags
+
+
+LONG = {"lengths": [5] * 6}
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 2, (6, 5))
+TABLES = np.stack([CODES + RNG.normal(size=(6, 5)), RNG.normal(size=(6, 5))], axis=-1)
+GAPS = np.where(RNG.random(TABLES.shape) < 0.1, np.nan, TABLES)
+WORDS = np.where(CODES, "a", "b").astype(object)
+# Data that an estimator accepts if and only if the tag of this name is true.
+DATA = {
+    "one_d_array": (RNG.integers(0, 3, 30), CODES.ravel(), LONG),
+    "two_d_array": (TABLES.reshape(30, 2), CODES.ravel(), LONG),
+    "three_d_array": (TABLES, CODES, {}),
+    "sparse": (sparse.csr_array(TABLES.reshape(30, 2)), CODES.ravel(), LONG),
+    "categorical": (RNG.integers(0, 3, 30), CODES.ravel(), LONG),
+    "string": (WORDS.ravel(), CODES.ravel(), LONG),
+    "dict": ([[{"a": value, "b": "u"} for value in row] for row in TABLES[..., 0]], CODES, {}),
+    "allow_nan": (GAPS, CODES, {}),
+}
+GAPS_IN_SYMBOLS = (np.where(CODES.ravel(), None, WORDS.ravel()), CODES.ravel(), LONG)
+
+
+@every(FAMILY)
+def test_tags_are_true(name):
+    tags = get_tags(FAMILY[name])
+    accepts_tables = tags.input_tags.two_d_array
+    for field in fields(tags.input_tags):
+        X, y, cuts = DATA.get(field.name, (None, None, None))
+        if field.name == "allow_nan" and not accepts_tables:
+            X, y, cuts = GAPS_IN_SYMBOLS
+        if X is None:
+            assert getattr(tags.input_tags, field.name) is False
+        elif getattr(tags.input_tags, field.name):
+            clone(FAMILY[name]).fit(X, y, **cuts).predict(X, **cuts)
+        else:
+            with pytest.raises((ValueError, TypeError)):
+                clone(FAMILY[name]).fit(X, y, **cuts)
+
+
+@every(FAMILY)
+def test_tags_of_labels_are_true(name):
+    tags = get_tags(FAMILY[name])
+    assert tags.requires_fit
+    assert not tags.non_deterministic
+    assert tags.target_tags.required
+    assert tags.target_tags.one_d_labels
+    assert tags.target_tags.two_d_labels
+    with pytest.raises(TypeError):
+        clone(FAMILY[name]).fit(DATA["string"][0], **LONG)
+    for X, y in ((DATA["string"][0], CODES.ravel()), (DATA["one_d_array"][0], WORDS.ravel())):
+        clone(FAMILY[name]).fit(X, y, **LONG)
+
+
+def test_tags_of_a_wrapped_estimator_are_its_own():
+    def allows_nan(estimator, **parameters):
+        wrapped = SlidingWindowClassifier(estimator, **parameters)
+        return get_tags(wrapped).input_tags.allow_nan
+
+    assert allows_nan(DecisionTreeClassifier())
+    assert not allows_nan(LogisticRegression())
+    assert allows_nan(LogisticRegression(), missing="impute")
+    model = SlidingWindowClassifier(LogisticRegression(), missing="impute").fit(GAPS, CODES)
+    assert len(model.predict(GAPS)) == 6
+
+
+def test_tags_of_flat_models(trained):
+    tags = get_tags(flatten(trained))
+    assert not tags.target_tags.required
+    assert tags.transformer_tags is not None
+    assert tags.input_tags.string
+
+
+# No estimator is a classifier in the sense of scikit-learn
+
+
+def test_folds_are_not_stratified_by_labels(letters):
+    X, y = letters
+    assert not is_classifier(TreeCRF())
+    assert not is_regressor(TreeCRF())
+    scores = cross_val_score(small(), X, y, cv=3)
+    np.testing.assert_array_equal(scores, cross_val_score(small(), X, y, cv=KFold(3)))
+
+
+def test_ensembles_of_classifiers_refuse_it():
+    X, y, _ = long_table()
+    with pytest.raises(ValueError, match="should be a classifier"):
+        VotingClassifier([("crf", small())]).fit(X, y)
+
+
+def test_confusion_matrix_of_predictions(letters, trained):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y = letters
+    with pytest.raises(ValueError, match="only supports classifiers"):
+        ConfusionMatrixDisplay.from_estimator(trained, X, y)
+    matrix = token_confusion_matrix(y, trained.predict(X))
+    shown = ConfusionMatrixDisplay(matrix, display_labels=trained.classes_).plot()
+    np.testing.assert_array_equal(shown.confusion_matrix.sum(), sum(map(len, y)))
+    pyplot.close("all")
+
+
+# Documentation
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [*FAMILY.values(), PerSequence(StandardScaler()), FutureFeatures()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_html_links_to_the_documentation(estimator):
+    name = type(estimator).__name__
+    link = f"https://treecrf.readthedocs.io/en/latest/api.html#treecrf.{name}"
+    assert estimator._get_doc_link() == link
+    assert f'href="{link}"' in estimator._repr_html_()
+
+
+def test_own_subclasses_have_no_link():
+    class Mine(TreeCRF):
+        pass
+
+    assert Mine()._get_doc_link() == ""

@@ -14,7 +14,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
-from treecrf.inputs.values import closest_name
+from treecrf.inputs.values import closest_name, short_list
 
 
 def is_frame(item: Any) -> bool:
@@ -37,10 +37,46 @@ def column_of(X: Any, name: str) -> list:
         )
     import narwhals.stable.v2 as narwhals
 
-    frame = _wrap(X, "X", narwhals)
+    return _groups_of(_wrap(X, "X", narwhals), name)
+
+
+def _groups_of(frame: Any, name: str) -> list:
     if name not in frame.columns:
-        raise ValueError(f"groups={name!r} is not a column of X")
+        raise ValueError(f"groups={name!r} is not a column of X{closest_name(name, frame.columns)}")
     return frame.get_column(name).to_list()
+
+
+def rows_of(X: Any, bounds: list[tuple[int, int]], without: str | None = None) -> list:
+    """Return parts of a data frame, without one of its columns."""
+    import narwhals.stable.v2 as narwhals
+
+    frame = _wrap(X, "X", narwhals)
+    if without is not None:
+        frame = frame.drop(without)
+    return [frame[i:j].to_native() for i, j in bounds]
+
+
+def joined(frames: list) -> Any:
+    """Return one long data frame of several ones, with the columns in the order of the first.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the columns differ.
+    """
+    import narwhals.stable.v2 as narwhals
+
+    wrapped = [_wrap(frame, f"sequence {i}", narwhals) for i, frame in enumerate(frames)]
+    names = wrapped[0].columns
+    for i, frame in enumerate(wrapped):
+        other = set(frame.columns) ^ set(names)
+        if other:
+            raise ValueError(
+                f"sequence {i} and sequence 0 do not have the same columns: only one of them has "
+                f"{short_list(sorted(map(repr, other)))}"
+            )
+    ordered = [frame if frame.columns == names else frame.select(names) for frame in wrapped]
+    return narwhals.concat(ordered).to_native()
 
 
 def read_frames(
@@ -105,13 +141,8 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
 def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
     if not segmentation.is_long:
         return offsets_of_items([len(frame) for frame in frames])
-    groups, name = None, segmentation.column
-    if name is not None:
-        if name not in frames[0].columns:
-            raise ValueError(
-                f"groups={name!r} is not a column of X{closest_name(name, frames[0].columns)}"
-            )
-        groups = frames[0].get_column(name).to_list()
+    name = segmentation.column
+    groups = None if name is None else _groups_of(frames[0], name)
     return segmentation.offsets(len(frames[0]), groups)
 
 

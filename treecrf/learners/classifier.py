@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
@@ -26,11 +27,12 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.costs import cost_table
 from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
+from treecrf.utils.documentation import DocumentationLink
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
 
 
-class SequenceClassifier(BaseEstimator):
+class SequenceClassifier(DocumentationLink, BaseEstimator):
     """Base class of all sequence classifiers.
 
     Subclasses implement `fit` and compute a score for every label at every position, in every
@@ -49,6 +51,26 @@ class SequenceClassifier(BaseEstimator):
         ],
         "verbose": ["verbose"],
     }
+
+    # To scikit-learn this is no classifier, whose ``predict`` maps rows to labels independently:
+    # integers as ``cv`` would stratify the rows of a long table, which cuts its sequences, and
+    # ensembles and displays would call ``predict`` without ``groups``.
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # A long table may be a 1-D array of symbols, and a list of sequences a 3-D array.
+        tags.input_tags = InputTags(
+            one_d_array=True,
+            two_d_array=True,
+            three_d_array=True,
+            sparse=True,
+            categorical=True,
+            string=True,
+            dict=True,
+            allow_nan=True,
+        )
+        # Labels of a long table; those of a list of sequences, which may be a 2-D array.
+        tags.target_tags = TargetTags(required=True, one_d_labels=True, two_d_labels=True)
+        return tags
 
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
@@ -453,8 +475,8 @@ class SequenceClassifier(BaseEstimator):
         self,
         X: Any,
         y: Any,
-        *,
         sample_weight: Any = None,
+        *,
         init_score: Any = None,
         lengths: Any = None,
         groups: Any = None,

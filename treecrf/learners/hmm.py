@@ -6,6 +6,7 @@ import numbers
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.contexts import check_order, true_contexts
@@ -124,6 +125,13 @@ class HMMClassifier(SequenceClassifier):
         self.cost_matrix = cost_matrix
         self.transitions = transitions
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # One symbol per position.
+        for name in ("two_d_array", "three_d_array", "sparse", "dict"):
+            setattr(tags.input_tags, name, False)
+        return tags
 
     def fit(
         self,

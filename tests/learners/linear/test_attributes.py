@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -142,3 +144,24 @@ def test_weights_are_in_the_order_of_the_names(transition_features):
             )
             assert log_z == pytest.approx(np.logaddexp(*scores))
             assert log_p[other] == pytest.approx(scores["xy".index(other)] - log_z)
+
+
+def test_weights_in_the_form_of_sklearn_crfsuite(letters):
+    crf = LinearCRF(window=(1, 0), l2_regularization=0.1).fit(*letters)
+    names, labels = crf.get_attribute_names().tolist(), crf.classes_.tolist()
+    state, transitions = crf.state_features_, crf.transition_features_
+    assert len(state) == np.count_nonzero(crf.state_weights_)
+    assert len(transitions) == len(labels) ** 2
+    for (name, label), weight in state.items():
+        assert weight == crf.state_weights_[names.index(name), labels.index(label)] != 0
+    for (before, label), weight in transitions.items():
+        assert weight == crf.transition_weights_[labels.index(before), labels.index(label)]
+    (likeliest, _), *_ = Counter(state).most_common(1)
+    assert likeliest in {("symbol[0] is 'a'", "x"), ("symbol[0] is 'b'", "y"),
+                         ("symbol[0] is 'c'", "z")}  # fmt: skip
+
+
+def test_numbers_are_labels_of_weights_as_python_objects(tables):
+    crf = LinearCRF().fit(*tables)
+    assert all(type(label) is int for _, label in crf.state_features_)
+    assert all(type(weight) is float for weight in crf.transition_features_.values())

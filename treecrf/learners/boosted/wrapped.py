@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from treecrf.chains.beam_search import beam_search
@@ -14,6 +15,7 @@ from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.labels import find_classes
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
@@ -41,6 +43,12 @@ class WindowClassifier(LocalClassifier):
         "estimator": [HasMethods(["fit", "predict"]), None],
     }
     _fitted: ClassVar[tuple[str, ...]] = (*LocalClassifier._fitted, "_order")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None and self.missing not in FILLED:
+            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        return tags
 
     def _train(self, arguments: FitArguments) -> dict:
         if self.estimator is None:

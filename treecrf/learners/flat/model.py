@@ -7,6 +7,7 @@ import numbers
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints
@@ -137,6 +138,11 @@ class FlatModel(
 
     def __sklearn_clone__(self) -> FlatModel:
         return copy.copy(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
 
     def fit(self, X: Any = None, y: Any = None) -> FlatModel:
         """Do nothing; the model was trained before it was flattened.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,12 @@ from treecrf.inputs.dicts import are_dicts
 from treecrf.inputs.frames import is_frame
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.future.memm import FutureFeatureMEMM
+from treecrf.utils.documentation import DocumentationLink
 
 
-class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class FutureFeatures(
+    DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Transformer for features of bags that a `FutureFeatureMEMM` discovers.
 
     The features of a sequence depend on its input only. They let models of any kind, and decoders
@@ -59,6 +62,9 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     True
     """
 
+    # Parameters of `fit` that are otherwise not in its signature.
+    __metadata_request__fit: ClassVar[dict] = {"lengths": None, "groups": None}
+
     def __init__(self, estimator: FutureFeatureMEMM | None = None, *, append: bool = False):
         self.estimator = estimator
         self.append = append
@@ -98,6 +104,27 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self.estimator_ = model.fit(X, y, **parameters)
         self.n_features_in_ = model.n_features_in_
         return self
+
+    def fit_transform(self, X: Any, y: Any, **parameters: Any) -> Any:
+        """Discover features, and compute those of the same sequences.
+
+        Parameters
+        ----------
+        X, y, **parameters
+            As in `fit`.
+
+        Returns
+        -------
+        list of arrays, or one array for a long table
+            As in `transform`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`.
+        """
+        cuts = {name: parameters.get(name) for name in ("lengths", "groups")}
+        return self.fit(X, y, **parameters).transform(X, **cuts)
 
     @property
     def future_features_(self) -> list:

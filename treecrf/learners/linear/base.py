@@ -389,6 +389,19 @@ class LinearSequenceClassifier(SequenceLearner):
         """Weights of the labels at first positions, independent of the attributes."""
         return self._weights.transitions[-1].copy()
 
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """Weights of the labels other than 0, by attribute and label, as in sklearn-crfsuite."""
+        weights, names = self.state_weights_, self.get_attribute_names()
+        labels = self.classes_.tolist()
+        return {(str(names[i]), labels[v]): float(weights[i, v]) for i, v in np.argwhere(weights)}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """Weights of labels after labels other than 0, as in sklearn-crfsuite."""
+        weights, labels = self.transition_weights_, self.classes_.tolist()
+        return {(labels[u], labels[v]): float(weights[u, v]) for u, v in np.argwhere(weights)}
+
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights by attribute and offset, in the order of the names."""
         n_attributes, n_offsets, *block = weights.shape

@@ -153,6 +153,9 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         Weights of previous label (row) and label (column), independent of the attributes.
     start_weights_ : float array of shape ``(n_classes,)``
         Weights of the labels at first positions, which have no previous label.
+    state_features_, transition_features_ : dict
+        The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
+        sklearn-crfsuite.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``
@@ -188,9 +191,8 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
     >>> crf = LinearCRF(window=1, l2_regularization=0.1).fit(X, y)
     >>> "".join(crf.predict(["bacan"])[0])
     'cvcvc'
-    >>> names, weights = crf.get_attribute_names(), crf.state_weights_
-    >>> names[weights[:, 1].argmax()]
-    "symbol[0] is 'a'"
+    >>> max(crf.state_features_, key=crf.state_features_.get)
+    ("symbol[0] is 'a'", 'v')
     """
 
     _results: ClassVar[tuple[str, ...]] = ("n_iter_", "loss_", "train_score_", "validation_score_")

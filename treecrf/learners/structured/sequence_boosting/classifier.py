@@ -122,6 +122,9 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         The same for the validation sequences; empty without them.
     state_weights_, transition_weights_, start_weights_, transition_feature_weights_ : float array
         The weights, as in `LinearCRF`.
+    state_features_, transition_features_ : dict
+        The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
+        sklearn-crfsuite.
     n_features_in_ : int
         Number of features; 1 for symbols.
     feature_names_in_ : array of shape ``(n_features_in_,)``

@@ -1,0 +1,317 @@
+"""Transformers of scikit-learn for lists of sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.inputs.arrays import describe
+from treecrf.inputs.frames import is_frame, joined
+from treecrf.inputs.labels import as_labels
+from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.weights import as_weights
+from treecrf.utils.documentation import DocumentationLink
+
+
+class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Apply a scikit-learn transformer to a list of sequences.
+
+    The transformer is fitted to the positions of all sequences together, and then transforms one
+    sequence at a time. A long table needs no `PerSequence`: pass it to the transformer.
+
+    Parameters
+    ----------
+    transformer : transformer
+        A transformer of positions, such as a ``StandardScaler`` or a ``ColumnTransformer``; it is
+        copied. It must return one row for each position.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted copy of ``transformer``.
+
+    See Also
+    --------
+    treecrf.split : Split a long table into a list of sequences.
+
+    Notes
+    -----
+    Data frames remain data frames of the same library, unless the transformer returns sparse
+    matrices, or ``set_output`` of this class or of the transformer demands something else.
+
+    In a sequence with one symbol per position, the transformer gets a list or 1-D array of strings
+    like the documents that a ``CountVectorizer`` expects. Of sequences that are lists of dicts, it
+    gets one list of dicts.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from treecrf import LinearCRF, PerSequence
+    >>> X, y = [[[10.0], [90.0], [80.0]], [[85.0], [20.0]]], ["abb", "ba"]
+    >>> pipe = make_pipeline(PerSequence(StandardScaler()), LinearCRF()).fit(X, y)
+    >>> "".join(pipe.predict([[[15.0], [70.0]]])[0])
+    'ab'
+    """
+
+    def __init__(self, transformer: Any):
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> PerSequence:
+        """Fit the transformer to all positions.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Sequences of the same form: 2-D arrays, sparse matrices, data frames, lists of dicts, or
+            symbols.
+        y : list of array-likes of shape (n_positions,), optional
+            Labels of each sequence. The transformer gets one array with the labels of all
+            positions.
+        **params
+            Further arguments of the ``fit`` of the transformer. ``sample_weight`` may have a weight
+            per sequence, or an array for each sequence. With metadata routing, the transformer must
+            request them.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not a list of sequences of the same form, y does not match X, or the transformer
+            refuses them.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from treecrf import PerSequence
+        >>> scaler = PerSequence(StandardScaler()).fit([[[1.0], [2.0]], [[6.0]]])
+        >>> scaler.transformer_.mean_
+        array([3.])
+        """
+        items = _listed(X)
+        offsets = offsets_of_items([_length(item) for item in items])
+        table, labels = _concatenated(items), None if y is None else _labels(y, offsets)
+        given = self._routed("fit", params)
+        if given.get("sample_weight") is not None:
+            weights = as_weights(given["sample_weight"], offsets, Segmentation())
+            given["sample_weight"] = np.ones(offsets[-1]) if weights is None else weights
+        transformer = clone(self.transformer)
+        transformer.fit(table, *([] if labels is None else [labels]), **given)
+        self.transformer_ = _keeping_frames(transformer, items[0])
+        return self
+
+    def transform(self, X: Any, **params: Any) -> list:
+        """Transform each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Sequences of the same form as in `fit`.
+        **params
+            Further arguments of the ``transform`` of the transformer, if it requests them.
+
+        Returns
+        -------
+        list of arrays, sparse matrices or data frames
+            One for each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If the transformer refuses a sequence, or returns another number of rows.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import MinMaxScaler
+        >>> from treecrf import PerSequence
+        >>> scaler = PerSequence(MinMaxScaler()).fit([[[0.0], [2.0]], [[10.0]]])
+        >>> scaler.transform([[[5.0]], [[1.0], [2.0]]])
+        [array([[0.5]]), array([[0.1],
+               [0.2]])]
+        """
+        check_is_fitted(self)
+        items = _listed(X)
+        given = self._routed("transform", params)
+        found = [self.transformer_.transform(_table(item), **given) for item in items]
+        for i, (item, result) in enumerate(zip(items, found, strict=True)):
+            if _length(result) != _length(item):
+                raise ValueError(
+                    f"sequence {i}: the transformer returned {_length(result)} rows for "
+                    f"{_length(item)} positions; expected one row per position"
+                )
+        return found
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features after the transformation.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the features, as for the transformer.
+
+        Returns
+        -------
+        array of str
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import PolynomialFeatures
+        >>> from treecrf import PerSequence
+        >>> squares = PerSequence(PolynomialFeatures(include_bias=False)).fit([[[1.0], [2.0]]])
+        >>> squares.get_feature_names_out(["heat"]).tolist()
+        ['heat', 'heat^2']
+        """
+        check_is_fitted(self)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def set_output(self, *, transform: str | None = None) -> PerSequence:
+        """Set the form of the transformed sequences.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            As in ``set_output`` of the transformer; None changes nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        self.transformer.set_output(transform=transform)
+        if hasattr(self, "transformer_"):
+            self.transformer_.set_output(transform=transform)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the requests of metadata: those of the transformer.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        methods = MethodMapping()
+        for name in ("fit", "transform"):
+            methods = methods.add(caller=name, callee=name)
+            methods = methods.add(caller="fit_transform", callee=name)
+        router = MetadataRouter(owner=self)
+        return router.add(transformer=self.transformer, method_mapping=methods)
+
+    def _routed(self, method: str, params: dict) -> dict:
+        """Return the arguments that a method of the transformer gets."""
+        if not params or not get_config()["enable_metadata_routing"]:
+            return dict(params)
+        return dict(process_routing(self, method, **params).transformer[method])
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self.transformer_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features."""
+        return self.transformer_.feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "transformer_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.transformer)
+        tags.target_tags, tags.transformer_tags = inner.target_tags, inner.transformer_tags
+        tags.input_tags = inner.input_tags
+        # An array of three dimensions is a list of arrays.
+        tags.input_tags.three_d_array = inner.input_tags.two_d_array
+        tags.input_tags.two_d_array = tags.input_tags.one_d_array = False
+        return tags
+
+
+def _listed(X: Any) -> list:
+    is_list = isinstance(X, (list, tuple)) or (
+        isinstance(X, np.ndarray) and (X.ndim > 2 or (X.ndim == 1 and X.dtype == object))
+    )
+    if not is_list:
+        raise TypeError(
+            f"X is {describe(X)}; expected a list of sequences; a long table needs no PerSequence, "
+            "but only the transformer itself"
+        )
+    return list(X)
+
+
+def _length(item: Any) -> int:
+    return item.shape[0] if hasattr(item, "shape") else len(item)
+
+
+def _table(item: Any) -> Any:
+    """Return a sequence in a form that transformers accept: lists of lists become arrays."""
+    if isinstance(item, str):
+        return list(item)
+    if isinstance(item, (list, tuple)) and item and isinstance(item[0], (list, tuple, np.ndarray)):
+        return np.asarray(item)
+    return item
+
+
+def _concatenated(items: list) -> Any:
+    """Return all sequences as one table."""
+    tables = [_table(item) for item in items]
+    kinds = [_kind(table) for table in tables]
+    for i, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise TypeError(
+                f"sequence {i} is {kind}, sequence 0 is {kinds[0]}; expected sequences of the same "
+                "form"
+            )
+    if is_frame(tables[0]):
+        return joined(tables)
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(tables, format="csr")
+    if isinstance(tables[0], np.ndarray):
+        return np.concatenate(tables)
+    return [row for table in tables for row in table]
+
+
+def _kind(table: Any) -> str:
+    if is_frame(table):
+        return f"a data frame of {type(table).__module__.partition('.')[0]}"
+    if sparse.issparse(table):
+        return "a sparse matrix"
+    return f"a {table.ndim}-D array" if isinstance(table, np.ndarray) else "a list"
+
+
+def _labels(y: Any, offsets: np.ndarray) -> np.ndarray:
+    """Return the labels of all positions; None where they are unknown."""
+    labels = as_labels(y, offsets, Segmentation())
+    if labels.are_complete:
+        return labels.values
+    return np.where(labels.known, labels.values.astype(object), None)
+
+
+def _keeping_frames(transformer: Any, item: Any) -> Any:
+    """Make a fitted transformer return data frames of the type of a sequence, where possible."""
+    library = type(item).__module__.partition(".")[0] if is_frame(item) else None
+    if library not in ("pandas", "polars") or not hasattr(transformer, "set_output"):
+        return transformer
+    found = transformer.transform(item)
+    if not is_frame(found) and not sparse.issparse(found) and not _is_configured(transformer):
+        transformer.set_output(transform=library)
+    return transformer
+
+
+def _is_configured(transformer: Any) -> bool:
+    """Return whether the user has set the output of a transformer."""
+    return bool(getattr(transformer, "_sklearn_output_config", {}))
