@@ -218,7 +218,10 @@ def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transit
     if isinstance(transitions, str):
         return _rules(transitions, classes)
     n = len(classes)
-    table = np.asarray(transitions)
+    try:
+        table = np.asarray(transitions)
+    except ValueError:
+        raise ValueError("transitions has rows of different lengths; expected a matrix") from None
     if table.shape not in ((n, n), (n + 1, n)):
         raise ValueError(
             f"transitions has the shape {table.shape}; expected ({n}, {n}) or ({n + 1}, {n}): a "

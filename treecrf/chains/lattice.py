@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +18,8 @@ from treecrf.utils.threads import Threads
 
 # Memory of the scores of all contexts at a time, where they are computed from parts.
 MAX_BYTES = 1 << 24
+# Fewer label sequences than this are counted.
+MAX_LABEL_SEQUENCES_LOG2 = 62
 
 
 def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
@@ -123,8 +126,16 @@ class Lattice:
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        codes = np.zeros((n, self.n_positions), dtype=np.int32)
-        values = np.zeros((len(self.offsets) - 1, n))
+        longest = int(np.diff(self.offsets).max())
+        if longest * math.log2(self.n_labels) < MAX_LABEL_SEQUENCES_LOG2:
+            n = min(n, self.n_labels**longest)  # there are no more
+        try:
+            codes = np.zeros((n, self.n_positions), dtype=np.int32)
+            values = np.zeros((len(self.offsets) - 1, n))
+        except (MemoryError, ValueError):
+            raise MemoryError(
+                f"no memory for the {n} best label sequences of {self.n_positions} positions"
+            ) from None
         self.threads.map(
             lambda part: _decode.n_best(self.scores, self.offsets, *part, codes, values),
             self.threads.parts(self.offsets),

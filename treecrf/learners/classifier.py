@@ -398,6 +398,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If the model has not been fitted.
         ValueError, TypeError
             As in `predict`, and if ``n_best`` is not a positive integer.
+        MemoryError
+            If so many label sequences do not fit in memory.
 
         Examples
         --------

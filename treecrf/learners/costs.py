@@ -30,7 +30,7 @@ def cost_table(cost_matrix: Any, classes: np.ndarray) -> np.ndarray:
     costs = _named_costs(cost_matrix, classes) if isinstance(cost_matrix, dict) else cost_matrix
     try:
         costs = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("cost_matrix is not numeric; expected an array of numbers") from None
     if costs.shape != (n, n):
         raise ValueError(
@@ -51,7 +51,15 @@ def _named_costs(pairs: dict, classes: np.ndarray) -> np.ndarray:
                 f"cost_matrix has the key {pair!r}; expected a pair (true label, predicted label) "
                 f"of labels in {classes.tolist()}"
             )
-        if not isinstance(cost, Real):
+        if not isinstance(cost, Real) or _is_huge(cost):
             raise ValueError(f"cost_matrix: {pair!r} has cost {cost!r}; expected a number")
         costs[indices[pair[0]], indices[pair[1]]] = cost
     return costs
+
+
+def _is_huge(cost: Real) -> bool:
+    try:
+        float(cost)
+    except OverflowError:
+        return True
+    return False

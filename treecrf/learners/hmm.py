@@ -332,7 +332,7 @@ def count_pairs(
 
 def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
     """Compute the logarithms of the smoothed relative frequencies along the last axis."""
-    corrected = counts + laplace
+    corrected = counts + float(laplace)
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
 
 

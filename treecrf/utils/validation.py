@@ -3,6 +3,31 @@
 scikit-learn keeps these names private, so a version that moves them requires a change here alone.
 """
 
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils import _param_validation
+from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "validate_params"]
+
+
+class Interval(_param_validation.Interval):
+    """Interval of numbers, without integers that NumPy cannot convert.
+
+    Those beyond the range of float64 are no real numbers here, and those beyond that of int64 no
+    integers.
+    """
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Return whether a value is in the interval."""
+        return isinstance(val, self.type) and self._can_be_converted(val) and val in self
+
+    def _can_be_converted(self, value: Real) -> bool:
+        if self.type is Integral:
+            return -(2**63) <= value < 2**63
+        try:
+            float(value)
+        except OverflowError:
+            return False
+        return True

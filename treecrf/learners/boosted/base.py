@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import Constraints, as_transitions
@@ -66,6 +67,11 @@ from treecrf.utils.validation import Interval, StrOptions
 
 # Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
+
+
+def _has_iterations(model: BoostedSequenceClassifier) -> bool:
+    model._require_iterations()
+    return True
 
 
 class BoostedSequenceClassifier(SequenceLearner):
@@ -443,6 +449,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, sequences.n_positions)
 
+    @available_if(_has_iterations)
     def staged_predict_proba(
         self, X: Any, *, init_score: Any = None, lengths: Any = None, groups: Any = None
     ) -> Iterator[Any]:
@@ -487,6 +494,7 @@ class BoostedSequenceClassifier(SequenceLearner):
                     self._as_read(split(lattice.marginals(), sequences.offsets))
                 )
 
+    @available_if(_has_iterations)
     def truncated(self, n_iter: int) -> BoostedSequenceClassifier:
         """Return a fitted copy with the first iterations only.
 
@@ -525,7 +533,6 @@ class BoostedSequenceClassifier(SequenceLearner):
         True
         """
         check_is_fitted(self)
-        self._require_iterations()
         if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool):
             raise TypeError(f"n_iter is of type {type(n_iter).__name__}; expected an integer")
         if not 0 <= n_iter <= self.n_iter_:

@@ -180,7 +180,6 @@ class WindowClassifier(LocalClassifier):
         return np.eye(len(self.classes_))[self.estimator_.predict(rows)]
 
     def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
-        self._require_iterations()
         return super()._staged_lattices(sequences, threads)
 
     def _require_iterations(self) -> None:

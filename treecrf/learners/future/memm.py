@@ -20,6 +20,7 @@ from treecrf.learners.future.bags import DIRECTIONS
 from treecrf.learners.future.discovery import DiscoverySettings, bag_probabilities
 from treecrf.learners.future.encoder import FutureEncoder
 from treecrf.learners.future.features import FutureFeature, future_features
+from treecrf.learners.future.responses import MAX_EFFECT
 from treecrf.learners.future.search import SearchSettings
 from treecrf.learners.future.training import AlternatingTraining, Phase, Start
 from treecrf.learners.iterations import Callbacks
@@ -66,8 +67,8 @@ class FutureFeatureMEMM(LocalClassifier):
     initial_score : float, default=-5.0
         Initial log-odds that an instance shows the pattern.
     initial_effect : float, default=0.2
-        Initial effect of a feature on the score of a label. Large values split one pattern into
-        several features.
+        Initial effect of a feature on the score of a label, at most 40. Large values split one
+        pattern into several features.
     n_bins : int, default=20
         Number of equal-width bins between 0 and 1 into which trees divide a discovered feature.
     multiclass : {"all", "best", "shared"}, default="all"
@@ -218,12 +219,12 @@ class FutureFeatureMEMM(LocalClassifier):
         **LocalClassifier._parameter_constraints,
         "early_stopping": ["boolean"],
         "bag_size": [
-            Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto", "to_end"})
+            Interval(numbers.Integral, 1, 2**31 - 1, closed="both"), StrOptions({"auto", "to_end"})
         ],
         "bag_direction": [StrOptions(set(DIRECTIONS))],
         "max_future_features": [Interval(numbers.Integral, 0, None, closed="left")],
         "initial_score": [Interval(numbers.Real, -30, 30, closed="both")],
-        "initial_effect": [Interval(numbers.Real, 0, None, closed="neither")],
+        "initial_effect": [Interval(numbers.Real, 0, MAX_EFFECT, closed="right")],
         "n_bins": [Interval(numbers.Integral, 2, 254, closed="both")],
         "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],

@@ -178,7 +178,7 @@ cdef class Evaluator:
         block.members = <uint8_t *> malloc(n * self.n_extended)
         block.addend = <double *> malloc(self.n_extended * sizeof(double))
         block.shared = <double *> malloc(n_classes * BLOCK * sizeof(double))
-        block.fractions_of = <Py_ssize_t *> malloc(n * sizeof(Py_ssize_t))
+        block.fractions_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
         block.n_fractions_of = <Py_ssize_t *> calloc(n, sizeof(Py_ssize_t))
         block.failing = <Fraction *> malloc(BLOCK * sizeof(Fraction))
         block.failed = not (

@@ -77,16 +77,25 @@ class Kernel:
         Raises
         ------
         ValueError
-            If the values of a callable are not finite numbers of this shape.
+            If the values of a callable are not finite numbers of this shape, or those of a
+            polynomial are not finite.
         """
         if callable(self.kind):
             return _checked(self.kind(a, b), (a.shape[0], b.shape[0]))
         products = (a @ b.T).toarray()
         if self.kind == "poly":
-            return (self.gamma * products + self.coef0) ** self.degree
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = (self.gamma * products + self.coef0) ** self.degree
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    f"kernel='poly': values of degree {self.degree} are not finite; standardize "
+                    "the features, or choose a lower degree"
+                )
+            return values
         if self.kind == "rbf":
             distances = _squares(a)[:, np.newaxis] + _squares(b) - 2 * products
-            return np.exp(-self.gamma * np.maximum(distances, 0.0))
+            with np.errstate(over="ignore"):  # the value of an infinite distance is 0
+                return np.exp(-self.gamma * np.maximum(distances, 0.0))
         return products
 
 
