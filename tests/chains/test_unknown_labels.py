@@ -15,10 +15,12 @@ from support.samples import TINY, as_tables, check_same, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
+from treecrf.chains import _tables
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampling import EXAMPLE_UNIT, SUM_UNIT, LikelihoodSampler, RawDraw
+from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
 FREE = Constraints(None, None)
@@ -422,3 +424,39 @@ def test_blocks_hold_the_chains_with_unknown_labels():
     chains = np.array([0, 2, 3, 5, 6])
     unknown = UnknownLabels(chains, np.zeros(6, np.int32), candidates, 2, ONE)
     assert unknown.numbers.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 5, 4), (3, 7, 1)])
+@pytest.mark.parametrize("curved", [False, True])
+def test_passes_over_tables_equal_formulas(shape, curved):
+    rng = np.random.RandomState(0)
+    n_labels, n_positions, _ = shape
+    residuals, of_codes = (rounded(rng.uniform(-1, 1, shape)) for _ in range(2))
+    residuals[rng.rand(*shape) < 0.2] = 0.0
+    residuals[rng.rand(*shape) < 0.2] = 1.0
+    of_codes[rng.rand(*shape) < 0.2] = 0.0
+    positions = np.flatnonzero(rng.rand(n_positions) < 0.6)
+    before = residuals.copy()
+    curvature = np.zeros(shape)
+    _tables.diagonal_curvature(residuals, curvature, 0, n_positions)
+    sizes = np.abs(before)
+    expected = rounded(2.0 * sizes * (1.0 - sizes))
+    np.testing.assert_array_equal(curvature, expected)
+
+    part = np.ascontiguousarray(of_codes[:, positions])
+    _tables.subtract(residuals, curvature if curved else None, positions, part)
+    known = before.copy()
+    known[:, positions] -= part
+    np.testing.assert_array_equal(residuals, known)
+    sizes = np.minimum(sizes, 1.0 - sizes)
+    shares = np.minimum(np.abs(known), sizes) / np.where(sizes > 0, sizes, 1.0)
+    shares[sizes == 0] = 1.0
+    expected = rounded(expected * shares) if curved else expected
+    np.testing.assert_array_equal(curvature, expected)
+
+    candidates = rng.rand(n_positions, n_labels) < 0.5
+    out = np.zeros((n_labels, len(positions), shape[2]))
+    _tables.restricted(before, positions, candidates.view(np.uint8), out)
+    table = before[:, positions]
+    table[~candidates[positions].T] = -np.inf
+    np.testing.assert_array_equal(out, table)

@@ -29,14 +29,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _local, _objectives, _sampling
+from treecrf.chains import _local, _objectives, _sampling, _tables
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import UnknownLabels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.chains.weighted_mean import WeightedMean
-from treecrf.utils.exact import UNIT, rounded, unit_for
+from treecrf.utils.exact import UNIT, unit_for
 from treecrf.utils.threads import Threads
 
 
@@ -220,10 +220,12 @@ class LogLikelihood(ChainObjective):
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
         if self.curvature == "diagonal":
-            # The residual of a label of probability p is -p, and 1 - p for the true label.
-            for residuals, curvature in zip(self._residuals, self._curvature, strict=True):
-                sizes = np.abs(residuals)
-                curvature[:] = rounded(2.0 * sizes * (1.0 - sizes))
+            self.threads.map(
+                lambda part: _tables.diagonal_curvature(
+                    self._residuals, self._curvature, self.chains[part[0]], self.chains[part[1]]
+                ),
+                self.parts,
+            )
         if self._unknown is not None:
             self._unknown.subtract_residuals(
                 scores, self._residuals, self._curvature, self.likelihoods

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from treecrf import _inference
+from treecrf.chains import _tables
 from treecrf.chains.constraints import Transitions, labels_reaching_end
 from treecrf.chains.lattice import MAX_BYTES
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import offsets_of, position_name, positions_in_sequences, runs
-from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
 
@@ -180,7 +180,7 @@ class UnknownLabels:
     ):
         self.chains = chains
         self.codes = codes
-        self.candidates = candidates
+        self.candidates = np.ascontiguousarray(candidates)
         self.threads = threads
         unknown = unknown_labels(candidates)
         self.numbers = np.flatnonzero(np.logical_or.reduceat(unknown, chains[:-1]))
@@ -241,19 +241,15 @@ class UnknownLabels:
                 table, block.chains, self.codes[block.positions], 0, len(given), of_codes, None,
                 given,
             )  # fmt: skip
-            free = residuals[:, block.positions]
-            residuals[:, block.positions] = of_known = free - of_codes
-            if curvature is not None:
-                shares = _shares(of_known, free)
-                curvature[:, block.positions] = rounded(curvature[:, block.positions] * shares)
+            _tables.subtract(residuals, curvature, block.positions, of_codes)
             likelihoods[block.numbers] -= given
 
         self.threads.map(subtract, self._blocks)
 
     def _scores_of(self, block: _Block, scores: np.ndarray) -> np.ndarray:
         """Return the scores of a block, minus infinity for labels that are not possible."""
-        table = np.ascontiguousarray(scores[:, block.positions])
-        table[~self.candidates[block.positions].T] = -np.inf
+        table = np.empty((scores.shape[0], len(block.positions), scores.shape[2]))
+        _tables.restricted(scores, block.positions, self.candidates.view(np.uint8), table)
         return table
 
     def _subtract_from_parts(self, parts: ScoreParts, likelihoods: np.ndarray) -> None:
@@ -270,12 +266,3 @@ class UnknownLabels:
 
         self.threads.map(compute, range(len(starts)))
         likelihoods[self.numbers] -= given[self.numbers]
-
-
-def _shares(of_known: np.ndarray, of_codes: np.ndarray) -> np.ndarray:
-    """Return the factors of the curvature, from residuals of known labels and of all labels."""
-    sizes = np.abs(of_codes)
-    sizes = np.minimum(sizes, 1.0 - sizes)
-    return np.divide(
-        np.minimum(np.abs(of_known), sizes), sizes, out=np.ones_like(sizes), where=sizes > 0
-    )

@@ -1,0 +1,74 @@
+"""Work on single elements of tables (n_labels, n_positions, n_contexts), without copies."""
+
+from libc.math cimport INFINITY, fabs, fmin
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
+
+
+def restricted(const double[:, :, ::1] scores, const int64_t[::1] positions,
+               const uint8_t[:, ::1] candidates, double[:, :, ::1] out):
+    """Write the scores of some positions, minus infinity for labels that are not possible.
+
+    ``candidates[t, v]`` is nonzero if label v is possible at position t of ``scores``.
+    """
+    cdef Py_ssize_t v, i, c, n = scores.shape[2]
+    with nogil:
+        for v in range(scores.shape[0]):
+            for i in range(positions.shape[0]):
+                if candidates[positions[i], v]:
+                    memcpy(&out[v, i, 0], &scores[v, positions[i], 0], n * sizeof(double))
+                else:
+                    for c in range(n):
+                        out[v, i, c] = -INFINITY
+
+
+def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
+             const int64_t[::1] positions, const double[:, :, ::1] given):
+    """Subtract the residuals of the codes given the known labels, at some positions.
+
+    ``curvature``, unless it is None, is multiplied by the fraction that
+    `treecrf.chains.partial_labels` explains, and rounded.
+    """
+    cdef Py_ssize_t v, i, c, n = residuals.shape[2]
+    cdef bint curved = curvature is not None
+    cdef double *row
+    cdef double *bounds
+    cdef double size
+    with nogil:
+        for v in range(residuals.shape[0]):
+            for i in range(positions.shape[0]):
+                row = &residuals[v, positions[i], 0]
+                if curved:
+                    bounds = &curvature[v, positions[i], 0]
+                    for c in range(n):
+                        size = fabs(row[c])
+                        size = fmin(size, 1.0 - size)
+                        if size > 0.0:
+                            bounds[c] = rounded(
+                                bounds[c] * (fmin(fabs(row[c] - given[v, i, c]), size) / size)
+                            )
+                for c in range(n):
+                    row[c] -= given[v, i, c]
+
+
+def diagonal_curvature(const double[:, :, ::1] residuals, double[:, :, ::1] out,
+                       Py_ssize_t first, Py_ssize_t last):
+    """Write ``2 p (1 - p)`` at positions ``first`` to ``last - 1``, rounded.
+
+    The residual of a label of probability p is -p, and 1 - p for the true label.
+    """
+    cdef Py_ssize_t v, i, n = (last - first) * residuals.shape[2]
+    cdef const double *row
+    cdef double *target
+    cdef double size
+    if not n:
+        return
+    with nogil:
+        for v in range(residuals.shape[0]):
+            row, target = &residuals[v, first, 0], &out[v, first, 0]
+            for i in range(n):
+                size = fabs(row[i])
+                target[i] = rounded(2.0 * size * (1.0 - size))
