@@ -13,8 +13,11 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    GroupShuffleSplit,
     HalvingGridSearchCV,
     KFold,
+    LeaveOneGroupOut,
+    cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
@@ -195,6 +198,27 @@ def test_learning_curve(name, table, lists):
     sizes, _, test = learning_curve(small(), *lists, cv=3, scoring=get_scorer(name), **options)
     assert sizes.tolist() == [6, 12]
     assert np.isfinite(test).all()
+
+
+@pytest.mark.usefixtures("routing")
+def test_predictions_of_all_folds(table):
+    """scikit-learn passes no groups to `predict`, and concatenates lists."""
+    X, y, groups = table
+    crf = small().set_fit_request(groups=True)
+    with pytest.raises(TypeError, match=r"X is a 2-D array.*lengths= or groups= for a"):
+        cross_val_predict(crf, X, y, cv=GroupKFold(3), params={"groups": groups})
+    codes = np.arange(30).reshape(6, 5) % 3
+    found = cross_val_predict(small(), list(codes[..., None] + 0.0), list(codes), cv=3)
+    assert found.shape == codes.shape
+
+
+@pytest.mark.usefixtures("routing")
+def test_splitters_of_groups_keep_sequences_whole(table):
+    X, y, groups = table
+    crf = small().set_fit_request(groups=True).set_score_request(groups=True)
+    for cv in (GroupShuffleSplit(3, random_state=0), LeaveOneGroupOut()):
+        scores = cross_val_score(crf, X, y, cv=cv, params={"groups": groups}, error_score="raise")
+        assert np.isfinite(scores).all()
 
 
 # Requests of metadata
