@@ -4,10 +4,12 @@ import contextlib
 import csv
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -15,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import treecrf
-from treecrf.cli import main
+from treecrf.cli import _parser, main
 from treecrf.cli.parameters import parameters_of, parse_value
-from treecrf.inspection import strongest_rules
+from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.learners.registry import LEARNERS
 
 COLORS = {"a": "red", "b": "blue", "c": "green", "d": "grey"}
@@ -228,6 +230,18 @@ def test_values_of_parameters(text, value):
     assert parse_value(text) == value
 
 
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_parameters_are_listed_with_values_that_can_be_set(learner, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "--parameters", learner])
+    assert caught.value.code == 0
+    listed = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
+    defaults = LEARNERS[learner]().get_params()
+    assert {name: parse_value(text) for name, text in listed.items()} == {
+        name: defaults[name] for name in parameters_of(learner)
+    }
+
+
 def test_all_parameters_can_be_set():
     for name, learner in LEARNERS.items():
         others = set(learner().get_params()) - set(parameters_of(name))
@@ -268,7 +282,8 @@ def test_predictions_are_written_to_a_file(table, model, run, tmp_path):
     assert run(*words, "--output", tmp_path / "out.csv") == (0, "", "")
     assert (tmp_path / "out.csv").read_text() == expected
     assert expected.startswith("id,prediction\nw0,")
-    assert run("predict", table, "--model", model)[1].startswith("prediction\n")
+    words = ["predict", table, "--model", model, "--no-group"]
+    assert run(*words)[1].startswith("prediction\n")
 
 
 def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
@@ -319,6 +334,31 @@ def test_rules_are_listed_by_strength(model, run, letters, tmp_path):
     assert "rules" not in run("info", model, "--rules", 0)[1]
     treecrf.HMMClassifier().fit(*letters).save(tmp_path / "hmm.treecrf")
     assert "rules" not in run("info", tmp_path / "hmm.treecrf")[1]
+
+
+@pytest.mark.filterwarnings("ignore:LinearCRF did not converge")
+def test_weights_of_linear_models_are_listed_by_strength(table, run, tmp_path):
+    path = tmp_path / "linear.treecrf"
+    words = ["train", table, *TABLE, "--learner", "linear", "--max-iter", "9", "--quiet"]
+    assert run(*words, "--model", path)[0] == 0
+    weights = [f"  {weight}" for weight in strongest_weights(treecrf.load(path), 20)]
+    assert run("info", path)[1].splitlines()[-len(weights) - 1 :] == ["strongest weights", *weights]
+    assert run("info", path, "--weights", 2)[1].splitlines()[-2:] == weights[:2]
+    assert "weights" not in run("info", path, "--weights", 0)[1]
+    words = ["train", table, *TABLE, *SMALL, "--set", "init=linear", "--model", path]
+    assert run(*words)[0] == 0
+    assert "strongest weights of the linear start\n  " in run("info", path)[1]
+
+
+def test_warnings_are_lines_of_standard_error(table, run, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        words = ["--learner", "linear", "--max-iter", "1", "--quiet"]
+        status, _, errors = run("train", table, *TABLE, *words, "--model", tmp_path / "m")
+    assert status == 0
+    assert errors.startswith(
+        "treecrf: warning: LinearCRF did not converge in max_iter=1 iterations"
+    )
 
 
 # Real data
@@ -391,6 +431,27 @@ def test_training_that_is_refused(words, message, table, run, tmp_path):
     assert not model.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "learning_rate=-1"], "'learning_rate' parameter of TreeCRF must be"),
+        (["--set", "learning_rate=fast"], "'learning_rate' parameter of TreeCRF must be"),
+        (["--set", "learning_rate=1e999"], "'learning_rate' parameter of TreeCRF must be"),
+        (["--set", "leaning_rate=1"], "did you mean 'learning_rate'?"),
+        (
+            ["--set", "depth=1", "--learner", "hmm"],
+            "expected one of cost_matrix, decoding",
+        ),
+        (["--set", "window=wide"], "'window' parameter of TreeCRF must be"),
+        (["--window", "1,99999999"], "window=(1, 99999999); expected an integer or a pair"),
+    ],
+)
+def test_parameters_are_checked_before_files_are_read(words, message, run, tmp_path):
+    errors = failed(run("train", tmp_path / "none.csv", "--model", tmp_path / "m", *words))
+    assert message in errors
+    assert "none.csv" not in errors
+
+
 def test_models_that_cannot_be_written_are_refused_before_training(table, run, tmp_path):
     words = ["train", table, *TABLE, "--quiet", "--model"]
     assert "does not exist" in failed(run(*words, tmp_path / "none" / "model"))
@@ -404,8 +465,9 @@ def test_columns_that_the_model_needs(table, model, run):
 
 
 def test_evaluation_needs_labels(table, model, run):
+    table.write_text(table.read_text().replace("id,y,", "id,z,"))
     errors = failed(run("evaluate", table, "--model", model))
-    assert "no labels; specify their column with --label" in errors
+    assert "no labels; there is no column 'y' as in training; specify the column with" in errors
 
 
 ODD = [b"\0", b"\n", b",", b'"', b" ", b"\t", b":", b"\xff", b"nan", b"1e999", b"9" * 25, b"\\"]
@@ -441,11 +503,18 @@ def test_damaged_files_give_a_model_or_one_line(name, letters, tmp_path, data):
         ["train", "data.csv", "--model", "m", "--window", "x"],
         ["train", "data.csv", "--model", "m", "--window", "1,2,3"],
         ["train", "data.csv", "--model", "m", "--set", "window"],
+        ["train", "data.csv", "--model", "m", "--set", "l2_regularization=" + "9" * 400],
         ["train", "data.csv", "--model", "m", "--jobs", "0"],
         ["train", "data.csv", "--model", "m", "--learner", "forest"],
         ["predict", "data.csv", "--model", "m", "--separator", "::"],
         ["predict", "data.csv", "--model", "m", "--encoding", "utf-9"],
         ["predict", "data.csv", "--model", "m", "--format", "json"],
+        ["predict", "data.csv", "--model", "m", "--group", "id", "--no-group"],
+        ["train", "data.csv", "--model", "m", "--no-group"],
+        ["train", "--parameters", "forest"],
+        ["train", "data.csv", "--model", "m", "--jobs", "9" * 30],
+        ["evaluate", "data.csv", "--model", "m", "--digits", "-1"],
+        ["info", "m", "--rules", "9" * 30],
     ],
 )
 def test_invalid_usage(words, capsys):
@@ -463,6 +532,31 @@ def test_help(words, capsys):
         main(words)
     assert caught.value.code == 0
     assert "treecrf" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["info"], ["demo"]])
+def test_help_has_examples_that_can_be_parsed(words, capsys):
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    text = capsys.readouterr().out
+    assert ("required options:\n  --model" in text) == (
+        words in (["train"], ["predict"], ["evaluate"])
+    )
+    examples = [
+        shlex.split(line.rpartition("| treecrf ")[2].removeprefix("  treecrf ").partition(" | ")[0])
+        for line in text.partition("examples:\n")[2].partition("\n\n")[0].splitlines()
+    ]
+    assert examples
+    for example in examples:
+        assert words in ([], example[:1])
+        _parser(example).parse_args(example)
+
+
+def test_help_of_training_lists_the_names_of_parameters(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out.partition("names for --set with --learner crf:\n")[2]
+    assert text.replace(",", " ").split() == list(parameters_of("crf"))
 
 
 def test_interruption(model, run, monkeypatch):
@@ -496,11 +590,23 @@ def test_the_module_is_a_command(model):
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_output_that_is_no_longer_read_is_not_an_error(table, model):
     table.write_text("color,number\n" + "red,3\n" * 40_000)
-    with process("predict", table, "--model", model) as running:
+    with process("predict", table, "--model", model, "--no-group") as running:
         assert running.stdout.readline() == b"prediction\n"
         running.stdout.close()
         errors = running.stderr.read()
     assert (running.wait(), errors) == (141, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("seconds", [0.2, pytest.param(0.6, marks=pytest.mark.exhaustive)])
+def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(model, seconds):
+    with process("info", model) as running:
+        time.sleep(seconds)
+        running.send_signal(signal.SIGINT)
+        errors = running.stderr.read()
+    # A shell reports the signal as 130, too. On a slow machine, Python has not started yet.
+    assert running.wait() in (0, 130, -signal.SIGINT)
+    assert errors in (b"", b"treecrf: interrupted\n") or b"site" in errors
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

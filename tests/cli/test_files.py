@@ -241,7 +241,6 @@ def test_parquet_columns_that_are_refused(values, message, tmp_path):
         ("a,b\n1,2\n", {"drop": ("c",)}, "there is no column 'c'; the columns are: a, b"),
         ("a,b\n1,2\n", {"label": "b", "group": "b"}, "--label and --group both name 'b'"),
         ("a,b\n1,2\n", {"label": "b", "drop": ("a",)}, "no columns are left as features"),
-        ("a,b\n1,2\n2,\n", {"label": "b"}, "row 3, column 'b': the label is missing"),
         ("a,b\n1,2\n2,\n", {"group": "b"}, "row 3, column 'b': the group is missing"),
         ("a,b\n1,2\n2,1\n3,2\n", {"group": "b"}, "row 4: group '2' began in row 2 and is"),
         (b"a,b\n1,x\0\n", {}, "ends with a NUL character"),

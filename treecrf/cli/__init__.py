@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from treecrf._version import __version__
@@ -55,8 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _replace_closed_streams()
     try:
-        options = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
-        status = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            options = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
+            status = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
@@ -90,6 +93,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"treecrf: warning: {message}", file=sys.stderr)
 
 
 def _fail(message: str, status: int) -> int:

@@ -8,17 +8,23 @@ import sys
 
 import numpy as np
 
-from treecrf.cli.files import Source, read_file
+from treecrf.cli.files import FileData, Source, read_file
 from treecrf.cli.options import (
     add_data,
     add_jobs,
     add_model,
     add_reading,
+    count,
     input_of,
+    known_labels,
     loaded_model,
+    missing_labels,
+    named,
     reading_of,
 )
 from treecrf.cli.predict import predictions
+from treecrf.inputs.values import short_list
+from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import (
     sequence_accuracy_score,
     span_classification_report,
@@ -45,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_data(parser, "file with labels")
     add_model(parser)
-    add("--digits", type=int, default=4, metavar="N", help="number of decimal places (default: 4)")
+    add("--digits", type=count, default=4, metavar="N", help="decimal places (default: 4)")
     add_jobs(parser)
     add_reading(parser)
 
@@ -56,18 +62,60 @@ def run(options: argparse.Namespace) -> int:
     source = Source(options.data)
     data = read_file(source, reading_of(options), input_of(model))
     if data.labels is None:
-        raise ValueError(f"{source.name}: no labels; specify their column with --label")
-    predicted = [labels for labels, _ in predictions(model, data.sequences)]
-    digits = options.digits
+        raise ValueError(f"{source.name}: no labels; {missing_labels(data, model)}")
+    _check_labels(source, data, model)
+    with named(source):
+        predicted = [labels for labels, _ in predictions(model, data.sequences)]
+    _print_scores(data, predicted, model.classes_, options.digits)
+    return 0
+
+
+def _check_labels(source: Source, data: FileData, model: SequenceClassifier) -> None:
+    """Raise ValueError if no label of the file is one of the model."""
+    found, known = known_labels(data.labels), model.classes_.tolist()
+    if found and not found.isdisjoint(known):
+        return
+    where = f"column {data.columns.label!r}" if data.is_table else "the file"
+    examples = short_list(list(map(repr, sorted(found)))) or "no labels"
+    raise ValueError(
+        f"{source.name}: {where} holds {examples}; the labels of the model are "
+        f"{short_list(list(map(repr, known)))}"
+    )
+
+
+def _print_scores(
+    data: FileData, predicted: list[np.ndarray], classes: np.ndarray, digits: int
+) -> None:
+    """Print the scores of positions with labels, and of sequences without a missing label."""
+    masks = [_known(labels) for labels in data.labels]
+    true = [_plain(labels[mask]) for labels, mask in zip(data.labels, masks, strict=True)]
+    found = [labels[mask] for labels, mask in zip(predicted, masks, strict=True)]
+    some = [i for i, mask in enumerate(masks) if mask.any()]
+    pairs = [[part[i] for i in some] for part in (true, found)]
+    whole = [i for i in some if masks[i].all()]
+    whole_pairs = [[part[i] for i in whole] for part in (true, found)]
     print(f"sequences          {len(predicted):,}")
     print(f"positions          {data.sequences.n_positions:,}")
-    print(f"accuracy           {token_accuracy_score(data.labels, predicted):.{digits}f}")
-    print(f"sequence accuracy  {sequence_accuracy_score(data.labels, predicted):.{digits}f}")
+    if data.missing_label is not None:
+        n_missing = sum(np.count_nonzero(~mask) for mask in masks)
+        print(f"labels missing     {n_missing:,}; these positions have no part in the scores")
+    print(f"accuracy           {token_accuracy_score(*pairs):.{digits}f}")
+    if whole:
+        print(f"sequence accuracy  {sequence_accuracy_score(*whole_pairs):.{digits}f}")
     print()
-    print(token_classification_report(data.labels, predicted, digits=digits))
-    if _are_tags([*data.labels, model.classes_]):
-        _print_spans(data.labels, predicted, digits)
-    return 0
+    print(token_classification_report(*pairs, digits=digits))
+    if whole and _are_tags([*true, classes]):
+        _print_spans(*whole_pairs, digits)
+
+
+def _known(labels: np.ndarray) -> np.ndarray:
+    """Return where labels are not missing."""
+    return np.array([label is not None for label in labels.tolist()])
+
+
+def _plain(labels: np.ndarray) -> np.ndarray:
+    """Return known labels in an array of strings or integers."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels
 
 
 def _are_tags(labels: list[np.ndarray]) -> bool:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import numpy as np
 
-from treecrf.cli.options import loaded_model
+from treecrf.cli.options import count, loaded_model
 from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
-from treecrf.inspection import strongest_rules
+from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.inspection.fitted_trees import has_trees
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier
 
 DESCRIPTION = (
     "Show the contents of a model file: labels, parameters, likelihoods, the most important "
-    "features and the strongest rules."
+    "features, and the strongest rules or the strongest weights."
 )
 EXAMPLES = """\
 examples:
@@ -31,17 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="model file written by train; - is standard input")
     parser.add_argument(
         "--features",
-        type=int,
+        type=count,
         default=20,
         metavar="N",
         help="number of features to list, the most important first (default: 20)",
     )
     parser.add_argument(
         "--rules",
-        type=int,
+        type=count,
         default=10,
         metavar="N",
         help="number of rules to list, the strongest first (default: 10)",
+    )
+    parser.add_argument(
+        "--weights",
+        type=count,
+        default=20,
+        metavar="N",
+        help="number of weights of a linear model to list, the strongest first (default: 20)",
     )
 
 
@@ -57,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {name} = {value!r}{changed}")
     _print_features(model, options.features)
     _print_rules(model, options.rules)
+    _print_weights(model, options.weights)
     return 0
 
 
@@ -67,6 +77,9 @@ def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     yield "labels", f"{len(labels)}: {short_list(list(map(str, labels)), MAX_LABELS)}"
     yield "features", f"{model.n_features_in_} ({', '.join(counts)})"
     yield "trained on", model._schema.form
+    for name, column in asdict(model._columns).items():
+        if column is not None:
+            yield f"{name} column", column
     if hasattr(model, "n_iter_"):
         yield "iterations", str(model.n_iter_)
     if hasattr(model, "train_score_"):
@@ -88,3 +101,17 @@ def _print_rules(model: SequenceClassifier, n: int) -> None:
         print("strongest rules")
         for rule in strongest_rules(model, n_rules=n):
             print(f"  {rule}")
+
+
+def _print_weights(model: SequenceClassifier, n: int) -> None:
+    """Print the weights of a linear model, or of the linear model that trees start from."""
+    linear = getattr(model, "init_", model)
+    if n == 0 or not isinstance(linear, LinearSequenceClassifier):
+        return
+    try:
+        weights = strongest_weights(linear, n)
+    except TypeError:  # a kernel has no weights
+        return
+    print("strongest weights" if linear is model else "strongest weights of the linear start")
+    for weight in weights:
+        print(f"  {weight}")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
 
 import treecrf
-from treecrf.cli.files import FORMATS, STANDARD, ModelInput, Reading
+from treecrf.cli.files import FORMATS, STANDARD, FileData, ModelInput, Reading, Source
 from treecrf.learners.classifier import SequenceClassifier
+
+# Maximum number of digits of a count.
+MAX_DIGITS = 9
 
 
 def add_data(parser: argparse.ArgumentParser, text: str) -> None:
@@ -42,17 +49,28 @@ def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
     return with_settings(model, n_jobs=options.jobs) if hasattr(options, "jobs") else model
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options for reading a file."""
+def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> None:
+    """Add the options for reading a file, with a model or without."""
     group = parser.add_argument_group("reading files")
     add = group.add_argument
-    add("--format", choices=FORMATS, help="file format (default: determined by the file extension)")
-    add("--label", metavar="COLUMN", help="column of a table that contains the labels")
     add(
+        "--format",
+        choices=FORMATS,
+        help="file format (default: determined by the file extension, or else by the content)",
+    )
+    default = " (default: that of the model)" if with_model else ""
+    add("--label", metavar="COLUMN", help=f"column of a table that contains the labels{default}")
+    one_of = group.add_mutually_exclusive_group() if with_model else group
+    default = "that of the model" if with_model else "all rows are one sequence"
+    one_of.add_argument(
         "--group",
         metavar="COLUMN",
-        help="column of a table that identifies the sequences (default: all rows are one sequence)",
+        help=f"column of a table that identifies the sequences (default: {default})",
     )
+    if with_model:
+        one_of.add_argument(
+            "--no-group", action="store_true", help="all rows of a table are one sequence"
+        )
     add(
         "--drop",
         metavar="COLUMN",
@@ -78,12 +96,14 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def reading_of(options: argparse.Namespace) -> Reading:
+def reading_of(options: argparse.Namespace, with_labels: bool = True) -> Reading:
     """Return the options for reading a file."""
     return Reading(
         format=options.format,
         label=options.label,
         group=options.group,
+        no_group=getattr(options, "no_group", False),
+        with_labels=with_labels,
         drop=tuple(options.drop),
         category=tuple(getattr(options, "category", ())),
         missing=tuple(options.missing),
@@ -103,6 +123,30 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@contextlib.contextmanager
+def named(source: Source) -> Iterator[None]:
+    """Add the name of a file to errors that its contents cause in a model."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{source.name}: {error}") from error
+
+
+def known_labels(labels: list[np.ndarray]) -> set:
+    """Return the distinct labels of some sequences; None, a missing label, is not one."""
+    return set(np.concatenate(labels).tolist()) - {None}
+
+
+def missing_labels(data: FileData, model: SequenceClassifier) -> str:
+    """Describe why a file has no labels, for an error message."""
+    stored = model._columns.label
+    if not data.is_table:
+        return "the file has no column of labels"
+    if stored is None:
+        return "specify their column with --label"
+    return f"there is no column {stored!r} as in training; specify the column with --label"
+
+
 def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClassifier:
     """Set those of the given parameters that the model has."""
     known = model.get_params(deep=False)
@@ -111,7 +155,14 @@ def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClas
 
 def input_of(model: SequenceClassifier) -> ModelInput:
     """Return the requirements of a model on a file."""
-    return ModelInput(model._schema, model.classes_)
+    return ModelInput(model._schema, model.classes_, model._columns)
+
+
+def count(text: str) -> int:
+    """Parse a number of things to show."""
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number of at least 0")
+    return int(text)
 
 
 def _jobs(text: str) -> int:
@@ -119,7 +170,7 @@ def _jobs(text: str) -> int:
         n = int(text)
     except ValueError:
         n = 0
-    if n == 0:
+    if n == 0 or abs(n) >= 10**MAX_DIGITS:
         raise argparse.ArgumentTypeError(f"{text!r}; expected a number of threads, or -1")
     return n
 

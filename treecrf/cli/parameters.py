@@ -13,6 +13,7 @@ from treecrf.learners.registry import LEARNERS
 
 # Parameters that have their own options, or no meaning on the command line.
 EXCLUDED = ("estimator", "attributes", "n_jobs", "verbose", "warm_start")
+MAX_WHOLE = 2**63 - 1
 CONSTANTS = {"true": True, "false": False, "none": None}
 
 
@@ -29,24 +30,26 @@ def make_learner(name: str, settings: Iterable[tuple[str, Any]]) -> SequenceClas
     Raises
     ------
     ValueError
-        If the learner has no such parameter.
+        If the learner has no such parameter, or a value is invalid.
     """
     learner = LEARNERS[name]()
     known = parameters_of(name)
     for parameter, value in settings:
         if parameter not in known:
             near = difflib.get_close_matches(parameter, known, n=1)
-            hint = (
-                f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(known)}"
-            )
-            raise ValueError(f"{type(learner).__name__} has no parameter {parameter!r}{hint}")
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+            raise ValueError(f"{type(learner).__name__} has no parameter {parameter!r}; {hint}")
         learner.set_params(**{parameter: value})
+    learner._validate_params()
+    if "window" in known:
+        learner._window()
     return learner
 
 
-def parameters_of(name: str) -> list[str]:
-    """Return the names of the parameters that ``--set`` accepts for a learner."""
-    return [key for key in LEARNERS[name]().get_params(deep=False) if key not in EXCLUDED]
+def parameters_of(name: str) -> dict[str, Any]:
+    """Return the parameters that ``--set`` accepts for a learner, with their defaults."""
+    parameters = LEARNERS[name]().get_params(deep=False)
+    return {key: value for key, value in parameters.items() if key not in EXCLUDED}
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -55,12 +58,15 @@ def parse_setting(text: str) -> tuple[str, Any]:
     Raises
     ------
     ArgumentTypeError
-        If there is no equals sign.
+        If there is no equals sign, or a whole number is out of range.
     """
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE")
-    return name.strip().replace("-", "_"), parse_value(value.strip())
+    parsed = parse_value(value.strip())
+    if isinstance(parsed, int) and abs(parsed) > MAX_WHOLE:
+        raise argparse.ArgumentTypeError(f"{name}: expected a whole number of at most 64 bits")
+    return name.strip().replace("-", "_"), parsed
 
 
 def parse_value(text: str) -> Any:

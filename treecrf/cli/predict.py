@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import numpy as np
@@ -17,11 +18,14 @@ from treecrf.cli.options import (
     add_reading,
     input_of,
     loaded_model,
+    missing_labels,
+    named,
     reading_of,
 )
 from treecrf.cli.outputs import check_output, opened_output
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import short_list
 from treecrf.learners.classifier import SequenceClassifier
 
 DESCRIPTION = (
@@ -35,6 +39,8 @@ examples:
   treecrf predict new.csv --model m.treecrf --proba | less
   zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
 """
+# Maximum number of columns that an error message lists.
+MAX_NAMES = 30
 # Approximate size of the scores that are computed at a time.
 BATCH_BYTES = 1 << 27
 
@@ -50,6 +56,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=STANDARD,
         help="output file, which is overwritten if it exists (default: standard output)",
     )
+    add(
+        "--keep",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="also write this column of the file, such as a key or a time; can be repeated. The "
+        "columns of CoNLL files are x0, x1, ...",
+    )
+    add(
+        "--keep-all",
+        action="store_true",
+        help="also write all columns of a table, or of other files all before the label; --drop "
+        "excludes columns",
+    )
+    add("--reference", action="store_true", help="also write the label in the file")
     add("--proba", action="store_true", help="also write the probability of each label")
     add_jobs(parser)
     add_reading(parser)
@@ -58,15 +79,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and write the predicted labels."""
     check_output(options.output, [options.data, options.model])
-    model = loaded_model(options)
-    data = read_file(Source(options.data), reading_of(options), input_of(model))
-    results = predictions(model, data.sequences, options.proba)
-    with opened_output(options.output) as file:
+    model, source = loaded_model(options), Source(options.data)
+    data = read_file(source, reading_of(options, options.reference), input_of(model))
+    copied = _copied_columns(source, data, model, options)
+    with opened_output(options.output) as file, named(source):
+        results = predictions(model, data.sequences, options.proba)
         if data.is_table:
-            _write_table(file, data, options.group, results, model.classes_, options.proba)
+            _write_table(file, data, copied, results, model.classes_ if options.proba else ())
         else:
-            _write_lines(file, results, model.classes_)
+            _write_lines(file, data, copied, results, model.classes_, options.reference)
     return 0
+
+
+def _copied_columns(
+    source: Source, data: FileData, model: SequenceClassifier, options: argparse.Namespace
+) -> list[str]:
+    """Return the names of the columns to write beside the predictions.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or there are no labels to write.
+    """
+    names = data.text.names
+    if (options.keep_all or options.keep) and not names:
+        raise ValueError(f"{source.name}: the format has no columns to keep")
+    for name in options.keep:
+        if name not in names:
+            raise ValueError(
+                f"{source.name}: --keep names {name!r}; the columns are: "
+                f"{short_list(names, MAX_NAMES)}"
+            )
+    if options.reference and data.labels is None:
+        raise ValueError(f"{source.name}: --reference needs labels; {missing_labels(data, model)}")
+    chosen = [name for name in names if name not in options.drop] if options.keep_all else []
+    return list(dict.fromkeys([*chosen, *options.keep]))
 
 
 def predictions(
@@ -90,32 +137,56 @@ def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
 def _write_table(
     file: TextIO,
     data: FileData,
-    group: str | None,
+    copied: list[str],
     results: Iterator[tuple[np.ndarray, np.ndarray | None]],
-    classes: np.ndarray,
-    proba: bool,
+    shown: Sequence,
 ) -> None:
+    """Write a row for each row of a table, with the probabilities of the shown labels."""
+    group, label = data.columns.group, data.columns.label
+    groups = data.groups if group is not None and group not in copied else None
+    labels = data.labels if data.labels is not None and label not in copied else None
+    header = [*([group] if groups else []), *copied, *([label] if labels else [])]
+    added = ["prediction", *(f"p_{name}" for name in shown)]
+    for name in added:
+        if name in header:
+            raise ValueError(
+                f"column {name!r} would occur twice in the output; --drop {name} leaves out that "
+                "of the file"
+            )
     writer = csv.writer(file, lineterminator="\n")
-    columns = [f"p_{label}" for label in classes] if proba else []
-    writer.writerow([*([group] if group else []), "prediction", *columns])
-    for i, (labels, probabilities) in enumerate(results):
-        name = [data.groups[i]] if group else []
-        for t, label in enumerate(labels.tolist()):
-            row = [] if probabilities is None else map(_formatted, probabilities[t])
-            writer.writerow([*name, label, *row])
+    writer.writerow(header + added)
+    texts = data.text.rows(copied) if copied else itertools.repeat(())
+    for i, (predicted, probabilities) in enumerate(results):
+        first = [data.groups[i]] if groups else []
+        for t, prediction in enumerate(predicted.tolist()):
+            true = [_shown(labels[i][t])] if labels else []
+            shares = [] if probabilities is None else map(_formatted, probabilities[t])
+            writer.writerow([*first, *next(texts), *true, prediction, *shares])
 
 
 def _write_lines(
-    file: TextIO, results: Iterator[tuple[np.ndarray, np.ndarray | None]], classes: np.ndarray
+    file: TextIO,
+    data: FileData,
+    copied: list[str],
+    results: Iterator[tuple[np.ndarray, np.ndarray | None]],
+    classes: np.ndarray,
+    reference: bool,
 ) -> None:
-    for labels, probabilities in results:
-        for t, label in enumerate(labels.tolist()):
-            fields = [str(label)]
+    """Write a line for each position, and a blank line after each sequence."""
+    texts = data.text.rows(copied) if copied else itertools.repeat(())
+    for i, (predicted, probabilities) in enumerate(results):
+        for t, prediction in enumerate(predicted.tolist()):
+            fields = [*next(texts), *([_shown(data.labels[i][t])] if reference else [])]
+            fields.append(str(prediction))
             if probabilities is not None:
                 pairs = zip(classes, probabilities[t], strict=True)
                 fields += [f"{name}:{_formatted(p)}" for name, p in pairs]
             file.write("\t".join(fields) + "\n")
         file.write("\n")
+
+
+def _shown(label: object) -> str:
+    return "" if label is None else str(label)
 
 
 def _formatted(probability: float) -> str:

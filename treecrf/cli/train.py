@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,9 +21,18 @@ from treecrf.cli.files import (
     format_of,
     read_file,
 )
-from treecrf.cli.options import add_data, add_jobs, add_reading, reading_of, with_settings
+from treecrf.cli.options import (
+    add_data,
+    add_jobs,
+    add_reading,
+    known_labels,
+    reading_of,
+    with_settings,
+)
 from treecrf.cli.outputs import check_model_output, save_model
-from treecrf.cli.parameters import make_learner, parse_setting
+from treecrf.cli.parameters import make_learner, parameters_of, parse_setting
+from treecrf.inputs.labels import ColumnNames, as_labels
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.registry import LEARNERS
 
@@ -66,7 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         dest="settings",
-        help="any parameter of the learner, such as --set learning_rate=0.2; can be repeated",
+        help="parameter of the learner, such as learning_rate=0.2; can be repeated",
+    )
+    add(
+        "--parameters",
+        choices=LEARNERS,
+        metavar="LEARNER",
+        action=_ListParameters,
+        help="list the names for --set and their defaults, and exit",
     )
     add(
         "--category",
@@ -77,7 +96,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--quiet", action="store_true", help="do not show progress")
     add_jobs(parser)
-    add_reading(parser)
+    add_reading(parser, with_model=False)
+    names = textwrap.fill(
+        ", ".join(parameters_of("crf")), 98, initial_indent="  ", subsequent_indent="  "
+    )
+    parser.epilog = f"{EXAMPLES}\nnames for --set with --learner crf:\n{names}\n"
+
+
+class _ListParameters(argparse.Action):
+    """Option that lists the parameters of a learner instead of training."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        for name, value in parameters_of(values).items():
+            print(f"{name}={value!r}")
+        parser.exit()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,14 +124,44 @@ def run(options: argparse.Namespace) -> int:
     check_model_output(options.model, [options.data, options.validation])
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
-    reading = reading_of(options)
-    data = _labeled(Source(options.data), reading, options.learner)
+    reading, source = reading_of(options), Source(options.data)
+    data = _labeled(source, reading, options.learner)
+    _check_missing_labels(learner, source, data)
     if not options.quiet:
         _describe(data)
-    learner.fit(data.sequences, data.labels, *_validation(options, reading, learner, data))
+    validation = _validation(options, reading, learner, data)
+    with _named(source, options.validation):
+        learner.fit(data.sequences, data.labels, *validation)
+    learner._columns = ColumnNames(reading.label, reading.group)
     # The model file does not store the number of threads and the verbosity.
     save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
     return 0
+
+
+@contextlib.contextmanager
+def _named(source: Source, validation: str | None) -> Iterator[None]:
+    """Add the name of the file of training or of validation data to errors."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        start = "validation data: "
+        is_training = not str(error).startswith(start)
+        name = source.name if is_training else validation
+        raise type(error)(f"{name}: {str(error).removeprefix(start)}") from error
+
+
+def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:
+    """Raise ValueError if a label is missing, and the learner needs all of them."""
+    if data.missing_label is None:
+        return
+    labels = as_labels(data.labels, data.sequences.offsets, Segmentation())
+    try:
+        learner._check_unknown(labels)
+    except ValueError as error:
+        reason = str(error).partition("; ")[2]
+        raise ValueError(
+            f"{source.name}: {data.missing_label}: the label is missing; {reason}"
+        ) from None
 
 
 def _learner(options: argparse.Namespace) -> SequenceClassifier:
@@ -131,7 +199,7 @@ def _validation(
         return ()
     if "validation_fraction" not in learner.get_params():
         raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
-    expected = ModelInput(data.sequences.schema, np.unique(np.concatenate(data.labels)))
+    expected = ModelInput(data.sequences.schema, np.array(sorted(known_labels(data.labels))))
     held_out = read_file(Source(options.validation), reading, expected)
     return held_out.sequences, held_out.labels
 

@@ -24,9 +24,35 @@ from treecrf.inputs.values import (
     whole_numbers,
 )
 from treecrf.inputs.weights import as_weights
+from treecrf.utils.checks import require
 
 # Types of values that hold the possible labels of a position.
 SETS = (set, frozenset)
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Names of the columns of a table that hold the labels and the groups.
+
+    Attributes
+    ----------
+    label, group : str, optional
+    """
+
+    label: str | None = None
+    group: str | None = None
+
+    @classmethod
+    def of_values(cls, values: Any) -> ColumnNames:
+        """Restore the names from a saved model; raises ValueError if they are not valid."""
+        require(isinstance(values, dict) and values.keys() <= {"label", "group"}, "column names")
+        names = [name for name in values.values() if name is not None]
+        require(all(isinstance(name, str) for name in names), "column names")
+        return cls(**values)
+
+
+# Labels and groups that have no names.
+NO_NAMES = ColumnNames()
 
 
 @dataclass(frozen=True)
@@ -74,6 +100,12 @@ class RawData:
         if isinstance(y, str):
             X, y = label_column(X, y, self.segmentation.is_long)
         return replace(self, X=X, y=y)
+
+    @property
+    def columns(self) -> ColumnNames:
+        """The names of the labels and the groups, if they have names."""
+        label = self.y if isinstance(self.y, str) else getattr(self.y, "name", None)
+        return ColumnNames(label if isinstance(label, str) else None, self.segmentation.column)
 
     def weights(self, offsets: np.ndarray) -> np.ndarray | None:
         """Check the weights and return that of each position; see `as_weights`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, 
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
 from treecrf.inputs.init_scores import as_init_scores
-from treecrf.inputs.labels import Labels, RawData, as_labels, check_kind
+from treecrf.inputs.labels import NO_NAMES, ColumnNames, Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.reading import as_sequences, is_empty_list
 from treecrf.inputs.schema import InputSchema
@@ -74,6 +75,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"
+
+    # Names of the columns of the labels and the groups in training, set by `fit`.
+    _columns = NO_NAMES
 
     # To be implemented by subclasses
 
@@ -715,7 +719,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """Save the fitted model to a file, to be loaded with `treecrf.load`.
 
         The file contains only numbers and text, with a format version and a checksum. Loading it
-        does not execute any code.
+        does not execute any code. For the command line, it also contains the names of the columns
+        with the labels and the groups, if they had names in `fit`.
 
         Parameters
         ----------
@@ -744,14 +749,18 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             )
         values, arrays = self._state()
         parameters = model_file.plain_parameters(self.get_params(deep=False))
-        values = {"class": kind.__name__, "parameters": parameters} | values
+        columns = asdict(self._columns)
+        values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
         arrays = {"classes": self.classes_} | arrays
         model_file.write(path, values, arrays, kind._restored)
 
     @classmethod
     def _restored(cls, values: dict, arrays: Mapping[str, np.ndarray]) -> SequenceClassifier:
         """Return the model with the contents of a file; raises errors as `_restore`."""
-        return cls(**model_file.restored_parameters(values["parameters"]))._restore(values, arrays)
+        parameters = model_file.restored_parameters(values["parameters"])
+        model = cls(**parameters)._restore(values, arrays)
+        model._columns = ColumnNames.of_values(values.get("columns", {}))
+        return model
 
     @abstractmethod
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:

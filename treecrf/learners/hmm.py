@@ -206,6 +206,7 @@ class HMMClassifier(SequenceClassifier):
             _log_frequencies(counts, self.laplace) for counts in transitions
         ]
         self.emission_log_prob_ = _log_frequencies(emissions, self.laplace)
+        self._columns = raw.columns
         return self
 
     def _check_unknown(self, labels: Labels) -> None:

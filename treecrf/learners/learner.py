@@ -170,7 +170,7 @@ class SequenceLearner(SequenceClassifier):
         )
         eval_sets = read_eval_set(eval_set, groups)
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
-        fitted = self._train(arguments) | self._trained_settings()
+        fitted = self._train(arguments) | self._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self

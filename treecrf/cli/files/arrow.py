@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from treecrf.cli.files.blocks import import_pyarrow
 # Texts that stand for a missing number or boolean. Among categories, only the empty text does: "NA"
 # and "None" may be values.
 MISSING = ("", "?", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+MAX_WHOLE = np.iinfo(np.int64).max
 WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 
 
@@ -68,12 +70,24 @@ class ArrowConverter:
         return encoded.dictionary.to_pylist(), indices
 
     def are_whole(self, array: Any) -> bool:
-        """Return whether all values are integers, texts of integers, or missing."""
+        """Return whether all values are integers of 64 bits, texts of integers, or missing."""
         array = self.plain(array)
         if not self.is_text(array.type):
-            return self.pa.types.is_integer(array.type)
+            largest = self.pc.max(array).as_py() if self.is_whole(array.type) else None
+            return self.is_whole(array.type) and (largest is None or largest <= MAX_WHOLE)
         fits = self.pc.match_substring_regex(array, WHOLE_NUMBER)
         return self.pc.all(fits).as_py() is not False
+
+    def is_whole(self, array_type: Any) -> bool:
+        """Return whether a type is that of integers."""
+        return self.pa.types.is_integer(array_type)
+
+    def copied(self, array: Any) -> list[str]:
+        """Return values of any type as text for an output, empty if missing."""
+        if not self.is_text(array.type):
+            with contextlib.suppress(NotImplementedError, ValueError):
+                array = self.pc.cast(array, self.pa.string())
+        return ["" if value is None else str(value) for value in array.to_pylist()]
 
     def plain(self, array: Any) -> Any:
         """Return the values of a category: text, null if missing, or integers."""

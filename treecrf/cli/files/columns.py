@@ -106,9 +106,9 @@ class CategoryColumn:
 
     def _refusal(self, array: Any, row: int) -> ValueError:
         i = next(i for i in range(len(array)) if not self.converter.are_whole(array.slice(i, 1)))
-        return ValueError(
-            f"row {row + i}, column {self.name!r}: {array[i].as_py()!r} is not a whole number"
-        )
+        value = array[i].as_py()
+        problem = "larger than 64 bits" if isinstance(value, int) else "not a whole number"
+        return ValueError(f"row {row + i}, column {self.name!r}: {value!r} is {problem}")
 
     def sorted_values(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sorted values, and the rank of each code among them, from 1; 0 for code 0."""
@@ -117,31 +117,34 @@ class CategoryColumn:
 
 
 class LabelColumn(CategoryColumn):
-    """The column of labels, none of which may be missing."""
+    """The column of labels.
+
+    Attributes
+    ----------
+    missing : str or None
+        Where the first missing label is.
+    """
 
     def __init__(self, converter: ArrowConverter, kind: str, name: str):
         super().__init__(converter, kind, name)
         self._blocks: list[np.ndarray] = []
+        self.missing: str | None = None
 
     def add(self, array: Any, row: int) -> None:
-        """Add a block.
-
-        Raises
-        ------
-        ValueError
-            If a label is missing.
-        """
+        """Add a block."""
         codes = self.read(array, row)
-        if not codes.all():
-            i = int(np.argmin(codes))
-            raise ValueError(f"row {row + i}, column {self.name!r}: the label is missing")
+        if self.missing is None and not codes.all():
+            self.missing = f"row {row + int(np.argmin(codes))}, column {self.name!r}"
         self._blocks.append(codes)
 
     def labels(self) -> np.ndarray:
-        """Return the labels of all rows."""
+        """Return the labels of all rows; an array of objects with None if some are missing."""
         values, ranks = self.sorted_values()
-        by_code = np.append(values[:1], values[ranks[1:] - 1])
-        labels = np.empty(sum(map(len, self._blocks)), dtype=values.dtype)
+        if self.missing is None:
+            by_code = np.append(values[:1], values[ranks[1:] - 1])
+        else:
+            by_code = np.array([None, *values[ranks[1:] - 1].tolist()], dtype=object)
+        labels = np.empty(sum(map(len, self._blocks)), dtype=by_code.dtype)
         start = 0
         for codes in self._blocks:
             labels[start : start + len(codes)] = by_code[codes]

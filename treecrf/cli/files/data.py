@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from treecrf.inputs.labels import NO_NAMES, ColumnNames
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences
 
@@ -20,7 +22,12 @@ class Reading:
         One of `treecrf.cli.files.FORMATS`. By default, the file extension determines it.
     label, group : str, optional
         Columns of a table that hold the labels and the groups, which define the sequences. The rows
-        of a group are contiguous. Without groups, all rows are one sequence.
+        of a group are contiguous. Without groups, all rows are one sequence. By default, a model
+        determines both.
+    no_group : bool
+        Whether all rows are one sequence, also if the model was trained with groups.
+    with_labels : bool
+        Whether to read the labels.
     drop : tuple of str
         Columns of a table to exclude.
     category : tuple of str
@@ -36,6 +43,8 @@ class Reading:
     format: str | None = None
     label: str | None = None
     group: str | None = None
+    no_group: bool = False
+    with_labels: bool = True
     drop: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -51,10 +60,28 @@ class ModelInput:
     ----------
     schema : InputSchema
     classes : array (n_classes,)
+    columns : ColumnNames
+        Columns of the labels and the groups in training.
     """
 
     schema: InputSchema
     classes: np.ndarray
+    columns: ColumnNames = NO_NAMES
+
+
+@dataclass(frozen=True)
+class FileText:
+    """The columns of a file as text, which are read again.
+
+    Attributes
+    ----------
+    names : list of str
+    rows : callable
+        Given names, returns an iterator over a list of texts for each position.
+    """
+
+    names: list[str]
+    rows: Callable[[Sequence[str]], Iterator[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -65,17 +92,26 @@ class FileData:
     ----------
     sequences : Sequences
     labels : list of arrays (n_positions,), optional
-        The labels of each sequence.
+        The labels of each sequence; None if missing.
     groups : list of str, optional
         The group of each sequence in a table.
     is_table : bool
         Whether the file is a table with named columns.
+    columns : ColumnNames
+        The columns of a table that hold the labels and the groups.
+    missing_label : str, optional
+        Where the first missing label is.
+    text : FileText
+        The columns that can be copied to an output.
     """
 
     sequences: Sequences
     labels: list[np.ndarray] | None
     groups: list[str] | None = None
     is_table: bool = False
+    columns: ColumnNames = NO_NAMES
+    missing_label: str | None = None
+    text: FileText = field(default_factory=lambda: FileText([], lambda _: iter(())))
 
     def as_symbols(self) -> FileData:
         """Return the same data with the values of the only column as symbols.

@@ -65,7 +65,8 @@ def _unsupported(file: TableFile, name: str, array: Any, is_category: bool) -> T
 
 def _fits(kind: str, array: Any, converter: ArrowConverter, is_text: bool) -> bool:
     if kind == WHOLE:
-        return converter.are_whole(array)
+        array = array if is_text else converter.plain(array)
+        return converter.are_whole(array) if is_text else converter.is_whole(array.type)
     if kind == TEXT:
         return converter.is_text(converter.plain(array).type)
     if converter.is_text(array.type) and not is_text:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 
-from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
 from treecrf.cli.files.source import Source
-from treecrf.datasets.conll import split_rows, splitter
+from treecrf.datasets.conll import DOCUMENT, split_rows, splitter
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
@@ -20,6 +20,9 @@ from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.sequences import ListedSequences, LongSequences
 from treecrf.inputs.tables import sparse_table_of, table_of
 from treecrf.inputs.values import refuse_infinite, string_array
+
+# Name of all attributes of a position in a file without columns.
+ATTRIBUTES = "attributes"
 
 
 class CodedStrings:
@@ -50,21 +53,43 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
     With a model, a file with as many columns as the model has features has no labels.
     """
     columns: list[CodedStrings] = []
-    lengths = []
+    lengths: list[int] = []
+    missing = None
     with source.open() as file:
         lines = Lines(file, reading.encoding)
-        for rows in split_rows(lines, splitter(reading.separator), None):
+        for rows in _conll_rows(lines, reading):
             if not columns:
                 has_labels = _has_labels(len(rows[0]), lines, model)
                 columns = [CodedStrings() for _ in rows[0]]
             for column, values in zip(columns, zip(*rows, strict=True), strict=True):
                 column.extend(values)
+            if has_labels and missing is None and "" in values:
+                missing = f"sequence {len(lengths)}, position {values.index('')}"
             lengths.append(len(rows))
     _check_not_empty(source, lengths)
     offsets = offsets_of(lengths)
     labels = columns.pop().split(offsets) if has_labels else None
+    if missing is not None:
+        labels = [np.where(array == "", None, array.astype(object)) for array in labels]
     names = tuple(f"x{j}" for j in range(len(columns)))
-    return FileData(table_of([column.finish() for column in columns], offsets, names), labels)
+    text = FileText(list(names), lambda chosen: _conll_text(source, reading, names, chosen))
+    sequences = table_of([column.finish() for column in columns], offsets, names)
+    return FileData(sequences, labels, missing_label=missing, text=text)
+
+
+def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
+    return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,))
+
+
+def _conll_text(
+    source: Source, reading: Reading, names: tuple[str, ...], chosen: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield some columns of each position."""
+    indices = [names.index(name) for name in chosen]
+    with source.open() as file:
+        lines = Lines(file, reading.encoding)
+        for rows in _conll_rows(lines, reading):
+            yield from ([row[j] for j in indices] for row in rows)
 
 
 def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
@@ -132,7 +157,20 @@ def read_crfsuite_file(source: Source, reading: Reading, model: ModelInput | Non
         raise ValueError(f"{source.name}: no line has an attribute")
     refuse_infinite(table.data, lambda i: f"{source.name}: attribute {names[table.indices[i]]!r}")
     offsets = offsets_of(lengths)
-    return FileData(_attribute_sequences(names, table, offsets), labels.split(offsets))
+    sequences = _attribute_sequences(names, table, offsets)
+    text = FileText([ATTRIBUTES], lambda chosen: _crfsuite_text(source, reading, chosen))
+    return FileData(sequences, labels.split(offsets), text=text)
+
+
+def _crfsuite_text(
+    source: Source, reading: Reading, chosen: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield the attributes of each position, once for each chosen name."""
+    with source.open() as file:
+        for line in Lines(file, reading.encoding):
+            fields = [field for field in line.split("\t") if field]
+            if fields:
+                yield ["\t".join(fields[1:])] * len(chosen)
 
 
 def _attribute_sequences(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from treecrf.cli.files.arrow import ArrowConverter
 from treecrf.cli.files.blocks import TableFile
 from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, NumberColumn
-from treecrf.cli.files.data import FileData, ModelInput, Reading
+from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
 from treecrf.cli.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.cli.files.spool import Spool
+from treecrf.inputs.labels import ColumnNames
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import KINDS
 from treecrf.inputs.sequences import LongSequences
@@ -37,19 +40,21 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
     OSError, ValueError, TypeError
         If the file cannot be read, or a column is missing or invalid; the message states which.
     """
+    reading = _with_columns_of(model, file, reading)
     converter = ArrowConverter(reading.missing)
     features = _features(file, reading, model)
+    label_name = reading.label if reading.with_labels else None
     kinds = _kinds(file, converter, features, reading, model)
     columns = [_column(converter, kinds[name], name) for name in features]
-    label = reading.label and LabelColumn(converter, kinds[reading.label], reading.label)
+    label = label_name and LabelColumn(converter, kinds[label_name], label_name)
     group = reading.group and GroupColumn(converter, reading.group)
     spool = Spool([column.dtype for column in columns])
-    needed = dict.fromkeys([*features, *filter(None, (reading.label, reading.group))])
+    needed = dict.fromkeys([*features, *filter(None, (label_name, reading.group))])
     for block in file.blocks(list(needed)):
         row = spool.n_rows + file.first_row
         with file.problems():
             if label:
-                label.add(block[reading.label], row)
+                label.add(block[label_name], row)
             if group:
                 group.add(block[reading.group], row)
             values = [column.read(block[column.name], row) for column in columns]
@@ -63,7 +68,33 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
             split(label.labels(), offsets) if label else None,
             list(group.starts) if group else None,
             is_table=True,
+            columns=ColumnNames(reading.label, reading.group),
+            missing_label=label.missing if label else None,
+            text=FileText(file.names, lambda names: _copied(file, converter, names)),
         )
+
+
+def _with_columns_of(model: ModelInput | None, file: TableFile, reading: Reading) -> Reading:
+    """Return the options with the columns of the labels and groups that the model stores."""
+    if model is None:
+        return reading
+    label, group = reading.label, reading.group
+    if label is None and model.columns.label in _others(file, model):
+        label = model.columns.label
+    if group is None and not reading.no_group:
+        group = model.columns.group
+        if group is not None and group not in file.names:
+            raise ValueError(
+                f"{file.name}: there is no column {group!r}, which identified the sequences in "
+                "training; specify another with --group, or --no-group if all rows are one "
+                f"sequence; {_columns(file)}"
+            )
+    return replace(reading, label=label, group=group)
+
+
+def _others(file: TableFile, model: ModelInput) -> set[str]:
+    """Return the columns that are not features of the model."""
+    return set(file.names) - set(model.schema.names or ())
 
 
 def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> list[str]:
@@ -75,6 +106,10 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
     others = {reading.label, reading.group, *reading.drop}
     if model is not None and model.schema.names is not None:
         _check_names(file, model.schema.names)
+        if reading.label is not None and reading.label not in _others(file, model):
+            stored = model.columns.label
+            hint = "" if stored is None else f"; the labels of its training data were in {stored!r}"
+            raise ValueError(f"--label names {reading.label!r}, a feature of the model{hint}")
         return list(model.schema.names)
     features = [name for name in file.names if name not in others]
     if model is not None and len(features) != model.schema.n_features:
@@ -87,11 +122,22 @@ def _features(file: TableFile, reading: Reading, model: ModelInput | None) -> li
     return features
 
 
+def _copied(
+    file: TableFile, converter: ArrowConverter, names: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield some columns of each row as text."""
+    for block in file.blocks(list(dict.fromkeys(names))):
+        columns = {name: converter.copied(array) for name, array in block.items()}
+        yield from zip(*(columns[name] for name in names), strict=True)
+
+
 def _check_names(file: TableFile, names: Iterable[str]) -> None:
     known = set(file.names)
     for name in names:
         if name not in known:
-            raise ValueError(f"{file.name}: there is no column {name!r}; {_columns(file)}")
+            near = difflib.get_close_matches(name, file.names, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"{file.name}: there is no column {name!r}; {hint}{_columns(file)}")
 
 
 def _columns(file: TableFile) -> str:

@@ -179,6 +179,7 @@ class FlatModel(
         self._tables = FlatTables(
             self._flat, model._encoder, model.classes_, self._trained_backward
         )
+        self._columns = model._columns
         self.pruned_ = pruned
         self.classes_, self.n_features_in_ = model.classes_, model.n_features_in_
         self.n_conjunctions_, self.n_weights_ = len(self._flat), len(self._flat.weights)
@@ -279,7 +280,9 @@ class FlatModel(
             raise ValueError(f"tolerance={tolerance!r}; expected a nonnegative number")
         forest, pruned = pruning.prune(self._model._forest, float(tolerance))
         smaller = FlatModel(**self.get_params())
-        return smaller._adopt(self._model, forest, self.pruned_ + pruned)
+        smaller._adopt(self._model, forest, self.pruned_ + pruned)
+        smaller._columns = self._columns
+        return smaller
 
     # Saved models
 
