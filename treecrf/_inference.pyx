@@ -22,8 +22,11 @@ from treecrf.chains._chain cimport (
     tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, close_influence, curvature_bounds, open_influence, visit_backward, visit_forward,
+    Influence, close_influence, open_influence, store_curvatures, visit_backward, visit_forward,
 )
+
+cdef extern from "chains/rounding.h" nogil:
+    double rounded(double x)
 
 cdef extern from "chains/recursions.h" nogil:
     void negate_rounded(const double *values, Py_ssize_t n, double *target)
@@ -105,20 +108,21 @@ cdef void store_pairwise(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out
 
 def residuals(scores, const int64_t[::1] offsets,
               const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-              double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods):
+              double[:, :, ::1] out, double[:, :, ::1] curvature, double[::1] log_likelihoods,
+              double bound_share=1.0):
     """Write the functional gradient of the log-likelihood: ``I(c, v) - P(c, v | X)``.
 
     ``out[v, t, c]`` is rounded to a multiple of 2**-32. Contexts that do not exist get 0, and so do
-    forbidden labels unless they are true labels. ``curvature``, if given, receives the bound on the
-    Hessian that `_curvature` explains. ``log_likelihoods`` receives log P(labels) of each
-    sequence.
+    forbidden labels unless they are true labels. ``curvature``, if given, receives the curvature
+    that `_curvature` explains, with a ``bound_share`` from 0 to 1. ``log_likelihoods`` receives
+    log P(labels) of each sequence.
     """
     cdef Chain chain = open_chain(scores, offsets, first, last, KEEP_SOME)
     cdef Influence influence
-    cdef bint curved = curvature is not None
+    cdef bint curved = curvature is not None, bounded = curved and bound_share > 0.0
     cdef Py_ssize_t i, tile
-    if curved:
-        influence = open_influence(&chain, offsets, first, last)
+    if bounded:
+        influence = open_influence(&chain, offsets, first, last, bound_share)
     with nogil:
         for i in range(first, last):
             move_to(&chain, offsets, i)
@@ -127,14 +131,16 @@ def residuals(scores, const int64_t[::1] offsets,
             for tile in range(chain.n_tiles - 1, -1, -1):
                 backward(&chain, tile, True)
                 store_residuals(&chain, tile, out)
-                if curved:
+                if bounded:
                     visit_backward(&chain, &influence, tile)
+                elif curved:
+                    store_diagonal(&chain, tile, curvature)
             add_indicators(&chain, labels, out)
-            if curved:
+            if bounded:
                 for tile in range(chain.n_tiles):
                     visit_forward(&chain, &influence, tile)
-                    store_bounds(&chain, &influence, tile, curvature)
-        if curved:
+                    store_limited(&chain, &influence, tile, curvature)
+        if bounded:
             close_influence(&influence)
         close_chain(&chain)
 
@@ -156,10 +162,23 @@ cdef void add_indicators(const Chain *chain, const int32_t[::1] labels,
         context = next_context(&chain.shape, t, context, label)
 
 
-cdef void store_bounds(const Chain *chain, const Influence *influence, Py_ssize_t i,
-                       double[:, :, ::1] out) noexcept nogil:
+cdef void store_diagonal(const Chain *chain, Py_ssize_t i, double[:, :, ::1] out) noexcept nogil:
+    """Write 2 p (1 - p) for each pair of tile i."""
+    cdef Py_ssize_t v, k, n = tile_length(chain, i) * chain.shape.width
+    cdef double *row
+    cdef double *target
+    for v in range(chain.shape.n_labels):
+        row = tile_pairs(chain, i) + v * n
+        target = &out[v, chain.start + tile_start(chain, i), 0]
+        for k in range(n):
+            target[k] = rounded(2.0 * row[k] * (1.0 - min(row[k], 1.0)))
+
+
+cdef void store_limited(const Chain *chain, const Influence *influence, Py_ssize_t i,
+                        double[:, :, ::1] out) noexcept nogil:
+    """Write the curvature of each pair of tile i, limited by the bound."""
     cdef Py_ssize_t v, j, count = tile_length(chain, i), start = chain.start + tile_start(chain, i)
     for v in range(chain.shape.n_labels):
         for j in range(count):
             memset(&out[v, start + j, 0], 0, chain.shape.width * sizeof(double))
-            curvature_bounds(chain, influence, i, v, j, &out[v, start + j, 0])
+            store_curvatures(chain, influence, i, v, j, &out[v, start + j, 0])

@@ -101,7 +101,7 @@ class Beams:
         _beam.log_likelihood(self.beam(), self.labels, *part, out)
         return out
 
-    def residuals(self, forward_only=False, curved=True, part=None):
+    def residuals(self, forward_only=False, curved=True, part=None, bound_share=1.0):
         """Residuals, curvature and log-likelihoods; NaN for contexts outside the beam."""
         known = self.known
         out, curvature = np.full((2, self.n_labels, known.source.n_entries), np.nan)
@@ -113,6 +113,7 @@ class Beams:
             out,
             curvature if curved else None,
             log_likelihoods,
+            bound_share,
         )
         exists = known.entries >= 0
         out, curvature = (
@@ -210,6 +211,16 @@ def test_residuals_are_rounded_indicators_less_probabilities(kind, rng, shape, f
         assert (found[exists] / STEP % 1 == 0).all()
         expected = (paths.events[truth] - joint)[exists]
         np.testing.assert_allclose(found[exists], expected, rtol=0, atol=STEP / 2 + 1e-11)
+
+
+@given(free_kinds, seeds, shapes, st.booleans(), st.floats(0, 1))
+def test_curvature_is_the_diagonal_but_at_least_a_share_of_the_bound(
+    kind, rng, shape, forward_only, share
+):
+    case = Beams(kind, rng, *shape)
+    found = case.residuals(forward_only, bound_share=share)[1]
+    bound, diagonal = (case.residuals(forward_only, bound_share=limit)[1] for limit in (1.0, 0.0))
+    np.testing.assert_allclose(found, np.maximum(diagonal, share * bound), rtol=0, atol=2 * STEP)
 
 
 @given(free_kinds, seeds, shapes, st.booleans())
@@ -442,7 +453,7 @@ class Task:
             self.codes,
             self.n_labels,
             self.order,
-            self.second_order,
+            1.0 if self.second_order else None,
             beam,
             self.constraints,
             threads,
@@ -485,6 +496,7 @@ def test_training_with_all_contexts_is_exact(order, second_order, options):
         window=1,
         max_iter=6,
         second_order=second_order,
+        curvature="bound",
         **LIKE_PLAIN_GROWTH,
         **options,
     )
@@ -509,6 +521,17 @@ def test_training_with_all_contexts_is_exact(order, second_order, options):
     np.testing.assert_allclose(found, log_probabilities, atol=1e-12)
 
 
+@pytest.mark.parametrize("curvature", ["auto", "bound", "diagonal"])
+def test_curvature_is_that_of_exact_training(curvature):
+    task = Task(np.random.default_rng(0))
+    settings = {"max_iter": 4, "second_order": True, "curvature": curvature, "learning_rate": 0.4}
+    one, other = (
+        TreeCRF(**settings, **options).fit(task.sequences, task.labels)
+        for options in ({}, {"beam_width": 100})
+    )
+    assert_same_trees(one._forest, other._forest)
+
+
 def crf_as_trained(crf, task):
     """A task with the forest and encoder of a fitted model, for `lattice_of`."""
     task.forest, task.encoder = crf._forest, crf._encoder
@@ -530,6 +553,7 @@ def test_constrained_training_with_all_contexts_is_exact(order):
         window=1,
         max_iter=6,
         second_order=True,
+        curvature="bound",
         transitions=follows,
         **LIKE_PLAIN_GROWTH,
     ).fit(task.sequences, task.labels)

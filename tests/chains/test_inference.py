@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support.chains import SENTINEL, STEP, Chains, kinds, possible_kinds, seeds, shapes
 from support.oracles import (
     finite_difference_gradient,
@@ -75,6 +76,16 @@ def test_curvature_bounds_the_rows_of_the_hessian(kind, rng, shape):
         assert (curvature[:, where] >= exact - STEP).all()
         # The bound is exact without contexts, and not loose with them.
         assert (curvature[:, where] <= (3 if case.order else 1) * exact + STEP).all()
+
+
+@given(possible_kinds, seeds, shapes, st.floats(0, 1))
+def test_curvature_is_the_diagonal_but_at_least_a_share_of_the_bound(kind, rng, shape, share):
+    case = Chains(kind, rng, *shape)
+    found = case.residuals(bound_share=share)[1]
+    p = case.joint_marginals()
+    expected = np.maximum(2 * p * (1 - p), share * case.residuals()[1])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * STEP)
+    assert (found / STEP % 1 == 0).all()
 
 
 @pytest.mark.parametrize("order", range(4))

@@ -25,15 +25,15 @@ from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
 ONE = Threads(None)
-CURVATURES = ["bound", "diagonal", None]
-every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
-curvatures = st.sampled_from(CURVATURES)
+BOUND_SHARES = [1.0, 0.3, 0.0, None]
+every_share = pytest.mark.parametrize("bound_share", BOUND_SHARES)
+bound_shares = st.sampled_from(BOUND_SHARES)
 
 
-def sampler_of(parts, labels, curvature, threads=ONE, **options):
+def sampler_of(parts, labels, bound_share, threads=ONE, **options):
     keys = keys_of(parts.offsets)
     return LikelihoodSampler(
-        parts.offsets, labels, parts.order, threads, keys, curvature, **options
+        parts.offsets, labels, parts.order, threads, keys, bound_share, **options
     )
 
 
@@ -41,16 +41,16 @@ def rounded(values, unit=EXAMPLE_UNIT):
     return np.rint(values / unit) * unit
 
 
-def tables_of(parts, labels, curvature):
+def tables_of(parts, labels, bound_share):
     """Residuals and curvature of all examples, and the log-likelihoods."""
     chains = chains_of(parts.offsets, parts.order)
     residuals, bound = np.zeros((2, parts.n_labels, parts.n_positions, parts.n_contexts))
     likelihoods = np.zeros(len(chains) - 1)
     _inference.residuals(parts, chains, labels, 0, len(chains) - 1, residuals, bound, likelihoods)
-    if curvature is None:
+    if bound_share is None:
         bound = exists(parts).astype(float) * np.ones((parts.n_labels, 1, 1))
-    elif curvature == "diagonal":
-        bound = 2 * np.abs(residuals) * (1 - np.abs(residuals))
+    else:
+        bound = np.maximum(2 * np.abs(residuals) * (1 - np.abs(residuals)), bound_share * bound)
     return residuals, bound, likelihoods
 
 
@@ -66,13 +66,13 @@ def check_contexts(lists, parts):
         assert (np.diff(index) > 0).all()
 
 
-@given(seeds, shapes, lengths_of, scales, rules, curvatures)
+@given(seeds, shapes, lengths_of, scales, rules, bound_shares)
 def test_all_examples_are_the_tables_of_the_exact_engine(
-    rng, shape, lengths, scale, constraints, curvature
+    rng, shape, lengths, scale, constraints, bound_share
 ):
     assume(shape != (9, 1))
     parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
-    check_all_examples(parts, labels, curvature, error=0.0)
+    check_all_examples(parts, labels, bound_share, error=0.0)
 
 
 def test_curvature_of_nearly_impossible_contexts_is_finite():
@@ -80,23 +80,23 @@ def test_curvature_of_nearly_impossible_contexts_is_finite():
     for seed in (62, 84, 140, 223):
         rng = np.random.default_rng(seed)
         parts, labels = draw_case(rng, 6, 2, [9, 5], "large")
-        residuals, bounds, _ = tables_of(parts, labels, "bound")
+        residuals, bounds, _ = tables_of(parts, labels, 1.0)
         assert np.isfinite(residuals).all()
         assert np.isfinite(bounds).all()
 
 
-def check_all_examples(parts, labels, curvature, error):
+def check_all_examples(parts, labels, bound_share, error):
     """Compare a draw of all examples with the exact engine; ``error`` is that of probabilities."""
-    sampler = sampler_of(parts, labels, curvature, floor=1.0)
+    sampler = sampler_of(parts, labels, bound_share, floor=1.0)
     draw = sampler.draw(parts, 0, 0, TINY)
     likelihoods = np.zeros(len(sampler.likelihoods))
     log_likelihood(parts, sampler.chains, labels, 0, len(likelihoods), likelihoods)
     np.testing.assert_array_equal(likelihoods, sampler.likelihoods)
-    residuals, bounds, likelihoods = tables_of(parts, labels, curvature)
+    residuals, bounds, likelihoods = tables_of(parts, labels, bound_share)
     # Examples are rounded once, tables twice.
     found = as_tables(draw.lists, parts, "residuals")
     np.testing.assert_allclose(found, residuals, rtol=0, atol=0.51 * EXAMPLE_UNIT + error)
-    bounds = np.where(found != 0, bounds, 0) if curvature else bounds
+    bounds = np.where(found != 0, bounds, 0) if bound_share is not None else bounds
     found = as_tables(draw.lists, parts, "curvatures")
     np.testing.assert_allclose(found, bounds, rtol=0, atol=0.6 * EXAMPLE_UNIT + 20 * error)
     assert draw.value == pytest.approx(likelihoods.sum() / len(labels), abs=1e-8 + error)
@@ -106,20 +106,20 @@ def check_all_examples(parts, labels, curvature, error):
 
 
 @given(
-    seeds, st.sampled_from([9, 16, 22, 35]), lengths_of, scales, st.booleans(), rules, curvatures
+    seeds, st.sampled_from([9, 16, 22, 35]), lengths_of, scales, st.booleans(), rules, bound_shares
 )
 @settings(max_examples=60)
 def test_many_labels_in_single_precision(
-    rng, n_labels, lengths, scale, rest, constraints, curvature
+    rng, n_labels, lengths, scale, rest, constraints, bound_share
 ):
     parts, labels = draw_case(rng, n_labels, 1, lengths, scale, rest, constraints)
-    check_all_examples(parts, labels, curvature, error=max(lengths) * 2.0**-19)
+    check_all_examples(parts, labels, bound_share, error=max(lengths) * 2.0**-19)
 
 
-@every_curvature
-def test_error_of_single_precision_grows_slowly_with_the_length(curvature):
+@every_share
+def test_error_of_single_precision_grows_slowly_with_the_length(bound_share):
     parts, labels = draw_case(np.random.default_rng(0), 9, 1, [5000])
-    check_all_examples(parts, labels, curvature, error=2.0**-18)
+    check_all_examples(parts, labels, bound_share, error=2.0**-18)
 
 
 @pytest.mark.parametrize("scale", [40, 60, 100, 500])
@@ -130,44 +130,44 @@ def test_improbable_contexts_with_a_future(scale):
     parts.state[1:, 0] -= scale * unit
     parts.rest[:, 1, 1] += scale * unit
     parts.rest[0, 1, 0] += unit // 2
-    check_all_examples(parts, labels, "bound", error=2.0**-17)
+    check_all_examples(parts, labels, 1.0, error=2.0**-17)
 
 
-@every_curvature
+@every_share
 @pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
-def test_long_sequences_are_computed_tile_by_tile(n_labels, order, curvature):
+def test_long_sequences_are_computed_tile_by_tile(n_labels, order, bound_share):
     """The tiles of the sampler are computed twice here, those of the tables are not."""
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, order, [30_000, 6000])
-    sampler = sampler_of(parts, labels, curvature, floor=1.0)
+    sampler = sampler_of(parts, labels, bound_share, floor=1.0)
     raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
     lists = raw.lists(TINY, ONE, STEP)
-    residuals, bounds, _ = tables_of(parts, labels, curvature)
+    residuals, bounds, _ = tables_of(parts, labels, bound_share)
     found = as_tables(lists, parts, "residuals")
     np.testing.assert_array_equal(found, residuals)
-    bounds = np.where(found != 0, bounds, 0) if curvature else bounds
+    bounds = np.where(found != 0, bounds, 0) if bound_share is not None else bounds
     found = as_tables(lists, parts, "curvatures")
     np.testing.assert_allclose(found, bounds, rtol=1e-10, atol=2 * STEP)
     check_contexts(lists, parts)
 
 
-@every_curvature
+@every_share
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("mu", [0.05, 0.3])
-def test_sums_over_examples_are_unbiased(order, curvature, mu):
+def test_sums_over_examples_are_unbiased(order, bound_share, mu):
     rng = np.random.default_rng(order)
     parts, labels = draw_case(rng, 3, order, [4, 1, 5])
     weights = rng.choice([0.25, 1.0, 3.0], len(labels))
-    sampler = sampler_of(parts, labels, curvature)
+    sampler = sampler_of(parts, labels, bound_share)
     draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
-    residuals, bounds, _ = tables_of(parts, labels, curvature)
+    residuals, bounds, _ = tables_of(parts, labels, bound_share)
     for field, expected in ("residuals", residuals), ("curvatures", bounds):
         expected = expected * weights[:, None]
         found = np.array([as_tables(lists, parts, field) for lists in draws])
         error = np.abs(found.mean(axis=0) - expected)
         # An example that is kept with probability q has a variance below its square / q.
         sizes = np.abs(residuals * weights[:, None])
-        if curvature is None:
+        if bound_share is None:
             sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
         q = np.minimum(sizes / mu, 1)
         deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
@@ -195,11 +195,11 @@ def test_expectation_over_all_random_numbers_is_exact():
         assert expectation == pytest.approx(residuals[label, 0, 0], abs=unit)
 
 
-@given(seeds, shapes, lengths_of, curvatures, st.sampled_from([0.001, 0.1, 0.5]))
-def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, curvature, mu):
+@given(seeds, shapes, lengths_of, bound_shares, st.sampled_from([0.001, 0.1, 0.5]))
+def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, bound_share, mu):
     parts, labels = draw_case(rng, *shape, lengths)
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], len(labels))
-    sampler = sampler_of(parts, labels, curvature)
+    sampler = sampler_of(parts, labels, bound_share)
     raw = RawDraw(sampler.sample(parts, 3, 5, mu, weights), mu, sampler.floor)
     for larger in (mu, 1.1 * mu, 3 * mu, 100 * mu):
         fresh = RawDraw(sampler.sample(parts, 3, 5, larger, weights), larger, sampler.floor)
@@ -210,10 +210,10 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, curvature, mu):
     assert not any(len(examples.positions) for examples in raw.lists(mu, ONE))
 
 
-@pytest.mark.parametrize("curvature", CURVATURES[:2])
-def test_budget_limits_the_number_of_examples(curvature):
+@pytest.mark.parametrize("bound_share", BOUND_SHARES[:3])
+def test_budget_limits_the_number_of_examples(bound_share):
     parts, labels = draw_case(np.random.default_rng(0), 5, 1, [9] * 500)
-    sampler = sampler_of(parts, labels, curvature)
+    sampler = sampler_of(parts, labels, bound_share)
     draw = sampler.draw(parts, 0, 0, 0.01, max_examples=2000)
     assert draw.mu == draw.size * SUM_UNIT / 2000 > 0.01
     assert 1500 < sum(len(examples.positions) for examples in draw.lists) < 2200
@@ -245,21 +245,21 @@ def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
     assert sum(len(examples.positions) for examples in lists) == pytest.approx(n_kept, abs=3)
 
 
-@every_curvature
+@every_share
 @pytest.mark.parametrize(("n_labels", "order"), [(4, 0), (4, 1), (4, 2), (11, 1)])
-def test_threads_and_parts_change_nothing(n_labels, order, curvature):
+def test_threads_and_parts_change_nothing(n_labels, order, bound_share):
     lengths = np.random.default_rng(0).integers(1, 40, 300).tolist()
     parts, labels = draw_case(np.random.default_rng(0), n_labels, order, [3000, *lengths])
-    one = sampler_of(parts, labels, curvature).draw(parts, 2, 3, 0.1)
+    one = sampler_of(parts, labels, bound_share).draw(parts, 2, 3, 0.1)
     with Threads(3) as threads:
-        other = sampler_of(parts, labels, curvature, threads).draw(parts, 2, 3, 0.1)
+        other = sampler_of(parts, labels, bound_share, threads).draw(parts, 2, 3, 0.1)
     check_same(one.lists, other.lists)
     assert (one.size, one.value, one.mu) == (other.size, other.value, other.mu)
 
 
-@every_curvature
+@every_share
 @pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (3, 2), (11, 1)])
-def test_order_of_sequences_changes_nothing(n_labels, order, curvature):
+def test_order_of_sequences_changes_nothing(n_labels, order, bound_share):
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 9, 50)
     parts, labels = draw_case(rng, n_labels, order, lengths)
@@ -270,11 +270,11 @@ def test_order_of_sequences_changes_nothing(n_labels, order, curvature):
     moved.rest[:] = parts.rest[:, old]
     moved.transitions[:] = parts.transitions
     keys = keys_of(parts.offsets)
-    one = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, curvature).draw(
+    one = LikelihoodSampler(parts.offsets, labels, order, ONE, keys, bound_share).draw(
         parts, 1, 1, 0.2
     )
     other = LikelihoodSampler(
-        moved.offsets, labels[old], order, ONE, keys[shuffled], curvature
+        moved.offsets, labels[old], order, ONE, keys[shuffled], bound_share
     ).draw(moved, 1, 1, 0.2)
     assert (one.size, one.value) == (other.size, other.value)
     for field in ("residuals", "curvatures"):
@@ -284,7 +284,7 @@ def test_order_of_sequences_changes_nothing(n_labels, order, curvature):
 
 def test_seed_iteration_and_key_matter():
     parts, labels = draw_case(np.random.default_rng(0), 3, 1, [50] * 20)
-    sampler = sampler_of(parts, labels, "diagonal")
+    sampler = sampler_of(parts, labels, 0.0)
     draws = [sampler.draw(parts, *which, 0.3).lists for which in [(0, 0), (1, 0), (0, 1)]]
     kept = [as_tables(lists, parts, "residuals") != 0 for lists in draws]
     for a, b in [(0, 1), (0, 2), (1, 2)]:
@@ -296,14 +296,14 @@ def test_seed_iteration_and_key_matter():
 @given(seeds, shapes, lengths_of, st.booleans(), st.booleans())
 def test_tables_are_sampled_in_the_same_way(rng, shape, lengths, curved, counted):
     parts, labels = draw_case(rng, *shape, lengths)
-    residuals, bound, _ = tables_of(parts, labels, "bound")
+    residuals, bound, _ = tables_of(parts, labels, 1.0)
     counts = rng.choice([1.0, 2.5], len(labels)) if counted and not curved else None
     offsets, order, keys = parts.offsets, parts.order, keys_of(parts.offsets)
     table = TableSampler(offsets, order, ONE, keys, curved)
     draw = table.draw(residuals, bound if curved else None, counts, 4, 5, 0.1)
     assert draw.size == pytest.approx(np.abs(residuals).sum() / SUM_UNIT, rel=1e-6, abs=1e3)
     if counts is None:
-        expected = sampler_of(parts, labels, "bound" if curved else None)
+        expected = sampler_of(parts, labels, 1.0 if curved else None)
         expected = expected.draw(parts, 4, 5, 0.1)
         for field, atol in ("residuals", 1e-6), ("curvatures", 1e-4):
             np.testing.assert_allclose(
@@ -335,11 +335,11 @@ def test_tables_with_one_given_context():
         np.testing.assert_array_equal(examples.residuals, rounded(residuals[label, :, 0]))
 
 
-@every_curvature
-def test_many_positions(curvature):
+@every_share
+def test_many_positions(bound_share):
     parts, labels = draw_case(np.random.default_rng(0), 3, 1, [20] * 5000)
-    draw = sampler_of(parts, labels, curvature).draw(parts, 0, 0, 0.1)
-    residuals, bounds, likelihoods = tables_of(parts, labels, curvature)
+    draw = sampler_of(parts, labels, bound_share).draw(parts, 0, 0, 0.1)
+    residuals, bounds, likelihoods = tables_of(parts, labels, bound_share)
     assert draw.value == pytest.approx(likelihoods.mean() / 20)
     np.testing.assert_allclose(draw.size * SUM_UNIT, np.abs(residuals).sum(), rtol=1e-6)
     for label, examples in enumerate(draw.lists):
@@ -352,7 +352,7 @@ def test_impossible_sequences_have_no_value():
     parts, labels = draw_case(np.random.default_rng(0), 2, 1, [3, 4])
     scores = parts.table()
     scores[:, 4] = -np.inf
-    draw = sampler_of(parts, labels, "bound").draw(scores, 0, 0, 0.1)
+    draw = sampler_of(parts, labels, 1.0).draw(scores, 0, 0, 0.1)
     assert np.isnan(draw.value)
 
 

@@ -122,16 +122,16 @@ def test_residuals_are_the_slope_of_the_value(order, name):
     np.testing.assert_allclose(residuals, n * numeric, atol=1e-6)
 
 
-CURVATURES = ["bound", "diagonal"]
+BOUND_SHARES = [1.0, 0.3, 0.0]
 
 
-@pytest.mark.parametrize("curvature", CURVATURES)
+@pytest.mark.parametrize("bound_share", BOUND_SHARES)
 @given(possible_kinds, seeds, shapes)
-def test_curvature_is_in_proportion_to_what_is_known(curvature, kind, rng, shape):
+def test_curvature_is_in_proportion_to_what_is_known(bound_share, kind, rng, shape):
     case = Chains(kind, rng, *shape)
     candidates = draw_candidates(rng, case.labels, case.n_labels)
     of_known, of_all = (
-        objective_of("log", case, masks, curvature=curvature).examples(case.scores, 0)
+        objective_of("log", case, masks, bound_share=bound_share).examples(case.scores, 0)
         for masks in (candidates, None)
     )
     p = np.concatenate([oracle.joint for oracle, _, _, _ in case.oracles()], axis=1)
@@ -147,7 +147,7 @@ def test_curvature_is_at_least_the_second_derivative(order):
     rng = np.random.default_rng(order)
     case = Chains("moderate", rng, 3, order, [4, 1])
     candidates = draw_candidates(rng, case.labels, 3, 0.8)
-    objective = objective_of("log", case, candidates, curvature="diagonal")
+    objective = objective_of("log", case, candidates, bound_share=0.0)
     curvature = objective.examples(case.scores, 0)[1].copy()
     eps = 1e-3
     for index in np.ndindex(*case.scores.shape):
@@ -164,7 +164,7 @@ def test_curvature_is_at_least_the_second_derivative(order):
 def test_newton_steps_of_full_length_raise_the_likelihood(rng, shape):
     case = Chains("moderate", rng, *shape)
     candidates = draw_candidates(rng, case.labels, case.n_labels, 0.8)
-    objective = objective_of("log", case, candidates, curvature="bound")
+    objective = objective_of("log", case, candidates, bound_share=1.0)
     residuals, curvature, value = objective.examples(case.scores, 0)
     exists = (np.abs(residuals) > 1e-7) & (curvature > 0)
     steps = np.divide(residuals, curvature, where=exists, out=np.zeros(residuals.shape))
@@ -257,32 +257,39 @@ def test_likelihood_grows_with_the_number_of_possible_labels():
 # Samples
 
 
-@given(seeds, shapes_of_parts, lengths_of, scales, rules, st.sampled_from([*CURVATURES, None]))
+@given(seeds, shapes_of_parts, lengths_of, scales, rules, st.sampled_from([*BOUND_SHARES, None]))
 def test_all_examples_are_the_tables_of_the_exact_engine(
-    rng, shape, lengths, scale, constraints, curvature
+    rng, shape, lengths, scale, constraints, bound_share
 ):
     parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
-    check_all_examples(parts, labels, draw_candidates(rng, labels, shape[0]), curvature)
+    check_all_examples(parts, labels, draw_candidates(rng, labels, shape[0]), bound_share)
 
 
-def check_all_examples(parts, labels, candidates, curvature):
+def check_all_examples(parts, labels, candidates, bound_share):
     """Compare a draw of all examples with the tables of the exact engine."""
     sampler = LikelihoodSampler(
-        parts.offsets, labels, parts.order, ONE, keys_of(parts.offsets), curvature, 1.0, candidates
+        parts.offsets,
+        labels,
+        parts.order,
+        ONE,
+        keys_of(parts.offsets),
+        bound_share,
+        1.0,
+        candidates,
     )
     raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
     lists = raw.lists(TINY, ONE, STEP)
     objective = make_objective(
         "log", parts.offsets, labels, parts.n_labels, parts.order, FREE, ONE,
-        candidates=candidates, curvature=curvature,
+        candidates=candidates, bound_share=bound_share,
     )  # fmt: skip
     residuals, curvatures, value = objective.examples(parts.table(), 0)
-    assert curvature is None or np.isfinite(curvatures).all()
+    assert bound_share is None or np.isfinite(curvatures).all()
     # Chains with known labels only may be computed in single precision.
     error = (parts.n_labels > 8) * len(labels) * 2.0**-19
     found = as_tables(lists, parts, "residuals")
     np.testing.assert_allclose(found, residuals, rtol=0, atol=2 * STEP + 1e-11 + error)
-    if curvature:
+    if bound_share is not None:
         expected = np.where(found != 0, curvatures, 0)
         # That of the tables is in proportion to residuals that have been rounded.
         rounding = 2 * STEP * np.divide(expected, np.abs(found), where=found != 0, out=expected * 0)
@@ -299,18 +306,18 @@ def check_all_examples(parts, labels, candidates, curvature):
         assert (np.diff(index) > 0).all()
 
 
-@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
 @pytest.mark.parametrize(("n_labels", "order"), [(12, 1), (3, 2), (3, 0)])
-def test_samples_of_long_sequences(n_labels, order, curvature):
+def test_samples_of_long_sequences(n_labels, order, bound_share):
     """There are too many tiles to keep them all."""
     rng = np.random.default_rng(0)
     parts, labels = draw_case(rng, n_labels, order, [30_000, 6000, 7])
-    check_all_examples(parts, labels, draw_candidates(rng, labels, n_labels), curvature)
+    check_all_examples(parts, labels, draw_candidates(rng, labels, n_labels), bound_share)
 
 
-@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
 @pytest.mark.parametrize("order", range(3))
-def test_sums_over_samples_are_unbiased(order, curvature):
+def test_sums_over_samples_are_unbiased(order, bound_share):
     rng = np.random.default_rng(order)
     mu = 0.1
     parts, labels = draw_case(rng, 3, order, [4, 1, 5])
@@ -318,22 +325,22 @@ def test_sums_over_samples_are_unbiased(order, curvature):
     weights = rng.choice([0.25, 1.0, 3.0], len(labels))
     keys = keys_of(parts.offsets)
     sampler = LikelihoodSampler(
-        parts.offsets, labels, order, ONE, keys, curvature, candidates=candidates
+        parts.offsets, labels, order, ONE, keys, bound_share, candidates=candidates
     )
     draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
     objective = make_objective(
         "log", parts.offsets, labels, 3, order, FREE, ONE,
-        candidates=candidates, curvature=curvature,
+        candidates=candidates, bound_share=bound_share,
     )  # fmt: skip
     residuals, curvatures, _ = objective.examples(parts.table(), 0)
-    if curvature is None:
+    if bound_share is None:
         curvatures = exists(parts) * np.ones((3, 1, 1))
     for field, expected in ("residuals", residuals), ("curvatures", curvatures):
         expected = expected * weights[:, None]
         found = np.array([as_tables(lists, parts, field) for lists in draws])
         error = np.abs(found.mean(axis=0) - expected)
         sizes = np.abs(residuals * weights[:, None])
-        if curvature is None:
+        if bound_share is None:
             sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
         q = np.minimum(sizes / mu, 1)
         deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
@@ -341,9 +348,9 @@ def test_sums_over_samples_are_unbiased(order, curvature):
         assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
 
 
-@pytest.mark.parametrize("curvature", [*CURVATURES, None])
+@pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])
 @pytest.mark.parametrize(("n_labels", "order"), [(3, 0), (3, 1), (11, 1)])
-def test_threads_and_order_change_no_sample(n_labels, order, curvature):
+def test_threads_and_order_change_no_sample(n_labels, order, bound_share):
     rng = np.random.default_rng(0)
     lengths = [3000, *rng.integers(1, 9, 50)]
     parts, labels = draw_case(rng, n_labels, order, lengths)
@@ -352,7 +359,7 @@ def test_threads_and_order_change_no_sample(n_labels, order, curvature):
 
     def draw(threads, parts, labels, keys, candidates):
         sampler = LikelihoodSampler(
-            parts.offsets, labels, order, threads, keys, curvature, candidates=candidates
+            parts.offsets, labels, order, threads, keys, bound_share, candidates=candidates
         )
         return sampler.draw(parts, 1, 1, 0.2)
 

@@ -77,12 +77,19 @@ class Chains:
         _inference.pairwise(self.scores, self.chains, *(part or self.everything), out)
         return out
 
-    def residuals(self, part=None, curved=True):
+    def residuals(self, part=None, curved=True, bound_share=1.0):
         out, log_likelihoods = self.blank(*self.scores.shape), self.blank(len(self.chains) - 1)
         curvature = self.blank(*self.scores.shape) if curved else None
         part = part or self.everything
         _inference.residuals(
-            self.scores, self.chains, self.labels, *part, out, curvature, log_likelihoods
+            self.scores,
+            self.chains,
+            self.labels,
+            *part,
+            out,
+            curvature,
+            log_likelihoods,
+            bound_share,
         )
         return out, curvature, log_likelihoods
 

@@ -16,13 +16,14 @@ cdef Py_ssize_t TILE = 16
 
 
 def residuals(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first, Py_ssize_t last,
-              double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods):
+              double[:, ::1] out, double[:, ::1] curvature, double[::1] log_likelihoods,
+              double bound_share=1.0):
     """Write the functional gradient in the beam: ``I(c, v) - P(c, v | X)`` for kept contexts.
 
     ``out[v, column]`` is rounded to a multiple of 2**-32; the columns are those that the scores
     assign to contexts, and those of contexts outside the beam do not change. ``curvature``, if
-    given, receives the bound that `store_curvature` explains. ``log_likelihoods`` receives
-    log P(labels) of each sequence.
+    given, receives the curvature that `store_curvature` explains, with a ``bound_share`` from 0 to
+    1. ``log_likelihoods`` receives log P(labels) of each sequence.
     """
     cdef Beam beam = chains.open(first, last)
     cdef Py_ssize_t i
@@ -35,7 +36,7 @@ def residuals(BeamChains chains, const int32_t[::1] labels, Py_ssize_t first, Py
                 backward(trellis, chains.forward_only)
                 store_residuals(trellis, labels, out)
                 if curvature is not None:
-                    store_curvature(trellis, chains.forward_only, curvature)
+                    store_curvature(trellis, chains.forward_only, bound_share, curvature)
         close_beam(&beam)
 
 
@@ -69,7 +70,7 @@ cdef void store_negative_rows(const Trellis *trellis, double[:, ::1] out) noexce
         start = end
 
 
-cdef void store_curvature(const Trellis *trellis, bint forward_only,
+cdef void store_curvature(const Trellis *trellis, bint forward_only, double bound_share,
                           double[:, ::1] out) noexcept nogil:
     """Write bounds of the effect of all scores on the probability of each (context, label).
 
@@ -77,11 +78,12 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only,
     influence: 2 (1 - p) on its own position, and on others the influence of the two states that
     it connects. Forward only, the scores of later positions have no effect, and the influence on
     earlier positions is an approximation: it compares with probabilities given the positions up to
-    each of them. The bounds replace the probabilities.
+    each of them. The curvature is 2 p (1 - p), but at least ``bound_share`` times the bound. It
+    replaces the probabilities.
     """
     cdef Py_ssize_t t, s, v, n = trellis.n_labels
     cdef double *row
-    cdef double past
+    cdef double past, own
     if not forward_only:
         influence_of_future(trellis)
     influence_of_past(trellis)
@@ -91,7 +93,8 @@ cdef void store_curvature(const Trellis *trellis, bint forward_only,
             row = row_at(trellis, t, s)
             past = states_at(trellis, t)[s].past
             for v in range(n):
-                row[v] *= -(2.0 * (1.0 - min(row[v], 1.0)) + trellis.scratch[s * n + v] + past)
+                own = 2.0 * (1.0 - min(row[v], 1.0))
+                row[v] *= -max(own, bound_share * (own + trellis.scratch[s * n + v] + past))
     store_negative_rows(trellis, out)
 
 

@@ -1,10 +1,14 @@
-"""Bounds of the row sums of the absolute Hessian of the log-likelihood of a sequence.
+"""Curvature of the log-likelihood of a sequence: its diagonal, and a bound of its Hessian.
 
 The Hessian with respect to the scores is minus the covariance of the indicators of (context, label)
 pairs. The diagonal matrix of its absolute row sums bounds it, which makes Newton steps of full
 length safe (Chen, Singh, Taskar, Guestrin 2015). The row of a pair of probability p sums to p times
 the influence of knowing the pair: 2 (1 - p) on its own position, and on later and earlier positions
 at most the influence of its contexts.
+
+The own position alone, 2 p (1 - p), is a good estimate of the curvature where labels far apart
+hardly depend on each other. With a ``bound_share`` s, the curvature is 2 p (1 - p), but at least s
+times the bound: steps of length s or less are then safe as well.
 
 The influence of contexts on later positions comes from a pass over the tiles from the last to the
 first, while their pairs are computed; the influence on earlier positions, and the bounds, from a
@@ -29,11 +33,12 @@ cdef double MIN_P = 2.0 ** -1022
 
 
 cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first,
-                              Py_ssize_t last) except *:
+                              Py_ssize_t last, double bound_share) except *:
     """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
     cdef Influence influence
     cdef Py_ssize_t i, n_tiles, longest = 1, n = chain.shape.n_contexts
     memset(&influence, 0, sizeof(Influence))
+    influence.bound_share = bound_share
     for i in range(first, last):
         longest = max(longest, offsets[i + 1] - offsets[i])
     n_tiles = (longest + chain.tile - 1) // chain.tile
@@ -226,9 +231,14 @@ cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t
         row += row_stride(chain, i)
 
 
-cdef void curvature_bounds(const Chain *chain, const Influence *influence, Py_ssize_t i,
+cdef inline double limited(const Influence *influence, double own, double others) noexcept nogil:
+    """Return the curvature per unit of probability."""
+    return max(own, influence.bound_share * (own + others))
+
+
+cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ssize_t i,
                            Py_ssize_t v, Py_ssize_t j, double *out) noexcept nogil:
-    """Write the bounds of the pairs of label v at the j-th position of tile i, rounded."""
+    """Write the curvature of the pairs of label v at the j-th position of tile i, rounded."""
     cdef Py_ssize_t low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
     cdef double future
@@ -238,12 +248,12 @@ cdef void curvature_bounds(const Chain *chain, const Influence *influence, Py_ss
         future = row_of(chain, influence.future, j + 1)[low * chain.shape.n_labels + v]
         for h in range(n_starts):
             c = h * n_ends + low
-            out[c] = rounded(row[c] * (own_influence(row[c]) + future + past[c]))
+            out[c] = rounded(row[c] * limited(influence, own_influence(row[c]), future + past[c]))
 
 
-cdef double curvature_bound(const Chain *chain, const Influence *influence, Py_ssize_t v,
-                            Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil:
-    """Return the bound of one pair of probability p at position t, the j-th one of its tile."""
+cdef double curvature_of(const Chain *chain, const Influence *influence, Py_ssize_t v,
+                         Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil:
+    """Return the curvature of one pair of probability p at position t, the j-th one of its tile."""
     cdef Py_ssize_t after = c % n_ends_of(chain, t) * chain.shape.n_labels + v
-    return p * (own_influence(p) + row_of(chain, influence.future, j + 1)[after]
-                + row_of(chain, influence.past, j)[c])
+    return p * limited(influence, own_influence(p), row_of(chain, influence.future, j + 1)[after]
+                       + row_of(chain, influence.past, j)[c])

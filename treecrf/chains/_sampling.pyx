@@ -34,7 +34,7 @@ from treecrf.chains._chain cimport (
     tile_length, tile_pairs, tile_start,
 )
 from treecrf.chains._curvature cimport (
-    Influence, close_influence, curvature_bound, open_influence, visit_backward, visit_forward,
+    Influence, close_influence, curvature_of, open_influence, visit_backward, visit_forward,
 )
 
 cdef extern from "utils/hashing.h" nogil:
@@ -71,16 +71,10 @@ cdef extern from "chains/narrow.h" nogil:
     void narrow_backward(narrow_chain *chain, Py_ssize_t t)
     void narrow_future(narrow_chain *chain, Py_ssize_t t)
     void narrow_past(narrow_chain *chain, Py_ssize_t t)
-    double narrow_bound(const narrow_chain *chain, Py_ssize_t t, Py_ssize_t v, Py_ssize_t c,
-                        double p)
+    double narrow_curvature(const narrow_chain *chain, Py_ssize_t t, Py_ssize_t v, Py_ssize_t c,
+                            double p, double bound_share)
     Py_ssize_t narrow_find(const float *row, Py_ssize_t width, const uint32_t *streams, uint32_t v,
                            float scale, float background, int32_t *found)
-
-cdef enum:
-    # Curvature of examples: the weight of the position, 2 p (1 - p), or the bound of `_curvature`.
-    FIRST_ORDER = 0
-    DIAGONAL = 1
-    BOUND = 2
 
 # Sums of sizes are exact in this unit.
 cdef double SIZE_UNITS = 2.0 ** 30
@@ -445,9 +439,11 @@ cdef class LikelihoodKernel:
     labels : int32 array (n_positions,)
     keys : uint64 array (n_chains,)
     order : int
-    curvature : {0, 1, 2}
-        Curvature of examples: the weight of the position (first order), ``2 p (1 - p)`` or the
-        bound on the Hessian of `_curvature`, multiplied by this weight.
+    curved : bool
+        Whether examples have the curvature that `_curvature` explains, multiplied by the weight of
+        the position. Otherwise it is this weight.
+    bound_share : float
+        Least share of the bound, from 0 to 1. With 0, the curvature is 2 p (1 - p).
     unknown : uint8 array (n_chains,), optional
         Which chains have unknown labels.
     """
@@ -457,16 +453,19 @@ cdef class LikelihoodKernel:
     cdef const uint64_t[::1] keys
     cdef const uint8_t[::1] unknown
     cdef Py_ssize_t order
-    cdef int curvature
+    cdef bint curved, bounded
+    cdef double bound_share
 
     def __init__(self, const int64_t[::1] offsets, const int32_t[::1] labels,
-                 const uint64_t[::1] keys, Py_ssize_t order, int curvature,
+                 const uint64_t[::1] keys, Py_ssize_t order, bint curved, double bound_share,
                  const uint8_t[::1] unknown=None):
         self.offsets = offsets
         self.labels = labels
         self.keys = keys
         self.order = order
-        self.curvature = curvature
+        self.curved = curved
+        self.bounded = curved and bound_share > 0.0
+        self.bound_share = bound_share
         self.unknown = unknown
 
     def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
@@ -500,7 +499,7 @@ cdef class LikelihoodKernel:
         cdef Narrow narrow
         cdef Test test
         cdef Sample sample
-        cdef bint bounded = self.curvature == BOUND
+        cdef bint bounded = self.bounded
         cdef Py_ssize_t i, tile
         cdef uint64_t key
         try:
@@ -512,7 +511,7 @@ cdef class LikelihoodKernel:
             close_chain(&chain)
             raise
         if bounded:
-            influence = open_influence(&chain, self.offsets, first, last)
+            influence = open_influence(&chain, self.offsets, first, last, self.bound_share)
         with nogil:
             for i in range(first, last):
                 move_to(&chain, self.offsets, i)
@@ -611,12 +610,12 @@ cdef class LikelihoodKernel:
         for t in range(chain.length - 1, -1, -1):
             narrow_backward(chain, t)
             self._test_narrow(narrow, t, test, key, weights, sample)
-            if self.curvature == BOUND:
+            if self.bounded:
                 narrow_future(chain, t)
-        if self.curvature == BOUND:
+        if self.bounded:
             for t in range(chain.length):
                 narrow_past(chain, t)
-        if self.curvature != FIRST_ORDER:
+        if self.curved:
             self._set_curvature(chain, weights, sample)
         sample.reverse_sequence()
 
@@ -656,7 +655,7 @@ cdef class LikelihoodKernel:
                 or c >= (narrow.chain.n_labels if t else 1)):
             return
         example.curvature = weight
-        if self.curvature != FIRST_ORDER:
+        if self.curved:
             example.curvature = x if x > 0.0 else 1.0 + x
         example.position = <int32_t> (narrow.chain.start + t)
         example.context = <int32_t> c
@@ -673,9 +672,9 @@ cdef class LikelihoodKernel:
             for i in range(sample.vectors[v].begin, sample.vectors[v].n):
                 example = item(&sample.vectors[v], i)
                 p = example.curvature
-                if self.curvature == BOUND:
-                    example.curvature = narrow_bound(chain, example.position - chain.start, v,
-                                                     example.context, p)
+                if self.bounded:
+                    example.curvature = narrow_curvature(chain, example.position - chain.start, v,
+                                                         example.context, p, self.bound_share)
                 else:
                     example.curvature = 2.0 * p * (1.0 - p)
                 if weights is not None:
@@ -728,10 +727,10 @@ cdef class LikelihoodKernel:
             return
         example.residual = -(x * weight)
         example.curvature = weight
-        if self.curvature == DIAGONAL:
+        if self.bounded:
+            example.curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
+        elif self.curved:
             example.curvature = 2.0 * p * (1.0 - p) * weight * share
-        elif self.curvature == BOUND:
-            example.curvature = curvature_bound(chain, influence, v, t, j, c, p) * weight * share
         example.position = <int32_t> (chain.start + t)
         example.context = <int32_t> c
         example.depth = <int32_t> min(t, sample.order)

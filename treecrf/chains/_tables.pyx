@@ -52,23 +52,3 @@ def subtract(double[:, :, ::1] residuals, double[:, :, ::1] curvature,
                             )
                 for c in range(n):
                     row[c] -= given[v, i, c]
-
-
-def diagonal_curvature(const double[:, :, ::1] residuals, double[:, :, ::1] out,
-                       Py_ssize_t first, Py_ssize_t last):
-    """Write ``2 p (1 - p)`` at positions ``first`` to ``last - 1``, rounded.
-
-    The residual of a label of probability p is -p, and 1 - p for the true label.
-    """
-    cdef Py_ssize_t v, i, n = (last - first) * residuals.shape[2]
-    cdef const double *row
-    cdef double *target
-    cdef double size
-    if not n:
-        return
-    with nogil:
-        for v in range(residuals.shape[0]):
-            row, target = &residuals[v, first, 0], &out[v, first, 0]
-            for i in range(n):
-                size = fabs(row[i])
-                target[i] = rounded(2.0 * size * (1.0 - size))

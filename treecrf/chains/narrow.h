@@ -309,12 +309,14 @@ TREECRF_WIDEST static void narrow_past(narrow_chain *chain, ptrdiff_t t)
         after[v] = 0.0f;
 }
 
-/* Bound of the curvature of the pair of label v and context c at position t. */
-static inline double narrow_bound(const narrow_chain *chain, ptrdiff_t t, ptrdiff_t v, ptrdiff_t c,
-                                  double p)
+/* Curvature of the pair of label v and context c at position t, see `_curvature`. */
+static inline double narrow_curvature(const narrow_chain *chain, ptrdiff_t t, ptrdiff_t v,
+                                      ptrdiff_t c, double p, double bound_share)
 {
     double own = 2.0 * (1.0 - (p < 1.0 ? p : 1.0));
-    return p * (own + chain->future[(t + 1) * chain->width + v] + chain->past[t * chain->width + c]);
+    double limit = bound_share * (own + chain->future[(t + 1) * chain->width + v] +
+                                  chain->past[t * chain->width + c]);
+    return p * (own > limit ? own : limit);
 }
 
 /* Bit b of marks[j] shows whether the pair b * NARROW_LANES + j might be kept. */

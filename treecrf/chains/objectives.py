@@ -29,7 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf import _inference
-from treecrf.chains import _local, _objectives, _sampling, _tables
+from treecrf.chains import _local, _objectives, _sampling
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import previous_labels
 from treecrf.chains.lattice import chains_of
@@ -88,9 +88,9 @@ class ChainObjective(ABC):
     n_labels, order : int
     constraints : Constraints
     threads : Threads
-    curvature : {"bound", "diagonal"}, optional
-        Which curvature to compute as well; only if the objective ``has_curvature``. "bound" is a
-        bound on the Hessian, see `_curvature`; "diagonal" is 2 p (1 - p).
+    bound_share : float, optional
+        Compute the curvature as well; only if the objective ``has_curvature``. It is 2 p (1 - p),
+        but at least this share of a bound of the Hessian, see `_curvature`.
     n_pseudo : int, default=0
         Number of initial iterations that maximize the pseudo-likelihood instead.
     candidates : bool array (n_positions, n_labels), optional
@@ -113,7 +113,7 @@ class ChainObjective(ABC):
         order: int,
         constraints: Constraints,
         threads: Threads,
-        curvature: str | None = None,
+        bound_share: float | None = None,
         n_pseudo: int = 0,
         candidates: np.ndarray | None = None,
         weights: np.ndarray | None = None,
@@ -127,7 +127,7 @@ class ChainObjective(ABC):
         self.n_pseudo = n_pseudo
         self.threads = threads
         self.parts = threads.parts(self.chains)
-        self.curvature = curvature
+        self.bound_share = bound_share
         self.candidates = candidates
         self._shape = (n_labels, len(codes), n_labels**order)
         self._residuals: np.ndarray | None = None
@@ -147,7 +147,7 @@ class ChainObjective(ABC):
         """Compute the residuals, curvature and value at the scores."""
         if self._residuals is None:
             self._residuals = np.empty(self._shape)
-            self._curvature = np.empty(self._shape) if self.curvature else None
+            self._curvature = None if self.bound_share is None else np.empty(self._shape)
         if iteration < self.n_pseudo:
             self.threads.map(lambda part: self._pseudo_likelihood(scores, *part), self.parts)
             value = self.value(scores)
@@ -219,13 +219,6 @@ class LogLikelihood(ChainObjective):
 
     def _compute(self, scores: np.ndarray) -> float:
         self.threads.map(lambda part: self._compute_likelihood(scores, *part), self.parts)
-        if self.curvature == "diagonal":
-            self.threads.map(
-                lambda part: _tables.diagonal_curvature(
-                    self._residuals, self._curvature, self.chains[part[0]], self.chains[part[1]]
-                ),
-                self.parts,
-            )
         if self._unknown is not None:
             self._unknown.subtract_residuals(
                 scores, self._residuals, self._curvature, self.likelihoods
@@ -240,8 +233,9 @@ class LogLikelihood(ChainObjective):
             first,
             last,
             self._residuals,
-            self._curvature if self.curvature == "bound" else None,
+            self._curvature,
             self.likelihoods,
+            self.bound_share or 0.0,
         )
 
 

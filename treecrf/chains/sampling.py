@@ -20,8 +20,6 @@ from treecrf.utils.exact import exact_sum
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
 
-# Kinds of curvature, as `_sampling` numbers them.
-CURVATURES = {None: 0, "diagonal": 1, "bound": 2}
 # Residuals of examples are multiples of this unit.
 EXAMPLE_UNIT = 2.0**-24
 # Sums of sizes are exact in this unit.
@@ -267,9 +265,9 @@ class LikelihoodSampler(Sampler):
     threads : Threads
     keys : uint64 array (n_sequences,)
         Hashes of the sequences, from which random numbers are derived.
-    curvature : {"bound", "diagonal"} or None, default="bound"
-        "bound" is a bound of the Hessian, which makes Newton steps of full length safe; "diagonal"
-        is 2 p (1 - p). None is for first order.
+    bound_share : float or None, default=1.0
+        The curvature is 2 p (1 - p), but at least this share of a bound of the Hessian, see
+        `_curvature`. None is for first order.
     floor : float, default=1/16
         In first order, the probability that an example without a residual is kept, unless these
         were too many, see `Sampler.floor_for`.
@@ -285,11 +283,11 @@ class LikelihoodSampler(Sampler):
         order: int,
         threads: Threads,
         keys: np.ndarray,
-        curvature: str | None = "bound",
+        bound_share: float | None = 1.0,
         floor: float = FLOOR,
         candidates: np.ndarray | None = None,
     ):
-        super().__init__(offsets, order, threads, keys, curvature is not None, floor)
+        super().__init__(offsets, order, threads, keys, bound_share is not None, floor)
         self.codes = codes
         self.candidates = candidates
         self.likelihoods = np.zeros(len(self.chains) - 1)
@@ -298,7 +296,13 @@ class LikelihoodSampler(Sampler):
             of_chains = np.logical_or.reduceat(unknown_labels(candidates), self.chains[:-1])
             unknown = of_chains.view(np.uint8)
         self._kernel = _sampling.LikelihoodKernel(
-            self.chains, codes, self.keys, order, CURVATURES[curvature], unknown
+            self.chains,
+            codes,
+            self.keys,
+            order,
+            bound_share is not None,
+            bound_share or 0.0,
+            unknown,
         )
 
     def draw(

@@ -78,8 +78,9 @@ class BeamObjective:
     offsets, codes : int arrays
         Starts of the sequences and codes of their labels.
     n_labels, order : int
-    second_order : bool
-        Whether to compute the curvature in addition to the gradient.
+    bound_share : float or None
+        Least share of the bound in the curvature, see `treecrf.chains.objectives.ChainObjective`.
+        Without it, there is no curvature.
     beam : Beam
     constraints : Constraints
     threads : Threads
@@ -97,7 +98,7 @@ class BeamObjective:
         codes: np.ndarray,
         n_labels: int,
         order: int,
-        second_order: bool,
+        bound_share: float | None,
         beam: Beam,
         constraints: Constraints,
         threads: Threads,
@@ -110,7 +111,7 @@ class BeamObjective:
         self.codes = codes
         self.width = beam.width_for(n_labels, order)
         self.beam = beam
-        self.second_order = second_order
+        self.bound_share = bound_share
         self.threads = threads
         self.parts = threads.parts(offsets)
         self.likelihoods = np.zeros(len(offsets) - 1)
@@ -133,7 +134,7 @@ class BeamObjective:
         if self._residuals is None:
             shape = (scores.n_labels, scores.n_entries)
             self._residuals = np.zeros(shape)
-            self._curvature = np.zeros(shape) if self.second_order else None
+            self._curvature = None if self.bound_share is None else np.zeros(shape)
         chains = BeamChains(scores, self.offsets, self.width, self.beam.forward_only)
         self.threads.map(lambda part: self._follow_likelihood(chains, *part), self.parts)
         curvature = None if self._curvature is None else self._curvature[:, :, None]
@@ -141,7 +142,14 @@ class BeamObjective:
 
     def _follow_likelihood(self, chains: BeamChains, first: int, last: int) -> None:
         _beam_gradients.residuals(
-            chains, self.codes, first, last, self._residuals, self._curvature, self.likelihoods
+            chains,
+            self.codes,
+            first,
+            last,
+            self._residuals,
+            self._curvature,
+            self.likelihoods,
+            self.bound_share or 0.0,
         )
 
     def value(self, cache: ScoreCache) -> float:

@@ -87,11 +87,12 @@ class TreeCRF(BoostedSequenceClassifier):
     second_order : bool, default=False
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
         instead of the number of examples. Only for ``objective="log"``.
-    curvature : {"bound", "diagonal"}, default="bound"
-        Curvature of Newton steps. ``"bound"`` is an upper bound for which steps of length 1 are
-        safe. ``"diagonal"`` is 2 p (1 - p) with the probability p of the label and its context. It
-        takes less time, and its steps are longer: combine it with a ``learning_rate`` of at most
-        0.5. Only for ``second_order``.
+    curvature : {"auto", "bound", "diagonal"}, default="auto"
+        Curvature of Newton steps. ``"diagonal"`` is 2 p (1 - p) with the probability p of the label
+        and its context; it takes the least time, but its steps can be too long where labels far
+        apart depend on each other. ``"bound"`` is an upper bound for which steps of length 1 are
+        safe. ``"auto"`` is the diagonal, but at least ``learning_rate`` times the bound, so that
+        steps are safe as well. Only for ``second_order``.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
@@ -269,7 +270,7 @@ class TreeCRF(BoostedSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
-        "curvature": [StrOptions({"bound", "diagonal"})],
+        "curvature": [StrOptions({"auto", "bound", "diagonal"})],
         "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
@@ -288,7 +289,7 @@ class TreeCRF(BoostedSequenceClassifier):
         learning_rate=1.0,
         objective="log",
         second_order=False,
-        curvature="bound",
+        curvature="auto",
         min_gain=0.0,
         min_samples_leaf=1,
         max_features=1.0,
@@ -459,16 +460,18 @@ class TreeCRF(BoostedSequenceClassifier):
     def _start(self) -> LinearStart | None:
         return None if self.init_ is None else LinearStart(self.init_)
 
+    def _bound_share(self) -> float | None:
+        """Return the least share of the bound in the curvature; None in first order."""
+        if not self.second_order:
+            return None
+        return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
+
     def _check_objective(self) -> None:
         """Raise ValueError for settings that only the log-likelihood supports."""
         if self.second_order and not OBJECTIVES[self.objective].has_curvature:
             raise ValueError(
                 f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
                 "for Newton steps"
-            )
-        if self.beam_width is not None and self.curvature != "bound":
-            raise ValueError(
-                f"curvature={self.curvature!r} needs all contexts; a beam requires 'bound'"
             )
         if self.beam_width is not None and self.objective != "log":
             raise ValueError(
@@ -581,7 +584,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 self.order,
                 threads,
                 keys,
-                self.curvature if self.second_order else None,
+                self._bound_share(),
                 candidates=training.candidates,
             ),
             IterationWeights(
@@ -683,7 +686,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 codes,
                 n_labels,
                 self.order,
-                self.second_order,
+                self._bound_share(),
                 self._beam(),
                 constraints,
                 threads,
@@ -697,7 +700,7 @@ class TreeCRF(BoostedSequenceClassifier):
             self.order,
             constraints,
             threads,
-            curvature=self.curvature if self.second_order else None,
+            bound_share=self._bound_share(),
             n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
             candidates=data.candidates,
             weights=data.weights,
