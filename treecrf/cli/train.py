@@ -31,6 +31,7 @@ from treecrf.cli.options import (
 )
 from treecrf.cli.outputs import check_model_output, save_model
 from treecrf.cli.parameters import make_learner, parameters_of, parse_setting
+from treecrf.inputs.doubts import doubtful_columns
 from treecrf.inputs.labels import ColumnNames, as_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.classifier import SequenceClassifier
@@ -50,8 +51,6 @@ examples:
 """
 # Parameters that have their own options.
 OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
-# Columns with at most this many distinct values cause no warning.
-MAX_DISTINCT = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,13 +181,12 @@ def _describe(data: FileData) -> None:
     s = data.sequences
     sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
     print(", ".join(f"{name}: {n:,}" for name, n in sizes.items()), file=sys.stderr)
-    for j, values in s.categories.items() if data.is_table else ():
-        if len(values) > max(s.n_positions / 2, MAX_DISTINCT):
-            print(
-                f"column {s.names[j]!r} has {len(values):,} distinct values and is unlikely to "
-                f"help; exclude it with --drop {s.names[j]}",
-                file=sys.stderr,
-            )
+    for j, doubt in doubtful_columns(s) if data.is_table else ():
+        name = s.names[j]
+        print(
+            f"column {name!r} {doubt}, and is used as a category; --drop {name} leaves it out",
+            file=sys.stderr,
+        )
 
 
 def _validation(

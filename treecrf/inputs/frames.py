@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
+from treecrf.inputs.doubts import warn_of_time
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
-from treecrf.inputs.values import closest_name, short_list
-
-
-def is_frame(item: Any) -> bool:
-    """Return whether an object is a data frame, judging by its class."""
-    return hasattr(type(item), "columns")
+from treecrf.inputs.values import closest_name, is_frame, short_list
 
 
 def column_of(X: Any, name: str) -> list:
@@ -105,6 +101,7 @@ def read_frames(
     wheres = segmentation.item_names(len(frames))
     wrapped = [_wrap(frame, where, narwhals) for frame, where in zip(frames, wheres, strict=True)]
     offsets = _offsets(wrapped, segmentation)
+    warn_of_time(frames, offsets)
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, segmentation.column)

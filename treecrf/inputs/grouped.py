@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treecrf.inputs.frames import is_frame
-from treecrf.inputs.values import closest_name
+from treecrf.inputs.values import closest_name, is_frame
 
 # A class of pandas for grouped frames and columns, recognized without importing pandas.
 _GROUPS_OF_PANDAS = "ngroups"

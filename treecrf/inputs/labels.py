@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.doubts import warn_of_columns, warn_of_group_column, warn_of_index
 from treecrf.inputs.grouped import as_groups, label_column
 from treecrf.inputs.offsets import offsets_of, position_name, split
 from treecrf.inputs.reading import as_sequences
@@ -84,6 +85,9 @@ class RawData:
         sequences = as_sequences(raw.X, schema, raw.segmentation, categorical_features)
         if sequences.of_symbols and not len(sequences.symbols()):
             raise ValueError("all symbols of X are missing")
+        if schema is None and not isinstance(raw.X, Sequences):
+            warn_of_columns(sequences, categorical_features)
+            warn_of_group_column(raw.X, raw.segmentation.groups)
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
     def resolved(self) -> RawData:
@@ -97,6 +101,7 @@ class RawData:
             If there is no such column.
         """
         X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
+        warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
         if isinstance(y, str):
             X, y = label_column(X, y, self.segmentation.is_long)
         return replace(self, X=X, y=y)

@@ -9,12 +9,13 @@ from scipy import sparse
 
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
-from treecrf.inputs.frames import is_frame, read_frames
+from treecrf.inputs.frames import read_frames
 from treecrf.inputs.grouped import as_groups
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.symbols import are_plain_strings, read_strings
+from treecrf.inputs.values import is_frame
 
 
 def as_sequences(

@@ -27,6 +27,11 @@ def is_number(kind: type) -> bool:
     return issubclass(kind, NUMBERS) and not issubclass(kind, np.timedelta64)
 
 
+def is_frame(item: Any) -> bool:
+    """Return whether an object is a data frame, judging by its class."""
+    return hasattr(type(item), "columns")
+
+
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
     """Convert an argument to a list.
 

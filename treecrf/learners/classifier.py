@@ -26,6 +26,7 @@ from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.costs import cost_table
+from treecrf.learners.effects import OF_ALL, Needs
 from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
 from treecrf.utils.documentation import DocumentationLink
@@ -72,6 +73,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         # Labels of a long table; those of a list of sequences, which may be a 2-D array.
         tags.target_tags = TargetTags(required=True, one_d_labels=True, two_d_labels=True)
         return tags
+
+    # What some parameters need to have an effect; a warning names those that have none.
+    _needed: ClassVar[dict[str, Needs]] = OF_ALL
 
     # The objective that training maximized; see `treecrf.chains.objectives`.
     _trained_objective = "log"

@@ -18,6 +18,7 @@ from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for
@@ -182,6 +183,7 @@ class HMMClassifier(SequenceClassifier):
         ['a', 'b']
         """
         self._validate_params()
+        warn_without_effect(self, self._needed)
         raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
         sequences, labels = raw.read()
         if sequences.schema.form != "symbols":

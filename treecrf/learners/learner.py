@@ -18,6 +18,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.classifier import SequenceClassifier
+from treecrf.learners.effects import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import (
@@ -48,6 +49,8 @@ class SequenceLearner(SequenceClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "random_state": ["random_state"],
     }
+
+    _needed: ClassVar[dict[str, Needs]] = SequenceClassifier._needed | OF_STOPPING
 
     # Attributes that fit sets in addition to those that end with an underscore. The first one
     # holds what training has learned.
@@ -169,11 +172,16 @@ class SequenceLearner(SequenceClassifier):
             X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
         )
         eval_sets = read_eval_set(eval_set, groups)
+        warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
         fitted = self._train(arguments) | self._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
+
+    def _needs(self) -> dict[str, Needs]:
+        """Return what parameters need to have an effect."""
+        return self._needed
 
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""

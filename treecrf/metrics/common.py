@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treecrf.inputs.frames import is_frame
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.values import as_list
+from treecrf.inputs.values import as_list, is_frame
 
 LabelSequences = Iterable[ArrayLike | str]
 

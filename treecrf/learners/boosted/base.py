@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,6 +50,7 @@ from treecrf.learners.boosted.selection import (
 )
 from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
+from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import Callbacks, IterationInfo
 from treecrf.learners.learner import SequenceLearner
 from treecrf.learners.stopping import History, Stopping
@@ -64,6 +66,7 @@ from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.warn import warn
 
 # Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
@@ -102,6 +105,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "scoring": [StrOptions({*OBJECTIVES, *METRICS}), callable],
+    }
+
+    _needed: ClassVar[dict[str, Needs]] = SequenceLearner._needed | {
+        "tol": Needs("early_stopping", (True, "auto")),
+        "max_examples": Needs("sampling", unless=(None,)),
     }
 
     # Advice for the case of too many contexts, for error messages.
@@ -230,7 +238,19 @@ class BoostedSequenceClassifier(SequenceLearner):
             callbacks.start(info(forest.n_iter))
             stopping = self._stopping()
             history = boost(booster, n_iter, validation, stopping, report, history)
+        self._warn_of_end(history)
         return encoder, replace(history, validation=choice.scores or history.validation)
+
+    def _warn_of_end(self, history: History) -> None:
+        """Warn if the score was still improving in the last iteration, with early stopping."""
+        if self.early_stopping in (False, "auto") or not history.is_at_best():
+            return
+        if len(history.train) > self.max_iter:
+            warn(
+                "early stopping did not end training: the score of the validation sequences was "
+                f"still improving at max_iter={self.max_iter}; raise max_iter",
+                ConvergenceWarning,
+            )
 
     def _scored(
         self,

@@ -39,6 +39,7 @@ from treecrf.learners.boosted.sampled import (
 )
 from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
@@ -275,6 +276,11 @@ class TreeCRF(BoostedSequenceClassifier):
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
         "constant_transitions": ["boolean"],
+    }
+
+    _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
+        "curvature": Needs("second_order", (True,)),
+        "beam": Needs("beam_width", unless=(None,)),
     }
 
     def __init__(

@@ -18,6 +18,7 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.context_scores import tree_scores
 from treecrf.utils.threads import Threads
@@ -46,6 +47,10 @@ class LocalClassifier(BoostedSequenceClassifier):
         **BoostedSequenceClassifier._parameter_constraints,
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk", "greedy", "beam"})],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left")],
+    }
+
+    _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
+        "beam_width": Needs("decoding", ("beam",))
     }
 
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:

@@ -21,12 +21,19 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
+from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import FitArguments
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
 
 # A probability of 0 from an estimator is replaced by this one.
 MIN_PROBABILITY = 1e-12
+# Parameters of boosted trees, without effect on other estimators.
+OF_TREES = (
+    "max_iter", "max_leaf_nodes", "max_depth", "l2_regularization", "learning_rate",
+    "second_order", "min_gain", "min_samples_leaf", "max_features", "max_features_per_tree",
+    "subsample", "sampling", "max_examples", "validation_fraction", "n_iter_no_change", "tol",
+)  # fmt: skip
 # Number of rows that an estimator predicts in about the time that a call takes in addition.
 ROWS_OF_CALL = 500
 
@@ -49,6 +56,12 @@ class WindowClassifier(LocalClassifier):
         if self.estimator is not None and self.missing not in FILLED:
             tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
         return tags
+
+    def _needs(self) -> dict[str, Needs]:
+        if self.estimator is None:
+            return super()._needs()
+        every = dict.fromkeys(OF_TREES, Needs("estimator", (None,)))
+        return super()._needs() | every
 
     def _train(self, arguments: FitArguments) -> dict:
         if self.estimator is None:

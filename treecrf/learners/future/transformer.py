@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.dicts import are_dicts
-from treecrf.inputs.frames import is_frame
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import is_frame
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.utils.documentation import DocumentationLink
 

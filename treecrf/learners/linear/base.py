@@ -21,6 +21,7 @@ from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.effects import Needs
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks, IterationInfo
@@ -160,6 +161,10 @@ class LinearSequenceClassifier(SequenceLearner):
         "min_count": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing": [StrOptions(set(FILLED))],
     }
+
+    _needed: ClassVar[dict[str, Needs]] = SequenceLearner._needed | dict.fromkeys(
+        ("min_count", "missing", "categorical_features"), Needs("attributes", (None,))
+    )
 
     # Each label depends on the previous one.
     order = 1

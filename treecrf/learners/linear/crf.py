@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
 from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.warn import warn
 
 
 class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
@@ -287,11 +287,10 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             else:
                 _, ended = minimize_smooth(monitor.scaled, *arguments)
         if not ended:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol, or standardize numeric features",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return training.layout.weights(monitor.best), monitor.results()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.effects import Needs
 from treecrf.learners.linear import _linear
 from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.state_lattice import StateLattice
@@ -34,6 +34,7 @@ from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import Interval, StrOptions
+from treecrf.utils.warn import warn
 
 
 class StructuredSVM(LinearSequenceClassifier):
@@ -203,6 +204,12 @@ class StructuredSVM(LinearSequenceClassifier):
         "average": ["boolean"],
         "cache_size": [Interval(numbers.Real, 0, None, closed="neither")],
     }
+    _needed: ClassVar[dict[str, Needs]] = LinearSequenceClassifier._needed | {
+        "gamma": Needs("kernel", ("poly", "rbf")),
+        "degree": Needs("kernel", ("poly",)),
+        "coef0": Needs("kernel", ("poly",)),
+        "cache_size": Needs("kernel", unless=("linear",)),
+    }
     _fitted: ClassVar[tuple[str, ...]] = (*LinearSequenceClassifier._fitted, "_support")
     _results: ClassVar[tuple[str, ...]] = ("n_iter_", "objective_", "dual_gap_")
 
@@ -294,12 +301,11 @@ class StructuredSVM(LinearSequenceClassifier):
         }
 
     def _warn_of_gap(self, gap: float) -> None:
-        warnings.warn(
+        warn(
             f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes: the "
             f"objective may be {gap:.1e} above its minimum, more than tol={self.tol}; raise "
             "max_iter or lower C",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
     def _problem(self, data: TrainingData) -> LinearProblem | KernelProblem:

@@ -1,0 +1,151 @@
+"""Warnings about valid inputs that are probably not meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import column_name
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import is_frame
+from treecrf.utils.warn import warn
+
+# Columns with at most this many distinct values cause no warning of their number.
+MAX_DISTINCT = 100
+# Strings of whole numbers may be meant as categories if there are at most this many.
+MAX_NUMERALS = 50
+# Number of values of a column that are examined, and the fraction that has to have a form.
+SAMPLE = 100
+FRACTION = 0.9
+
+_DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+_NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+
+
+def doubtful_columns(sequences: Sequences) -> Iterator[tuple[int, str]]:
+    """Yield the categories that are probably something else: their indices, and descriptions.
+
+    These are strings of numbers and dates and, in dense tables, columns of which many values occur
+    only once.
+    """
+    if sequences.form == "symbols" or sequences.of_symbols:
+        return
+    for j, values in sequences.categories.items():
+        sample = _sample(values) if values.dtype.kind == "U" else []
+        n = len(values)
+        dates = [value for value in sample if _DATE.fullmatch(value)]
+        numerals = [value for value in sample if _NUMERAL.fullmatch(value)]
+        if dates and len(dates) >= FRACTION * len(sample):
+            yield j, f"holds dates as strings, such as {dates[-1]!r}"
+        elif len(numerals) >= FRACTION * len(sample) and _are_numbers(numerals, n):
+            yield j, f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}"
+        elif sequences.form == "dense" and n > max(sequences.n_positions / 2, MAX_DISTINCT):
+            yield j, f"has {n:,} distinct values at {sequences.n_positions:,} positions"
+
+
+def _sample(values: np.ndarray) -> list[str]:
+    """Return some of the sorted values, evenly spaced."""
+    return values[:: max(1, len(values) // SAMPLE)].tolist()
+
+
+def _are_numbers(numerals: list[str], n: int) -> bool:
+    """Return whether strings of digits are more likely measurements than names of categories."""
+    return bool(numerals) and (n > MAX_NUMERALS or not all(map(_WHOLE.fullmatch, numerals)))
+
+
+def warn_of_columns(sequences: Sequences, categorical_features: Any) -> None:
+    """Warn of categories that are probably something else, unless the user has chosen them."""
+    if not isinstance(categorical_features, str):
+        return
+    for j, doubt in doubtful_columns(sequences):
+        column = column_name(sequences.names, j)
+        mend = "leave it out"
+        if "dates" in doubt:
+            mend = "leave it out, and add the parts that matter, such as the hour or the weekday"
+        elif "numbers" in doubt:
+            mend = "convert it to numbers, for example with pandas.to_numeric"
+            if "," in doubt.partition("such as")[2]:
+                mend = "replace the decimal commas, and convert it to numbers"
+        warn(
+            f"{column} {doubt}, and is used as a category; {mend}, or list it in "
+            "categorical_features"
+        )
+
+
+def warn_of_group_column(X: Any, groups: Any) -> None:
+    """Warn if the groups are also a column of X, which is used as a feature."""
+    name = getattr(groups, "name", None)
+    if not is_frame(X) or not isinstance(name, str):
+        return
+    if name in (getattr(X, "column_names", None) or list(X.columns)):
+        warn(
+            f"groups has the name of the column {name!r} of X, which is used as a feature; pass "
+            f"groups={name!r} to leave it out"
+        )
+
+
+def warn_of_index(X: Any, others: dict[str, Any]) -> None:
+    """Warn if the rows of a data frame and other columns of pandas have different indices.
+
+    Parameters
+    ----------
+    X : data frame, or list of data frames
+    others : dict of str to column, or list of columns
+        The other arguments, by name.
+    """
+    for name, other in others.items():
+        pairs = [(X, other)]
+        if isinstance(X, list) and isinstance(other, (list, tuple)) and len(X) == len(other):
+            pairs = list(zip(X, other, strict=True))
+        for i, (frame, column) in enumerate(pairs):
+            if _are_different(frame, column):
+                where = "" if frame is X else f"sequence {i}: "
+                warn(
+                    f"{where}the index of {name} differs from that of X, but rows are matched by "
+                    f"their order; if they are not in the same order, pass {name}.loc[X.index]"
+                )
+                break
+
+
+def _are_different(frame: Any, column: Any) -> bool:
+    """Return whether two indices of pandas differ, and neither merely counts rows.
+
+    Two that hold the same values in another order differ as well.
+    """
+    one, other = (getattr(item, "index", None) for item in (frame, column))
+    if not all(hasattr(index, "equals") for index in (one, other)):
+        return False
+    if len(one) != len(other) or one.equals(other):
+        return False
+    counts = [hasattr(index, "step") and index.start == 0 for index in (one, other)]
+    return not any(counts) or bool(one.isin(other).all())
+
+
+def warn_of_time(frames: list, offsets: np.ndarray) -> None:
+    """Warn if the time in the index of pandas goes back within a sequence.
+
+    Parameters
+    ----------
+    frames : list of data frames
+        One for each sequence, or one for all.
+    offsets : int64 array (n_sequences + 1,)
+    """
+    indices = [getattr(frame, "index", None) for frame in frames]
+    if not all(hasattr(index, "asi8") for index in indices):
+        return
+    if all(index.is_monotonic_increasing for index in indices):
+        return
+    times = np.concatenate([index.asi8 for index in indices])
+    back = (times[1:] < times[:-1]) & (times[1:] != np.iinfo(np.int64).min)  # which marks NaT
+    back[offsets[1:-1] - 1] = False
+    if back.any():
+        t = int(np.argmax(back)) + 1
+        warn(
+            f"{position_name(t, offsets)}: the time in the index of X goes back; sort the rows of "
+            "each sequence by time"
+        )
