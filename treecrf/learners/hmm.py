@@ -23,6 +23,7 @@ from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import CostMatrix, Decoding, Transitions
 from treecrf.utils.validation import Interval
 
 
@@ -113,12 +114,12 @@ class HMMClassifier(SequenceClassifier):
     def __init__(
         self,
         *,
-        order=1,
-        laplace=1.0,
-        decoding="marginal",
-        cost_matrix=None,
-        transitions=None,
-        n_jobs=None,
+        order: int = 1,
+        laplace: float = 1.0,
+        decoding: Decoding = "marginal",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        n_jobs: int | None = None,
     ):
         self.order = order
         self.laplace = laplace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -39,12 +39,28 @@ from treecrf.learners.boosted.sampled import (
 )
 from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear
 from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    Decoding,
+    EarlyStopping,
+    InteractionCst,
+    Missing,
+    MonotonicCst,
+    ObjectiveName,
+    RandomState,
+    Scoring,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import HasMethods, Interval, StrOptions
 
 # Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
@@ -286,45 +302,45 @@ class TreeCRF(BoostedSequenceClassifier):
     def __init__(
         self,
         *,
-        order=1,
-        window=0,
-        max_iter=100,
-        max_leaf_nodes=100,
-        max_depth=None,
-        l2_regularization=40.0,
-        learning_rate=1.0,
-        objective="log",
-        second_order=False,
-        curvature="auto",
-        min_gain=0.0,
-        min_samples_leaf=1,
-        max_features=1.0,
-        max_features_per_tree=1.0,
-        subsample=1.0,
-        sampling="auto",
-        max_examples=300_000,
-        max_bins=255,
-        missing="weighting",
-        categorical_features="from_dtype",
-        monotonic_cst=None,
-        interaction_cst=None,
-        init="zero",
-        beam_width=None,
-        beam="two-pass",
-        decoding="marginal",
-        cost_matrix=None,
-        transitions=None,
-        constant_transitions=False,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-4,
-        scoring="loss",
-        warm_start=False,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        order: int = 1,
+        window: Window = 0,
+        max_iter: int = 100,
+        max_leaf_nodes: int = 100,
+        max_depth: int | None = None,
+        l2_regularization: float = 40.0,
+        learning_rate: float = 1.0,
+        objective: ObjectiveName = "log",
+        second_order: bool = False,
+        curvature: Literal["auto", "bound", "diagonal"] = "auto",
+        min_gain: float = 0.0,
+        min_samples_leaf: int = 1,
+        max_features: float = 1.0,
+        max_features_per_tree: float = 1.0,
+        subsample: float = 1.0,
+        sampling: Literal["auto"] | float | None = "auto",
+        max_examples: int | None = 300_000,
+        max_bins: int = 255,
+        missing: Missing = "weighting",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
+        interaction_cst: InteractionCst = None,
+        init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "zero",
+        beam_width: int | None = None,
+        beam: Literal["two-pass", "forward-only"] = "two-pass",
+        decoding: Decoding = "marginal",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        constant_transitions: bool = False,
+        early_stopping: EarlyStopping = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        scoring: Scoring = "loss",
+        warm_start: bool = False,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.window = window

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from treecrf.learners.boosted.wrapped import WindowClassifier
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    EarlyStopping,
+    InteractionCst,
+    LocalDecoding,
+    Missing,
+    MonotonicCst,
+    RandomState,
+    Scoring,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import StrOptions
 
 DIRECTIONS = ("left-to-right", "right-to-left")
@@ -192,43 +206,43 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
 
     def __init__(
         self,
-        estimator=None,
+        estimator: Any = None,
         *,
-        direction="left-to-right",
-        order=1,
-        window=0,
-        max_iter=100,
-        max_leaf_nodes=100,
-        max_depth=None,
-        l2_regularization=40.0,
-        learning_rate=1.0,
-        second_order=False,
-        min_gain=0.0,
-        min_samples_leaf=1,
-        max_features=1.0,
-        max_features_per_tree=1.0,
-        subsample=1.0,
-        sampling="auto",
-        max_examples=300_000,
-        max_bins=255,
-        missing="weighting",
-        categorical_features="from_dtype",
-        monotonic_cst=None,
-        interaction_cst=None,
-        decoding="greedy",
-        beam_width=10,
-        cost_matrix=None,
-        transitions=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-4,
-        scoring="loss",
-        warm_start=False,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        direction: Literal["left-to-right", "right-to-left"] = "left-to-right",
+        order: int = 1,
+        window: Window = 0,
+        max_iter: int = 100,
+        max_leaf_nodes: int = 100,
+        max_depth: int | None = None,
+        l2_regularization: float = 40.0,
+        learning_rate: float = 1.0,
+        second_order: bool = False,
+        min_gain: float = 0.0,
+        min_samples_leaf: int = 1,
+        max_features: float = 1.0,
+        max_features_per_tree: float = 1.0,
+        subsample: float = 1.0,
+        sampling: Literal["auto"] | float | None = "auto",
+        max_examples: int | None = 300_000,
+        max_bins: int = 255,
+        missing: Missing = "weighting",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
+        interaction_cst: InteractionCst = None,
+        decoding: LocalDecoding = "greedy",
+        beam_width: int = 10,
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        early_stopping: EarlyStopping = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        scoring: Scoring = "loss",
+        warm_start: bool = False,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.estimator = estimator
         self.direction = direction

@@ -27,6 +27,7 @@ from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import CostMatrix, Decoding, Transitions
 from treecrf.utils.validation import Interval, StrOptions
 
 # Parameters of prediction, which can be set after training.
@@ -124,11 +125,11 @@ class FlatModel(
     def __init__(
         self,
         *,
-        decoding="marginal",
-        beam_width=None,
-        cost_matrix=None,
-        transitions=None,
-        n_jobs=None,
+        decoding: Decoding = "marginal",
+        beam_width: int | None = None,
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        n_jobs: int | None = None,
     ):
         self.decoding = decoding
         self.beam_width = beam_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
@@ -29,6 +29,16 @@ from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    LocalDecoding,
+    Missing,
+    RandomState,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import Interval, StrOptions
 
 # Candidates of ``bag_size="auto"``; None reaches to the end of the sequence.
@@ -242,44 +252,44 @@ class FutureFeatureMEMM(LocalClassifier):
     def __init__(
         self,
         *,
-        order=1,
-        window=0,
-        bag_size="auto",
-        bag_direction="future",
-        max_future_features=10,
-        initial_score=-5.0,
-        initial_effect=0.2,
-        n_bins=20,
-        multiclass="all",
-        max_iter=500,
-        max_leaf_nodes=20,
-        max_depth=None,
-        l2_regularization=40.0,
-        learning_rate=1.0,
-        second_order=False,
-        instance_max_iter=20,
-        instance_max_leaf_nodes=20,
-        instance_l2_regularization=100.0,
-        min_gain=0.0,
-        min_samples_leaf=1,
-        max_features=1.0,
-        subsample=1.0,
-        max_bins=255,
-        missing="weighting",
-        categorical_features="from_dtype",
-        decoding="marginal",
-        beam_width=10,
-        cost_matrix=None,
-        transitions=None,
-        early_stopping=True,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        tol=1e-4,
-        refit=False,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        order: int = 1,
+        window: Window = 0,
+        bag_size: Literal["auto", "to_end"] | int = "auto",
+        bag_direction: Literal["future", "past", "both"] = "future",
+        max_future_features: int = 10,
+        initial_score: float = -5.0,
+        initial_effect: float = 0.2,
+        n_bins: int = 20,
+        multiclass: Literal["all", "best", "shared"] = "all",
+        max_iter: int = 500,
+        max_leaf_nodes: int = 20,
+        max_depth: int | None = None,
+        l2_regularization: float = 40.0,
+        learning_rate: float = 1.0,
+        second_order: bool = False,
+        instance_max_iter: int = 20,
+        instance_max_leaf_nodes: int = 20,
+        instance_l2_regularization: float = 100.0,
+        min_gain: float = 0.0,
+        min_samples_leaf: int = 1,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 255,
+        missing: Missing = "weighting",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        decoding: LocalDecoding = "marginal",
+        beam_width: int = 10,
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        refit: bool = False,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.window = window

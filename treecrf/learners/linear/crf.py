@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -27,6 +27,17 @@ from treecrf.learners.linear.training import Loss, TrainingMonitor, scale_of
 from treecrf.learners.linear.weights import Weights
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    Decoding,
+    ObjectiveName,
+    RandomState,
+    Scoring,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import Interval, StrOptions
 from treecrf.utils.warn import warn
 
@@ -211,30 +222,30 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
     def __init__(
         self,
         *,
-        window=0,
-        attributes=None,
-        transition_features=False,
-        objective="log",
-        l2_regularization=1.0,
-        l1_regularization=0.0,
-        solver="lbfgs",
-        max_iter=1000,
-        tol=1e-5,
-        min_count=1,
-        missing="indicator",
-        categorical_features="from_dtype",
-        decoding="marginal",
-        cost_matrix=None,
-        transitions=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        scoring="loss",
-        warm_start=False,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        window: Window = 0,
+        attributes: Any = None,
+        transition_features: bool = False,
+        objective: ObjectiveName = "log",
+        l2_regularization: float = 1.0,
+        l1_regularization: float = 0.0,
+        solver: Literal["lbfgs", "sgd"] = "lbfgs",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        min_count: int = 1,
+        missing: Literal["indicator", "impute"] = "indicator",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        decoding: Decoding = "marginal",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        scoring: Scoring = "loss",
+        warm_start: bool = False,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.window = window
         self.attributes = attributes

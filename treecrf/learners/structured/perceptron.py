@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,15 @@ from treecrf.learners.structured._perceptron import Updates
 from treecrf.learners.structured.examples import attribute_rows, bursts, labeled_chains
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    Decoding,
+    RandomState,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import Interval
 
 
@@ -151,26 +160,26 @@ class StructuredPerceptron(LinearSequenceClassifier):
     def __init__(
         self,
         *,
-        window=0,
-        attributes=None,
-        transition_features=False,
-        max_iter=10,
-        average=True,
-        shuffle=True,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        min_count=1,
-        missing="indicator",
-        categorical_features="from_dtype",
-        decoding="viterbi",
-        cost_matrix=None,
-        transitions=None,
-        class_weight=None,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        window: Window = 0,
+        attributes: Any = None,
+        transition_features: bool = False,
+        max_iter: int = 10,
+        average: bool = True,
+        shuffle: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        min_count: int = 1,
+        missing: Literal["indicator", "impute"] = "indicator",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        decoding: Decoding = "viterbi",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        class_weight: ClassWeight = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.window = window
         self.attributes = attributes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -33,6 +34,15 @@ from treecrf.learners.structured.max_margin.kernels import (
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    Decoding,
+    RandomState,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import Interval, StrOptions
 from treecrf.utils.warn import warn
 
@@ -216,28 +226,28 @@ class StructuredSVM(LinearSequenceClassifier):
     def __init__(
         self,
         *,
-        window=0,
-        attributes=None,
-        transition_features=False,
-        C=0.1,
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        max_iter=1000,
-        tol=1e-2,
-        average=False,
-        cache_size=2000,
-        min_count=1,
-        missing="indicator",
-        categorical_features="from_dtype",
-        decoding="viterbi",
-        cost_matrix=None,
-        transitions=None,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        window: Window = 0,
+        attributes: Any = None,
+        transition_features: bool = False,
+        C: float = 0.1,
+        kernel: Literal["linear", "poly", "rbf"] | Callable[..., Any] = "linear",
+        gamma: Literal["scale", "auto"] | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        max_iter: int = 1000,
+        tol: float = 1e-2,
+        average: bool = False,
+        cache_size: float = 2000,
+        min_count: int = 1,
+        missing: Literal["indicator", "impute"] = "indicator",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        decoding: Decoding = "viterbi",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.window = window
         self.attributes = attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from treecrf.learners.structured.sequence_boosting.loss import SequenceLosses
 from treecrf.learners.structured.sequence_boosting.rounds import Rounds, RoundsMonitor
 from treecrf.utils import checks
 from treecrf.utils.progress import Progress
+from treecrf.utils.typing import (
+    CategoricalFeatures,
+    ClassWeight,
+    CostMatrix,
+    Decoding,
+    RandomState,
+    Transitions,
+    Window,
+)
 from treecrf.utils.validation import Interval, StrOptions
 
 
@@ -191,28 +200,28 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     def __init__(
         self,
         *,
-        window=0,
-        attributes=None,
-        transition_features=False,
-        max_iter=1000,
-        bound="union",
-        line_search=False,
-        max_step=1.0,
-        piece_length=None,
-        tol=1e-7,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=100,
-        min_count=1,
-        missing="indicator",
-        categorical_features="from_dtype",
-        decoding="marginal",
-        cost_matrix=None,
-        transitions=None,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        window: Window = 0,
+        attributes: Any = None,
+        transition_features: bool = False,
+        max_iter: int = 1000,
+        bound: Literal["union", "sequence"] = "union",
+        line_search: bool = False,
+        max_step: float = 1.0,
+        piece_length: int | None = None,
+        tol: float = 1e-7,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 100,
+        min_count: int = 1,
+        missing: Literal["indicator", "impute"] = "indicator",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        decoding: Decoding = "marginal",
+        cost_matrix: CostMatrix = None,
+        transitions: Transitions = None,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
     ):
         self.window = window
         self.attributes = attributes

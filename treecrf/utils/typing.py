@@ -1,0 +1,57 @@
+"""Types of arguments and results of the public API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class HasColumns(Protocol):
+    """A data frame."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns, or the columns themselves."""
+
+
+class HasShape(Protocol):
+    """A sparse matrix, or an array."""
+
+    @property
+    def shape(self) -> Any:
+        """Numbers of rows and columns."""
+
+
+# Input
+SequencesLike = Iterable[Any] | HasColumns | HasShape
+LabelsLike = Iterable[Any]
+LengthsLike = ArrayLike | None
+GroupsLike = ArrayLike | None
+WeightsLike = Iterable[Any] | None
+MasksLike = Iterable[Any] | None
+ScoresLike = Iterable[Any] | None
+Path = str | PathLike[str]
+
+# Output
+Labels = NDArray[Any]
+Floats = NDArray[np.float64]
+
+# Parameters of estimators
+CategoricalFeatures = ArrayLike | None
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
+CostMatrix = ArrayLike | Mapping[tuple[Any, Any], float] | None
+EarlyStopping = bool | Literal["auto"]
+InteractionCst = Literal["pairwise", "no_interactions"] | Iterable[Iterable[Any]] | None
+Missing = Literal["weighting", "surrogate", "impute", "indicator"]
+MonotonicCst = ArrayLike | Mapping[Any, Any] | None
+ObjectiveName = Literal["log", "exponential", "hamming_log", "hamming_exponential"]
+RandomState = int | np.random.RandomState | None
+Scoring = str | Callable[[Sequence[Any], Sequence[Any]], float]
+Transitions = ArrayLike | None
+Window = int | tuple[int, int] | Sequence[int]
+Decoding = Literal["marginal", "viterbi", "minimum_risk"]
+LocalDecoding = Literal["marginal", "viterbi", "minimum_risk", "greedy", "beam"]
