@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.arrays import describe
-from treecrf.inputs.frames import column_of, is_frame, rows_of
+from treecrf.inputs.frames import column_of, rows_of
 from treecrf.inputs.grouped import label_column
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import is_frame
 
 
 def split(

@@ -13,9 +13,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.arrays import describe
-from treecrf.inputs.frames import is_frame, joined
+from treecrf.inputs.frames import joined
 from treecrf.inputs.labels import as_labels
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.values import is_frame
 from treecrf.inputs.weights import as_weights
 from treecrf.utils.documentation import DocumentationLink
 
