@@ -66,7 +66,7 @@ WITHOUT = {
     "curvature='diagonal' has no effect with second_order=False": [
         TreeCRF(second_order=False, curvature="diagonal")
     ],
-    "beam='forward-only' has no effect with beam_width=None; expected another": [
+    "beam='forward-only' has no effect with beam_width=None; set beam_width": [
         TreeCRF(beam="forward-only")
     ],
     "max_examples=1000 has no effect with sampling=None": [

@@ -207,6 +207,6 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
     except MemoryError:
         raise MemoryError(
             f"order={order} with {n_labels} labels and {n_positions} positions needs "
-            f"{n_bytes / 1e9:.0f} GB: set beam_width (boosted trees), lower the order, or use "
+            f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
             f"fewer labels or fewer sequences{doubt_of(n_labels)}"
         ) from None

@@ -43,7 +43,7 @@ class Needs:
         """What to set for an effect."""
         if self.values:
             return "expected " + " or ".join(f"{self.name}={value!r}" for value in self.values)
-        return "expected another value"
+        return f"set {self.name}"
 
 
 # Parameters of all estimators, and of those with early stopping.
