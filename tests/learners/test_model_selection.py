@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from treecrf import HMMClassifier, LinearCRF, TreeCRF
+from treecrf import FutureFeatureMEMM, FutureFeatures, HMMClassifier, LinearCRF, TreeCRF
 from treecrf.metrics import SCORERS, get_scorer, make_scorer, span_f1_score, token_recall_score
 
 TAGS = np.array(["B-X", "I-X", "O"])
@@ -137,6 +138,28 @@ def test_cross_validation_of_a_pipeline(name, table):
 
 
 @pytest.mark.usefixtures("routing")
+def test_transformers_of_sequences_in_a_pipeline(table, lists):
+    """The scorer passes groups to the transformers that request them."""
+    X, y, groups = table
+    bags = FutureFeatureMEMM(
+        order=0, bag_size=2, max_iter=2, max_future_features=1, instance_max_iter=2,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+    features = FutureFeatures(bags, append=True)
+    requests = features.set_fit_request(groups=True).set_transform_request(groups=True)
+    pipe = make_pipeline(requests, small().set_fit_request(groups=True))
+    fitted, listed = pipe.fit(X, y, groups=groups), make_pipeline(clone(features), small())
+    listed.fit(*lists)
+    for name in ("log_likelihood", "sequence_accuracy"):
+        scorer = get_scorer(name).set_score_request(groups=True)
+        assert scorer(fitted, X, y, groups=groups) == scorer(listed, *lists)
+    scores = cross_val_score(
+        pipe, X, y, cv=GroupKFold(2), params={"groups": groups}, scoring=scorer, error_score="raise"
+    )
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.usefixtures("routing")
 def test_several_scorers_and_training_scores(table):
     X, y, groups = table
     names = ["token_accuracy", "sequence_accuracy", "log_likelihood"]
@@ -228,7 +251,7 @@ def test_splitters_of_groups_keep_sequences_whole(table):
 def test_groups_that_are_not_requested_are_refused(table):
     X, y, groups = table
     crf, scorer = small().set_fit_request(groups=True), get_scorer("token_accuracy")
-    message = "groups.*are not explicitly set as requested or not requested for make_scorer"
+    message = "groups.*are not explicitly set as requested or not requested for "
     with pytest.raises(UnsetMetadataPassedError, match=message):
         cross_val_score(crf, X, y, cv=GroupKFold(3), params={"groups": groups}, scoring=scorer)
 
@@ -264,11 +287,12 @@ def test_requests_need_metadata_routing(name):
 
 
 def test_scorers_with_sample_weights_of_the_fit(lists):
-    """Without metadata routing, scikit-learn passes the weights to `fit` alone, and warns."""
+    """Without metadata routing, weights are passed to `fit` alone; some versions warn."""
     X, y = lists
     grid = GridSearchCV(small(), {"window": [0, 1]}, scoring=get_scorer("token_f1_macro"), cv=2)
     weights = np.arange(1.0, len(X) + 1)
-    with pytest.warns(UserWarning, match="does not support sample_weight"):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The scoring .* does not support sample_weight")
         grid.fit(X, y, sample_weight=weights)
     assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
 

@@ -75,7 +75,7 @@ def test_forms_of_sequences():
 
 
 def test_frames_remain_frames(frames):
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
     pandas_frames, y = frames
     columns = make_column_transformer(
         (StandardScaler(), ["a", "b", "c"]), remainder="passthrough",
@@ -88,14 +88,19 @@ def test_frames_remain_frames(frames):
         assert ours["kind"].tolist() == frame["kind"].tolist()
         assert ours.index.equals(frame.index)
         assert ours["a"].dtype == float
-    theirs = [polars.from_pandas(frame) for frame in pandas_frames]
-    transformed = PerSequence(columns).fit(theirs, y).transform(theirs)
-    assert all(isinstance(frame, polars.DataFrame) for frame in transformed)
-    for ours, other in zip(found, transformed, strict=True):
-        np.testing.assert_array_equal(ours["a"].to_numpy(), other["a"].to_numpy())
-    models = [LinearCRF(max_iter=200).fit(tables, y) for tables in (found, transformed)]
-    assert models[0].feature_names_in_.tolist() == ["a", "b", "c", "kind"]
-    np.testing.assert_array_equal(models[0].predict(found)[3], models[1].predict(transformed)[3])
+    crf = LinearCRF(tol=1e-3).fit(found, y)
+    assert crf.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
+
+
+def test_frames_of_polars(frames):
+    polars = pytest.importorskip("polars")
+    numbers = [frame[["a", "b"]] for frame in frames[0]]
+    ours = PerSequence(StandardScaler()).fit_transform(numbers)
+    theirs = PerSequence(StandardScaler()).fit_transform(list(map(polars.from_pandas, numbers)))
+    for one, other in zip(ours, theirs, strict=True):
+        assert isinstance(other, polars.DataFrame)
+        assert other.columns == ["a", "b"]
+        np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
 
 
 def test_sparse_results_of_frames_remain_sparse(frames):

@@ -240,9 +240,8 @@ def test_score_of_a_pipeline_with_metadata_routing():
         weighted = pipe.score(X, y, sample_weight=weights, groups=groups)
         assert weighted == direct.score(scaled, y, weights, groups=groups)
         scores = cross_val_score(
-            pipe, X, y, cv=GroupKFold(3), error_score="raise",
-            params={"groups": groups, "sample_weight": weights},
-        )  # fmt: skip
+            pipe, X, y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
+        )
     assert (scores > 0.6).all()
 
 
