@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive docs lint clean
+.PHONY: demo test test-all test-exhaustive fuzz docs lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -27,6 +27,12 @@ test-all: $(VENV)/.installed $(VENV)/.test
 # Only the tests that take long.
 test-exhaustive: $(VENV)/.installed $(VENV)/.test
 	$(PYTEST) -m exhaustive
+
+# Random models, inputs and damaged files: make fuzz SECONDS=600 SEED=10000
+SECONDS ?= 600
+SEED ?= 10000
+fuzz: $(VENV)/.installed $(VENV)/.test
+	$(BIN)/python tests/fuzz/campaign.py --seconds $(SECONDS) --seed $(SEED)
 
 docs: $(VENV)/.installed $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -108,3 +108,17 @@ def test_integer_parts_of_values():
     many = np.full((1000, 1), 2.0**21)  # as large as the sum of 2**31 values
     high, low = (part.sum(axis=0) for part in integer_parts(many))
     assert from_integers(high, low).tolist() == [1000 * 2.0**21]
+
+
+@pytest.mark.parametrize("large", [2.0**29 + 1, 1e30, 1e308])
+def test_sums_of_large_values_do_not_depend_on_the_order(large):
+    rng = np.random.default_rng(2)
+    values = np.append(rng.normal(size=1000) * (large / 1e5), large)
+    assert {exact_sum(rng.permutation(values)) for _ in range(5)} == {math.fsum(values.tolist())}
+
+
+def test_sums_beyond_all_numbers():
+    assert exact_sum(np.array([1e308, 1e308])) == np.inf
+    assert exact_sum(np.array([1.0, -np.inf])) == -np.inf
+    assert np.isnan(exact_sum(np.array([np.inf, -np.inf])))
+    assert np.isnan(exact_sum(np.array([1.0, np.nan])))

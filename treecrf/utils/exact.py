@@ -22,6 +22,8 @@ LEAF_UNIT = 2.0**-20
 # Bits left for a sum of fractions of rows: 16 bits hold a fraction, and one bit is spare.
 FRACTION_SUM_BITS = 53 - 16 - 1
 BLOCK = 1 << 16
+# Greatest absolute value in an exact sum by integers.
+MAX_EXACT = 2.0**29
 
 
 def rounded(values: np.ndarray, rounding: np.ufunc = np.rint) -> np.ndarray:
@@ -131,13 +133,22 @@ def exact_sum(values: np.ndarray) -> float:
     Parameters
     ----------
     values : float64 array
-        At most 2**29. With infinite values or NaN, the sum is not finite either.
+        With infinite values or NaN, the sum is not finite either.
     """
     total = 0
     for block in _blocks(values):
-        if not math.isfinite(block.sum()):
-            return float(values.sum())
+        if not np.abs(block).max() <= MAX_EXACT:
+            return _sum_of_large(values)
         # 64 bits hold the sums of a block of values up to 2**29.
         high, low = integer_parts(block * 2.0**-12)
         total += (int(high.sum()) << LOW_BITS) + int(low.sum())
     return total / 2 ** (HIGH_BITS + LOW_BITS - 12)
+
+
+def _sum_of_large(values: np.ndarray) -> float:
+    """Sum values that may be beyond the range of `exact_sum`; if all are finite, in any order."""
+    try:
+        return math.fsum(values.ravel().tolist())
+    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(values.sum())
