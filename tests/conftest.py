@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from sklearn.base import clone
 from support.family import FAMILY, FLAT
+from support.settings import PLAIN
 
 import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
@@ -65,7 +66,9 @@ def tables():
 @pytest.fixture(scope="session")
 def trained(letters):
     """A model fitted to the letters. It is shared, so tests must not change it."""
-    return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0).fit(*letters)
+    return TreeCRF(window=1, max_iter=8, l2_regularization=1.0, random_state=0, **PLAIN).fit(
+        *letters
+    )
 
 
 @pytest.fixture(scope="session")

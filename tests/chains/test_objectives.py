@@ -16,6 +16,7 @@ from support.objectives_oracle import (
     log_mean_inverse,
 )
 from support.oracles import brute_force, finite_difference_gradient
+from support.settings import PLAIN
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -368,7 +369,7 @@ def test_threads_change_nothing(name, order):
 
 def small(**parameters) -> TreeCRF:
     defaults = {"window": 1, "max_iter": 10, "l2_regularization": 1.0, "random_state": 0}
-    return TreeCRF(**defaults | parameters)
+    return TreeCRF(**PLAIN | defaults | parameters)
 
 
 @every

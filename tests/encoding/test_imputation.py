@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from support.family import assert_equal_arrays
+from support.settings import FIXED
 
 import treecrf
 from treecrf import SlidingWindowClassifier, TreeCRF
@@ -16,7 +17,7 @@ from treecrf.encoding.imputation import means_of
 from treecrf.inputs.reading import as_sequences
 
 NAN = np.nan
-SETTINGS = {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+SETTINGS = FIXED | {"window": 1, "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
 
 
 def tables(rng, lengths, rate):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.fuzz import check_call, dicts, frames, garbage, labels_for, scalars, sequences, text
+from support.settings import FIXED
 
 from treecrf import TreeCRF
 
@@ -18,7 +19,7 @@ choices = st.one_of(
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 1, "l2_regularization": 1.0, "window": 1} | parameters)
+    return TreeCRF(**{"max_iter": 1, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def fit_and_predict(X, y, other, **parameters) -> None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from scipy import sparse
+from support.settings import FIXED
 
 import treecrf
 from treecrf import TreeCRF
@@ -21,7 +22,7 @@ NAN = np.nan
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | parameters)
+    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def rows_of(X, **options) -> np.ndarray:

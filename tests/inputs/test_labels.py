@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.fuzz import check_call, garbage
+from support.settings import FIXED
 
 from treecrf import TreeCRF
 from treecrf.inputs.labels import as_labels, find_classes
@@ -15,7 +16,7 @@ from treecrf.inputs.segmentation import Segmentation
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | parameters)
+    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | FIXED | parameters)
 
 
 string_dtype = pytest.mark.skipif(

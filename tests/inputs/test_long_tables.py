@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from support.fuzz import check_call
+from support.settings import FIXED
 
 from treecrf import TreeCRF
 from treecrf.inputs.reading import as_sequences
@@ -23,7 +24,7 @@ N = sum(LENGTHS)
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | parameters)
+    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def cut(items) -> list:

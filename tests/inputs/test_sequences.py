@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from support.fuzz import check_call, garbage, labels_for, sequences
+from support.settings import FIXED
 
 from treecrf import TreeCRF
 from treecrf.inputs.offsets import offsets_of
@@ -31,7 +32,7 @@ from treecrf.inputs.values import characters
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | parameters)
+    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": 1} | FIXED | parameters)
 
 
 def fitted_probabilities(X, y, **parameters) -> np.ndarray:

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from support.family import COUNTED, ESTIMATED, FLAT, GROWN, LINEAR, STARTED, TREES, every
+from support.settings import PLAIN
 from support.shapley_oracle import shapley_values
 
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
@@ -204,7 +205,7 @@ def test_descriptions_of_values():
     y = [["y" if (row["word"] == "a") ^ row["loud"] ^ (row["size"] > 0) else "n" for row in x]
          for x in X]  # fmt: skip
     X[0][0]["size"] = None
-    model = TreeCRF(window=(1, 0), max_iter=20, l2_regularization=1.0).fit(X, y)
+    model = TreeCRF(window=(1, 0), max_iter=20, l2_regularization=1.0, **PLAIN).fit(X, y)
     x = [{"word": None, "size": None, "loud": True}, {"word": "b", "size": 0.125, "loud": False}]
     first, second = (explain(model, x, t, "yn") for t in (0, 1))
     described = set(second.descriptions)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from support.cases import random_with_missing
 from support.family import COUNTED, FAMILY, GROWN, every
+from support.settings import FIXED
 
 from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF
 from treecrf.datasets import make_future_bags
@@ -37,7 +38,9 @@ def cut(items) -> list:
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 4, "l2_regularization": 1.0, "window": (1, 0)} | parameters)
+    return TreeCRF(
+        **{"max_iter": 4, "l2_regularization": 1.0, "window": (1, 0)} | FIXED | parameters
+    )
 
 
 def sources_of(seed, feature, repeat, offsets, within=False):

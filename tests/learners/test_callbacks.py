@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from support.family import BOOSTED, assert_equal_arrays, assert_predicts_the_same, marked, variant
+from support.settings import PLAIN
 
 import treecrf
 from treecrf import (
@@ -22,13 +23,14 @@ from treecrf import (
 )
 from treecrf.callbacks import Checkpoint, EarlyStop, LearningRateSchedule, Log
 
-TREES = {"window": (1, 0), "l2_regularization": 1.0, "random_state": 0}
+TREES = PLAIN | {"window": (1, 0), "l2_regularization": 1.0, "random_state": 0}
+NEWTON = TREES | {"second_order": True}
 CHANCE = {"subsample": 0.6, "max_features": 0.7}
-SAMPLED = {"sampling": 0.05, "max_examples": 200, "second_order": True, **TREES}
+SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 200}
 # One variant for each engine.
 ENGINES = {
     "exact": TreeCRF(**TREES),
-    "Newton steps of order 2": TreeCRF(order=2, second_order=True, **TREES),
+    "Newton steps of order 2": TreeCRF(order=2, **NEWTON),
     "samples": TreeCRF(**SAMPLED),
     "samples of a table": TreeMEMM(**SAMPLED),
     "constant transitions": TreeCRF(constant_transitions=True, **SAMPLED),
@@ -97,7 +99,7 @@ def test_early_stopping_goes_on_where_it_was(name, held_out, noisy, tmp_path):
 
 def test_other_validation_data_start_early_stopping_again(noisy):
     X, y = noisy
-    settings = {"max_iter": 60, "early_stopping": True, "n_iter_no_change": 4, **TREES}
+    settings = TREES | {"max_iter": 60, "early_stopping": True, "n_iter_no_change": 4}
     first = TreeCRF(**settings).fit(X[:20], y[:20], X[20:25], y[20:25])
     n_iter, before = first.n_iter_, first.validation_score_
     again = first.set_params(warm_start=True).fit(X[:20], y[:20], X[25:], y[25:])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.family import BOOSTED, assert_predicts_the_same, every, value_of
+from support.family import BOOSTED, NEWTON, TREES, assert_predicts_the_same, every, value_of
 
 import treecrf
 from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import Log
 from treecrf.metrics import span_f1_score
 
-TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
-SAMPLED = {"sampling": 0.05, "max_examples": 200, "second_order": True, **TREES}
+SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 200}
 ENGINES = BOOSTED | {
     "samples": TreeCRF(**SAMPLED),
     "constant transitions": TreeCRF(constant_transitions=True, decoding="viterbi", **SAMPLED),

@@ -39,6 +39,7 @@ from support.family import (
 )
 from support.fuzz import check_call, garbage, labels_for, sequences
 from support.model_files import read, sealed
+from support.settings import FIXED
 
 import treecrf
 from treecrf import ModelFileError, RecurrentSlidingWindowClassifier, TreeCRF
@@ -513,7 +514,7 @@ def test_truncated_models_predict_the_stages(name, fitted, letters):
 
 def test_a_truncated_model_keeps_the_scores_of_its_iterations(letters):
     X, y = letters
-    settings = {"l2_regularization": 1.0, "scoring": "accuracy"}
+    settings = FIXED | {"l2_regularization": 1.0, "scoring": "accuracy"}
     crf = TreeCRF(max_iter=4, **settings).fit(X, y, eval_set=[(X[:5], y[:5]), (X, y)])
     short = crf.truncated(2)
     expected = TreeCRF(max_iter=2, **settings).fit(X, y, eval_set=[(X[:5], y[:5]), (X, y)])
@@ -547,6 +548,7 @@ def test_a_wrapped_estimator_has_no_iterations(name, fitted, letters):
             getattr(fitted(name), method)
         assert "has no boosting iterations" in str(refused.value.__cause__)
     X, y = letters
+    clone(FAMILY[name]).set_params(early_stopping="auto").fit(X, y)
     for given_ in ({"early_stopping": True}, {"warm_start": True}, {"class_weight": "balanced"}):
         with pytest.raises(ValueError, match=f"{next(iter(given_))} cannot be used with"):
             clone(FAMILY[name]).set_params(**given_).fit(X, y)

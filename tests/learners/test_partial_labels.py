@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
-from support.family import TREES, assert_equal_arrays, assert_predicts_the_same
+from support.family import NEWTON, TREES, assert_equal_arrays, assert_predicts_the_same
+from support.settings import FIRST_ORDER, FIXED
 
 from treecrf import (
     FutureFeatureMEMM,
@@ -32,15 +33,13 @@ SUMMING = {
     "order 0": TreeCRF(order=0, **TREES),
     "order 1": TreeCRF(**TREES),
     "order 2": TreeCRF(order=2, **TREES),
-    "Newton steps": TreeCRF(second_order=True, **TREES),
-    "diagonal curvature": TreeCRF(second_order=True, curvature="diagonal", **TREES),
+    "Newton steps": TreeCRF(**NEWTON),
+    "diagonal curvature": TreeCRF(curvature="diagonal", **NEWTON),
     "samples": TreeCRF(sampling=0.1, **TREES),
-    "samples of order 2": TreeCRF(order=2, sampling=0.1, second_order=True, **TREES),
+    "samples of order 2": TreeCRF(order=2, sampling=0.1, **NEWTON),
     "samples of an exponential": TreeCRF(objective="exponential", sampling=0.1, **TREES),
     "constant transitions": TreeCRF(constant_transitions=True, **TREES),
-    "constant transitions, Newton steps": TreeCRF(
-        order=2, constant_transitions=True, second_order=True, **TREES
-    ),
+    "constant transitions, Newton steps": TreeCRF(order=2, constant_transitions=True, **NEWTON),
     "single labels": TreeCRF(objective="hamming_log", **TREES),
     "single labels, exponential": TreeCRF(objective="hamming_exponential", order=2, **TREES),
     "single labels on samples": TreeCRF(objective="hamming_log", sampling=0.1, **TREES),
@@ -149,7 +148,7 @@ def test_which_labels_are_possible_matters(name, hidden):
 def test_all_samples_give_the_model_of_the_exact_engine(order, hidden):
     """Trees that are grown on all examples differ in rounding only."""
     X, y = hidden
-    exact = TreeCRF(order=order, second_order=True, **TREES)
+    exact = TreeCRF(order=order, **NEWTON)
     listed = clone(exact).set_params(sampling=1e-9, max_examples=None)
     one, other = exact.fit(X, y), listed.fit(X, y)
     np.testing.assert_allclose(one.train_score_, other.train_score_, atol=1e-4)
@@ -158,7 +157,7 @@ def test_all_samples_give_the_model_of_the_exact_engine(order, hidden):
 def test_one_label_stands_for_half_of_a_context():
     """In first order, constant transitions are means over the positions of a context."""
     X, y = ["ab"] * 4, [["x", "x"], [None, "y"], ["y", "y"], ["x", "y"]]
-    settings = {"max_iter": 1, "l2_regularization": 0.0, "learning_rate": 0.2}
+    settings = FIRST_ORDER | {"max_iter": 1, "l2_regularization": 0.0, "learning_rate": 0.2}
     model = TreeCRF(constant_transitions=True, **settings).fit(X, y)
     steps = 2.0**-20 * model._forest.transitions[0][1]
     # All four pairs of labels have the probability 1/4 at first, (x, y) and (y, y) 1/2 if only
@@ -173,7 +172,7 @@ def test_without_neighbors_unknown_labels_have_weight_0(hidden):
     filled = [["x" if v is None else v for v in labels] for labels in y]
     weights = [np.array([v is not None for v in labels], dtype=float) for labels in y]
     for second_order in (False, True):
-        model = TreeCRF(order=0, second_order=second_order, **TREES)
+        model = TreeCRF(order=0, **TREES | {"second_order": second_order})
         one = clone(model).fit(X, y)
         other = clone(model).fit(X, filled, sample_weight=weights)
         assert_predicts_the_same(one, other, X)
@@ -313,7 +312,7 @@ def test_unknown_labels_are_worth_more_than_nothing(data_folder):
         for run in runs_of(np.flatnonzero(~gone[i]))
     ]
     held_out = X[1::2], y[1::2]
-    for model in (LinearCRF(), TreeCRF(max_iter=30)):
+    for model in (LinearCRF(), TreeCRF(max_iter=30, **FIXED)):
         summed = clone(model).fit([X[i] for i in train], whole)
         dropped = clone(model).fit(*map(list, zip(*pieces, strict=True)))
         ours, theirs = (m.predict_log_likelihood(*held_out).sum() for m in (summed, dropped))
@@ -356,7 +355,7 @@ def test_a_hidden_label_is_learned_from_its_neighbor():
     X = ["ab"] * 100
     states = rng.integers(0, 2, 100)
     y = [[None if rng.random() < 0.5 else s, s] for s in states.tolist()]
-    model = TreeCRF(max_iter=60, l2_regularization=1.0).fit(X, y)
+    model = TreeCRF(max_iter=60, l2_regularization=1.0, **FIXED).fit(X, y)
     pairs = model.predict_pairwise_proba(["ab"])[0][0]
     assert np.trace(pairs) > 0.95
     assert_equal_arrays(model.predict(["ab"], known=[[None, 1]]), [np.array([1, 1])])
@@ -367,7 +366,7 @@ def test_a_hidden_label_is_learned_from_its_neighbor():
 
 LOCAL = {
     "MEMM": TreeMEMM(**TREES),
-    "MEMM of order 2": TreeMEMM(order=2, second_order=True, **TREES),
+    "MEMM of order 2": TreeMEMM(order=2, **NEWTON),
     "MEMM on samples": TreeMEMM(sampling=0.1, **TREES),
     "sliding window": SlidingWindowClassifier(**TREES),
     "recurrent window, backward": RecurrentSlidingWindowClassifier(
@@ -416,7 +415,8 @@ def test_refitting_to_all_sequences_with_unknown_labels(letters):
 def test_metrics_of_validation_data_with_unknown_labels(letters):
     X, y = letters
     unknown = hide(y, np.random.default_rng(0), 0.3)
-    model = TreeMEMM(scoring="accuracy", early_stopping=True, **TREES).fit(X, y, X[:9], unknown[:9])
+    model = TreeMEMM(**TREES | {"scoring": "accuracy", "early_stopping": True})
+    model.fit(X, y, X[:9], unknown[:9])
     assert np.isfinite(model.validation_score_).all()
     with pytest.raises(ValueError, match="scoring='span_f1' needs all labels of the validation"):
         TreeMEMM(scoring="span_f1", early_stopping=True).fit(X, y, X[:9], unknown[:9])

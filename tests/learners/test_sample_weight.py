@@ -14,6 +14,8 @@ from support.family import (
     ESTIMATED,
     FAMILY,
     GROWN,
+    NEWTON,
+    TREES,
     assert_equal_arrays,
     every,
     marked,
@@ -30,8 +32,6 @@ from treecrf import (
     TreeMEMM,
 )
 
-TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
-NEWTON = {"second_order": True, **TREES}
 # All examples are in the samples.
 SAMPLED = {"sampling": 1e-9, "max_examples": None, **NEWTON}
 REPEATED = {
@@ -213,7 +213,7 @@ def test_class_weights_multiply_sample_weights(name, letters):
 def test_validation_sequences_keep_their_weights(letters):
     X, y = letters
     weights = np.random.default_rng(4).choice([1, 5], len(X))
-    settings = {"early_stopping": True, "validation_fraction": 0.3, **TREES}
+    settings = TREES | {"early_stopping": True, "validation_fraction": 0.3}
     crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
     assert TreeCRF(**settings).fit(X, y).validation_score_[0] == crf.validation_score_[0]
     # Weights do not decide which sequences are held out.
@@ -232,7 +232,7 @@ def test_validation_sequences_keep_their_weights(letters):
 def test_equal_sequences_of_different_weights_in_any_order():
     X, y = ["abca"] * 12 + ["bcab"] * 12, ["xyzx"] * 12 + ["yzxx"] * 12
     weights = np.random.default_rng(5).choice([1, 2, 5], 24)
-    settings = {"subsample": 0.4, "early_stopping": True, "validation_fraction": 0.4, **TREES}
+    settings = TREES | {"subsample": 0.4, "early_stopping": True, "validation_fraction": 0.4}
     crf = TreeCRF(**settings).fit(X, y, sample_weight=weights)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(24)

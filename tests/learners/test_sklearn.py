@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 from support.family import FAMILY, every
+from support.settings import FIXED
 
 import treecrf
 from treecrf import FutureFeatures, PerSequence, SlidingWindowClassifier, TreeCRF, flatten
@@ -53,7 +54,7 @@ CHANGED = {
 
 
 def small(**parameters) -> TreeCRF:
-    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | parameters)
+    return TreeCRF(**{"max_iter": 3, "l2_regularization": 1.0} | FIXED | parameters)
 
 
 def assert_predicts_the_same(a, b, X) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from support.settings import FIXED
 
 from treecrf.chains import _beam, _beam_paths
 from treecrf.chains.constraints import Constraints
@@ -68,7 +69,9 @@ def everything(source, offsets, width):
 
 
 # Parameters of an estimator that grows trees as `PLAIN_GROWTH` does.
-LIKE_PLAIN_GROWTH = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "learning_rate": 0.3}
+LIKE_PLAIN_GROWTH = FIXED | {
+    "max_leaf_nodes": 15, "l2_regularization": 1.0, "learning_rate": 0.3
+}  # fmt: skip
 
 FREE = Constraints(np.arange(3))
 

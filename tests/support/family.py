@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from support.settings import PLAIN
 
 from treecrf import (
     FutureFeatureMEMM,
@@ -23,7 +24,8 @@ from treecrf import (
     TreeMEMM,
 )
 
-TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
+TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0, **PLAIN}
+NEWTON = TREES | {"second_order": True}
 BACKWARD = {"direction": "right-to-left", "decoding": "viterbi"}
 FORWARD = {"decoding": "marginal"}
 
@@ -35,14 +37,14 @@ def tree() -> DecisionTreeClassifier:
 BOOSTED = {
     "CRF of order 0": TreeCRF(order=0, **TREES),
     "CRF of order 1": TreeCRF(**TREES),
-    "CRF of order 2": TreeCRF(order=2, second_order=True, **TREES),
+    "CRF of order 2": TreeCRF(order=2, **NEWTON),
     "CRF of an exponential objective": TreeCRF(objective="exponential", **TREES),
     "CRF of single labels": TreeCRF(objective="hamming_log", **TREES),
     "CRF of single labels, exponential": TreeCRF(objective="hamming_exponential", **TREES),
     "CRF in a beam of all contexts": TreeCRF(beam_width=10**6, **TREES),
     "MEMM of order 0": TreeMEMM(order=0, **TREES),
     "MEMM of order 1": TreeMEMM(**TREES),
-    "MEMM of order 2": TreeMEMM(order=2, second_order=True, **TREES),
+    "MEMM of order 2": TreeMEMM(order=2, **NEWTON),
     "sliding window": SlidingWindowClassifier(**TREES),
     "recurrent window": RecurrentSlidingWindowClassifier(**FORWARD, **TREES),
     "recurrent window, backward": RecurrentSlidingWindowClassifier(order=2, **BACKWARD, **TREES),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.cases import STORAGES
 from support.growing import LENGTHS, WINDOWS, Planes, Positions, Setting, random_positions
+from support.settings import PLAIN
 from support.sweeps import sweep
 
 import treecrf.trees.growing.window_tests
@@ -265,7 +266,7 @@ def test_weights_of_classes_leave_no_leaf_empty():
     tables = [rng.random((300, 3)) < 0.5 for _ in range(3)]
     labels = [rng.integers(0, 3, 300) for _ in tables]
     weights = {0: 1 / 3, 1: 0.7, 2: 1.1}
-    crf = TreeCRF(order=0, max_iter=3, l2_regularization=1.0, class_weight=weights)
+    crf = TreeCRF(order=0, max_iter=3, l2_regularization=1.0, class_weight=weights, **PLAIN)
     packed = crf.fit(tables, labels)._forest.pack()
     assert (packed["weight"] / 2.0**-32 % 1 == 0).all()
     assert packed["weight"].min() > 1

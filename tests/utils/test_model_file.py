@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cases import STORAGES, random_sequences
 from support.model_files import read, sealed, sealed_archive
+from support.settings import FIXED
 
 import treecrf
 from treecrf import ModelFileError, TreeCRF
@@ -112,8 +113,9 @@ def test_settings_changed_after_the_fit_do_not_touch_the_model(letters, path):
 @pytest.mark.parametrize("parameters", [{}, {"subsample": 0.5, "max_features": 0.5}])
 def test_training_goes_on_after_loading(parameters, letters, path):
     X, y = letters
-    whole = TreeCRF(window=1, max_iter=6, random_state=1, **parameters).fit(X, y)
-    first = TreeCRF(window=1, max_iter=3, random_state=1, warm_start=True, **parameters)
+    settings = {"window": 1, "random_state": 1, **FIXED, **parameters}
+    whole = TreeCRF(max_iter=6, **settings).fit(X, y)
+    first = TreeCRF(max_iter=3, warm_start=True, **settings)
     first.fit(X, y).save(path)
     again = treecrf.load(path).set_params(max_iter=6).fit(X, y)
     np.testing.assert_array_equal(whole.train_score_, again.train_score_)

@@ -159,7 +159,8 @@ def explain(model: Any, x: Any, position: int, y: Any = None, *, label: Any = No
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import explain
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
     >>> print(explain(crf, "nab", 1))
       +0.025  base value
       +0.883  label[-1] = 'c'

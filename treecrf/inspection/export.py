@@ -54,7 +54,8 @@ def export_text(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import export_text
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(max_iter=2, l2_regularization=1.0, max_leaf_nodes=3).fit(X, y)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=3, **settings).fit(X, y)
     >>> print(export_text(crf, label="v", decimals=2))
     'v', iteration 0
     |--- label[-1] is 'c' (gain 3.17)
@@ -128,7 +129,8 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
     --------
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import export_graphviz
-    >>> crf = TreeCRF(max_iter=2, l2_regularization=1.0, max_leaf_nodes=2)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=2, **settings)
     >>> print(export_graphviz(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y", decimals=1))
     digraph tree {
       label="'y', iteration 0"

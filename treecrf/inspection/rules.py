@@ -96,7 +96,8 @@ def strongest_rules(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import strongest_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, l2_regularization=1.0).fit(X, y)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, **settings).fit(X, y)
     >>> print(*strongest_rules(crf, X, n_rules=2), sep="\n")
     +1.435 for 'v' if label[-1] is 'c' and symbol is 'a'  (50.0% of positions)
     +1.154 for 'c' if not label[-1] is 'c' and not symbol is 'a'  (50.0% of positions)

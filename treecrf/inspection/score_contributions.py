@@ -150,7 +150,8 @@ def contributions(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import contributions
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
     >>> found = contributions(crf, X)
     >>> found
     Contributions(18 positions, 2 labels, 5 features)

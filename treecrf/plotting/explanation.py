@@ -73,7 +73,8 @@ def plot_explanation(
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_explanation
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
     >>> ax = plot_explanation(crf, "nab", 1)
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']

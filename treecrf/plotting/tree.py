@@ -102,7 +102,8 @@ def plot_tree(
     >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_tree
-    >>> crf = TreeCRF(max_iter=2, l2_regularization=1.0, max_leaf_nodes=2)
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=2, **settings)
     >>> ax = plot_tree(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y")
     >>> [text.get_text() for text in ax.texts]
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
+from support.settings import FIXED
 
 import treecrf
 from treecrf import (
@@ -22,10 +23,10 @@ from treecrf.inspection import likelihood_curve, strongest_rules
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
-SMALL = {"window": 1, "max_iter": 3, "max_features": 0.5, "l2_regularization": 1.0}
+SMALL = FIXED | {"window": 1, "max_iter": 3, "max_features": 0.5, "l2_regularization": 1.0}
 MODELS = {
     "CRF": TreeCRF(**SMALL),
-    "CRF of order 2": TreeCRF(order=2, second_order=True, **SMALL),
+    "CRF of order 2": TreeCRF(order=2, **SMALL),
     "CRF with a linear start": TreeCRF(init="linear", **SMALL),
     "MEMM": TreeMEMM(**SMALL),
     "window": SlidingWindowClassifier(**SMALL),

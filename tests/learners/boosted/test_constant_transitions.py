@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.settings import PLAIN
 
 from treecrf import TreeCRF, average, flatten, load
 from treecrf.chains.sampling import Draw, ExampleList
@@ -54,7 +55,7 @@ def labeled(seed, n_sequences=15, missing=0.0):
 
 def model(**settings):
     plain = {"max_iter": 5, "max_leaf_nodes": 6, "l2_regularization": 1.0, "learning_rate": 0.5}
-    return TreeCRF(**{"constant_transitions": True, "random_state": 0} | plain | settings)
+    return TreeCRF(**{"constant_transitions": True, "random_state": 0} | PLAIN | plain | settings)
 
 
 def mean_likelihood(crf, X, y):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from support.cases import STORAGES, random_sequences
+from support.settings import PLAIN
 
 import treecrf
 from treecrf import TreeCRF
@@ -22,7 +23,7 @@ from treecrf.utils.progress import Progress
 
 def small(**parameters) -> TreeCRF:
     defaults = {"window": 1, "max_iter": 8, "l2_regularization": 1.0, "random_state": 0}
-    return TreeCRF(**defaults | parameters)
+    return TreeCRF(**PLAIN | {"init": "zero"} | defaults | parameters)
 
 
 def assert_same_model(a: TreeCRF, b: TreeCRF, X) -> None:

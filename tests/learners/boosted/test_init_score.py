@@ -5,18 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.family import assert_equal_arrays, assert_predicts_the_same, variant
+from support.family import (
+    NEWTON,
+    TREES,
+    assert_equal_arrays,
+    assert_predicts_the_same,
+    variant,
+)
 
 import treecrf
 from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import Checkpoint
 
-TREES = {"window": (1, 0), "max_iter": 4, "l2_regularization": 1.0, "random_state": 0}
-SAMPLED = {"sampling": 0.05, "max_examples": 300, "second_order": True, **TREES}
+SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 300}
 ENGINES = {
     "order 0": TreeCRF(order=0, **TREES),
     "exact": TreeCRF(**TREES),
-    "order 2": TreeCRF(order=2, second_order=True, **TREES),
+    "order 2": TreeCRF(order=2, **NEWTON),
     "exponential": TreeCRF(objective="hamming_exponential", **TREES),
     "linear start": TreeCRF(init="linear", **TREES),
     "samples": TreeCRF(**SAMPLED),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from support.model_files import read, sealed
+from support.settings import PLAIN
 
 import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
@@ -19,7 +20,7 @@ from treecrf.learners.boosted.start import STRONG, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
-SMALL = {"window": 1, "max_iter": 4, "max_leaf_nodes": 6, "l2_regularization": 1.0}
+SMALL = PLAIN | {"window": 1, "max_iter": 4, "max_leaf_nodes": 6, "l2_regularization": 1.0}
 LINEAR = LinearCRF(window=(2, 0), l2_regularization=2.0, solver="sgd", max_iter=5)
 
 

@@ -9,6 +9,7 @@ import pytest
 from support.cases import random_sequences
 from support.growing import Positions, Setting
 from support.oracles import finite_difference_gradient
+from support.settings import PLAIN
 from support.tree_oracle import grow_naive_tree
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
@@ -23,7 +24,7 @@ from treecrf.utils.threads import Threads
 
 def small(**parameters) -> TreeMEMM:
     defaults = {"window": 1, "max_iter": 6, "l2_regularization": 1.0, "random_state": 0}
-    return TreeMEMM(**defaults | parameters)
+    return TreeMEMM(**PLAIN | defaults | parameters)
 
 
 # The objective

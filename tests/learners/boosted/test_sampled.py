@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cases import random_with_missing
+from support.settings import PLAIN
 from support.sweeps import sweep
 
 from treecrf import RecurrentSlidingWindowClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
@@ -55,7 +56,7 @@ def labeled(rng, n_sequences=12, longest=30):
 
 def model(kind=TreeCRF, **settings):
     plain = {"window": 1, "max_iter": 4, "max_leaf_nodes": 8, "l2_regularization": 1.0}
-    return kind(**plain | {"random_state": 0} | settings)
+    return kind(**PLAIN | plain | {"random_state": 0} | settings)
 
 
 def assert_same_fit(a, b):

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from support.settings import PLAIN
 from support.sweeps import sweep
 
 import treecrf
@@ -15,7 +16,9 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.trees.forest import LABEL
 from treecrf.utils.threads import Threads
 
-SETTINGS = {"window": 1, "max_iter": 6, "max_leaf_nodes": 20, "l2_regularization": 0.5}
+SETTINGS = PLAIN | {
+    "window": 1, "max_iter": 6, "max_leaf_nodes": 20, "l2_regularization": 0.5
+}  # fmt: skip
 LEARNERS = [TreeCRF, TreeMEMM, SlidingWindowClassifier, RecurrentSlidingWindowClassifier]
 GROWERS = [None, 0.2]
 

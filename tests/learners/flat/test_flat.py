@@ -24,6 +24,7 @@ from support.cases import (
 from support.family import FLAT, GROWN, assert_equal_arrays, assert_predicts_the_same, every
 from support.forests import Trained, Walker
 from support.oracles import extended_contexts
+from support.settings import PLAIN
 from support.tree_oracle import meaning_of_tests, window_test_truth
 
 import treecrf
@@ -50,7 +51,9 @@ FAST = dict.fromkeys(STORAGES_WITH_MISSING, ("weighting",)) | {
     "letters": ("weighting", "surrogate", "indicator"),
     "sparse mixture": ("weighting", "surrogate", "impute"),
 }
-SMALL = {"max_iter": 6, "max_leaf_nodes": 12, "l2_regularization": 1.0, "random_state": 0}
+SMALL = PLAIN | {
+    "max_iter": 6, "max_leaf_nodes": 12, "l2_regularization": 1.0, "random_state": 0
+}  # fmt: skip
 
 
 def scores_of(model, X, n_threads=1) -> np.ndarray:
@@ -603,7 +606,8 @@ def test_the_bound_is_that_of_the_worst_position():
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("ab"), 6)) for _ in range(60)]
     y = ["".join(rng.choice(list("xyz"), 6)) for _ in X]
-    crf = TreeCRF(window=(1, 1), max_iter=1, max_leaf_nodes=20, l2_regularization=0.0).fit(X, y)
+    settings = PLAIN | {"max_iter": 1, "max_leaf_nodes": 20, "l2_regularization": 0.0}
+    crf = TreeCRF(window=(1, 1), **settings).fit(X, y)
     every_input = [a + b + c for a in ("", "a", "b") for b in "ab" for c in ("", "a", "b")]
     flat = flatten(crf)
     sizes = np.sort(np.abs(flat._flat.weights))

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 from support.cases import random_sequences
 from support.model_files import read
+from support.settings import PLAIN
 
 from treecrf import FutureFeatureMEMM, ModelFileError, TreeMEMM, load
 from treecrf.datasets import make_future_bags
@@ -107,8 +108,9 @@ def test_bags_of_every_direction(size, direction):
 
 def test_without_rounds_it_is_the_plain_model(letters):
     X, y = letters
+    settings = PLAIN | {"window": 1, "max_iter": 4, "max_leaf_nodes": 9, "l2_regularization": 5.0}
     model, plain = (
-        kind(window=1, max_iter=4, max_leaf_nodes=9, early_stopping=False, **more).fit(X, y)
+        kind(**settings, **more).fit(X, y)
         for kind, more in ((FutureFeatureMEMM, {"max_future_features": 0}), (TreeMEMM, {}))
     )
     np.testing.assert_allclose(model.train_score_, plain.train_score_)

@@ -19,6 +19,7 @@ SETTINGS = {
     "learning_rate": 0.2,
     "l2_regularization": 5.0,
     "max_leaf_nodes": 32,
+    "early_stopping": False,
 }
 
 

@@ -117,7 +117,7 @@ class WindowClassifier(LocalClassifier):
         """Raise ValueError for settings that have no effect with ``estimator``."""
         unused = [name for name, value in arguments.items() if value is not None]
         names = ("early_stopping", "warm_start", "class_weight")
-        unused += [name for name in names if getattr(self, name)]
+        unused += [name for name in names if getattr(self, name) not in (None, False, "auto")]
         if unused:
             raise ValueError(
                 f"{', '.join(unused)} cannot be used with an estimator, which trains once on all "

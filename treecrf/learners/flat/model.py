@@ -268,7 +268,7 @@ class FlatModel(
         Examples
         --------
         >>> from treecrf import TreeCRF, flatten
-        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0, second_order=False)
         >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
         >>> small = flat.prune(0.1)
         >>> small.n_weights_ < flat.n_weights_
