@@ -41,6 +41,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint treecrf
+	$(BIN)/mypy
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,7 +61,7 @@ $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(VENV)/.installed
 	touch $@
 
 $(VENV)/.lint: $(BIN)/python
-	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16"
+	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16" "mypy>=1.15" "numpy>=1.26"
 	touch $@
 
 clean:

@@ -7,9 +7,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -31,6 +32,17 @@ from treecrf.learners.stream import Stream
 from treecrf.utils import model_file
 from treecrf.utils.documentation import DocumentationLink
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import (
+    FloatArray,
+    GroupsLike,
+    LabelArray,
+    LabelsLike,
+    LengthsLike,
+    MasksLike,
+    ScoresLike,
+    SequencesLike,
+    WeightsLike,
+)
 from treecrf.utils.validation import Interval, StrOptions
 
 
@@ -118,15 +130,39 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     # Prediction
 
+    @overload
     def predict(
         self,
-        X: Any,
+        X: SequencesLike,
         *,
-        allowed: Any = None,
-        known: Any = None,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: None = ...,
+        groups: None = ...,
+    ) -> list[LabelArray]: ...
+
+    @overload
+    def predict(
+        self,
+        X: SequencesLike,
+        *,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: LengthsLike = ...,
+        groups: GroupsLike = ...,
+    ) -> LabelArray: ...
+
+    def predict(
+        self,
+        X: SequencesLike,
+        *,
+        allowed: MasksLike = None,
+        known: MasksLike = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
     ) -> Any:
         """Predict the label of every position.
 
@@ -204,15 +240,39 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             [(p @ costs).argmin(axis=1) for p in split(marginals, lattice.offsets)]
         )
 
+    @overload
     def predict_proba(
         self,
-        X: Any,
+        X: SequencesLike,
         *,
-        allowed: Any = None,
-        known: Any = None,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: None = ...,
+        groups: None = ...,
+    ) -> list[FloatArray]: ...
+
+    @overload
+    def predict_proba(
+        self,
+        X: SequencesLike,
+        *,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: LengthsLike = ...,
+        groups: GroupsLike = ...,
+    ) -> FloatArray: ...
+
+    def predict_proba(
+        self,
+        X: SequencesLike,
+        *,
+        allowed: MasksLike = None,
+        known: MasksLike = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
     ) -> Any:
         """Predict the probability of every label at every position, given the whole sequence.
 
@@ -259,14 +319,14 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     def predict_pairwise_proba(
         self,
-        X: Any,
+        X: SequencesLike,
         *,
-        allowed: Any = None,
-        known: Any = None,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-    ) -> list[np.ndarray]:
+        allowed: MasksLike = None,
+        known: MasksLike = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> list[FloatArray]:
         """Predict the joint probability of every two labels at neighboring positions.
 
         Parameters
@@ -311,13 +371,13 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     def predict_log_likelihood(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: LabelsLike,
         *,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-    ) -> np.ndarray:
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> FloatArray:
         """Compute the log-probability of given label sequences, log P(y | X).
 
         Parameters
@@ -370,14 +430,14 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     def decode(
         self,
-        X: Any,
+        X: SequencesLike,
         n_best: int = 1,
         *,
-        allowed: Any = None,
-        known: Any = None,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
+        allowed: MasksLike = None,
+        known: MasksLike = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
     ) -> tuple[Any, Any]:
         """Find the most probable label sequences and their log-probabilities.
 
@@ -483,13 +543,13 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     def score(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: SequencesLike,
+        y: LabelsLike,
+        sample_weight: WeightsLike = None,
         *,
-        init_score: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
     ) -> float:
         """Compute the accuracy: the fraction of all labels that are predicted correctly.
 
@@ -536,7 +596,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         predicted = np.concatenate(self._labels(*self._read(sequences)))
         return float(np.average(predicted[known] == true, weights=weights))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.
 
         Parameters
@@ -719,7 +779,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     # Saved models
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted model to a file, to be loaded with `treecrf.load`.
 
         The file contains only numbers and text, with a format version and a checksum. Loading it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
@@ -23,7 +23,16 @@ from treecrf.learners.training_data import LabeledSequences
 from treecrf.utils import checks
 from treecrf.utils.exact import unit_for
 from treecrf.utils.threads import Threads
-from treecrf.utils.typing import CostMatrix, Decoding, Transitions
+from treecrf.utils.typing import (
+    CostMatrix,
+    Decoding,
+    GroupsLike,
+    LabelsLike,
+    LengthsLike,
+    SequencesLike,
+    Transitions,
+    WeightsLike,
+)
 from treecrf.utils.validation import Interval
 
 
@@ -137,13 +146,13 @@ class HMMClassifier(SequenceClassifier):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: SequencesLike,
+        y: LabelsLike,
         *,
-        sample_weight: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-    ) -> HMMClassifier:
+        sample_weight: WeightsLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Self:
         """Fit the model to labeled sequences by counting labels and symbols.
 
         Parameters

@@ -6,7 +6,8 @@ import contextlib
 import copy
 import numbers
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -28,6 +29,15 @@ from treecrf.learners.training_data import (
     hold_out,
     read_eval_set,
     read_validation,
+)
+from treecrf.utils.typing import (
+    GroupsLike,
+    LabelsLike,
+    LengthsLike,
+    MasksLike,
+    ScoresLike,
+    SequencesLike,
+    WeightsLike,
 )
 from treecrf.utils.validation import Interval, StrOptions
 
@@ -78,23 +88,23 @@ class SequenceLearner(SequenceClassifier):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
+        X: SequencesLike,
+        y: LabelsLike,
+        X_val: SequencesLike | None = None,
+        y_val: LabelsLike | None = None,
         *,
-        sample_weight: Any = None,
-        init_score: Any = None,
-        allowed: Any = None,
-        lengths: Any = None,
-        groups: Any = None,
-        sample_weight_val: Any = None,
-        init_score_val: Any = None,
-        lengths_val: Any = None,
-        groups_val: Any = None,
-        eval_set: Any = None,
-        callbacks: Any = None,
-    ) -> SequenceLearner:
+        sample_weight: WeightsLike = None,
+        init_score: ScoresLike = None,
+        allowed: MasksLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+        sample_weight_val: WeightsLike = None,
+        init_score_val: ScoresLike = None,
+        lengths_val: LengthsLike = None,
+        groups_val: GroupsLike = None,
+        eval_set: Sequence[tuple[Any, ...]] | None = None,
+        callbacks: Iterable[Callable[..., Any]] | None = None,
+    ) -> Self:
         """Fit the model to labeled sequences.
 
         Parameters

@@ -35,7 +35,7 @@ LEARNERS: dict[str, type[SequenceClassifier]] = {
 CLASSES = {kind.__name__: kind for kind in (*LEARNERS.values(), FlatModel)}
 
 
-def load(path: str | PathLike) -> SequenceClassifier:
+def load(path: str | PathLike[str]) -> SequenceClassifier:
     """Load a model that its ``save`` method has written.
 
     Parameters

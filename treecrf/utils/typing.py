@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os import PathLike
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -34,11 +33,10 @@ GroupsLike = ArrayLike | None
 WeightsLike = Iterable[Any] | None
 MasksLike = Iterable[Any] | None
 ScoresLike = Iterable[Any] | None
-Path = str | PathLike[str]
 
 # Output
-Labels = NDArray[Any]
-Floats = NDArray[np.float64]
+LabelArray = NDArray[Any]
+FloatArray = NDArray[np.float64]
 
 # Parameters of estimators
 CategoricalFeatures = ArrayLike | None

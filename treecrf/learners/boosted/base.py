@@ -6,7 +6,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -65,6 +65,7 @@ from treecrf.trees.growing.growth import Growth
 from treecrf.utils import checks, model_file
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
 from treecrf.utils.validation import Interval, StrOptions
 from treecrf.utils.warn import warn
 
@@ -471,7 +472,12 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     @available_if(_has_iterations)
     def staged_predict_proba(
-        self, X: Any, *, init_score: Any = None, lengths: Any = None, groups: Any = None
+        self,
+        X: SequencesLike,
+        *,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
     ) -> Iterator[Any]:
         """Predict the probabilities of all labels after each boosting iteration.
 
@@ -515,7 +521,7 @@ class BoostedSequenceClassifier(SequenceLearner):
                 )
 
     @available_if(_has_iterations)
-    def truncated(self, n_iter: int) -> BoostedSequenceClassifier:
+    def truncated(self, n_iter: int) -> Self:
         """Return a fitted copy with the first iterations only.
 
         All its methods, such as `predict`, `decode` and `save`, use these iterations, and its

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.flat.tables import FlatTables, frame_of
+from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 
 class WeightExports:
@@ -131,7 +132,14 @@ class WeightExports:
         check_is_fitted(self, "classes_")
         return json.dumps(self._tables.plain(), allow_nan=False)
 
-    def to_npz(self, file: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> None:
+    def to_npz(
+        self,
+        file: Any,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> None:
         """Write the conjunctions of some sequences, and all weights, to a NumPy archive.
 
         ``scipy.sparse.load_npz`` reads the matrix (see `FlatModel.matrix`) from the file, and

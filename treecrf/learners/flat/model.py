@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
@@ -27,7 +27,7 @@ from treecrf.trees.conjunctions import WeightedConjunctions
 from treecrf.trees.forest import Forest
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
-from treecrf.utils.typing import CostMatrix, Decoding, Transitions
+from treecrf.utils.typing import CostMatrix, Decoding, LabelsLike, SequencesLike, Transitions
 from treecrf.utils.validation import Interval, StrOptions
 
 # Parameters of prediction, which can be set after training.
@@ -145,7 +145,7 @@ class FlatModel(
         tags.target_tags.required = False
         return tags
 
-    def fit(self, X: Any = None, y: Any = None) -> FlatModel:
+    def fit(self, X: SequencesLike | None = None, y: LabelsLike | None = None) -> Self:
         """Do nothing; the model was trained before it was flattened.
 
         Parameters

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 
 class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
@@ -21,7 +23,13 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
 
     _tables: FlatTables
 
-    def transform(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+    def transform(
+        self,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Any:
         """Find the conjunctions that hold at each position.
 
         Parameters
@@ -58,7 +66,13 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         offsets = sequences.offsets.tolist()
         return [matrix[a:b] for a, b in pairwise(offsets)]
 
-    def matrix(self, X: Any, *, lengths: Any = None, groups: Any = None) -> sparse.csr_array:
+    def matrix(
+        self,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> sparse.csr_array:
         """Find the conjunctions that hold at the positions of all sequences, in one array.
 
         Parameters
@@ -92,7 +106,13 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
             matrix = model._forest.matrix(model._encoder.encode(sequences, threads), threads)
         return matrix[reversed_positions(offsets)] if self._trained_backward else matrix
 
-    def attributes(self, X: Any, *, lengths: Any = None, groups: Any = None) -> list:
+    def attributes(
+        self,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> list:
         """Name the conjunctions that hold, in the format of CRFsuite and similar programs.
 
         Parameters
@@ -125,7 +145,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
             return _named(rows, names)
         return [_named(rows_of_one, names) for rows_of_one in rows]
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Name the conjunctions, in the order of the columns of `transform`.
 
         Parameters

@@ -33,9 +33,12 @@ from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
     CostMatrix,
+    GroupsLike,
+    LengthsLike,
     LocalDecoding,
     Missing,
     RandomState,
+    SequencesLike,
     Transitions,
     Window,
 )
@@ -391,7 +394,13 @@ class FutureFeatureMEMM(LocalClassifier):
         """The discovered features, in the order of their discovery."""
         return future_features(self._encoder, self._forest, self.classes_)
 
-    def future_values(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+    def future_values(
+        self,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Any:
         """Compute the discovered features of sequences.
 
         Parameters

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import is_frame
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.utils.documentation import DocumentationLink
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
 class FutureFeatures(
@@ -69,7 +71,7 @@ class FutureFeatures(
         self.estimator = estimator
         self.append = append
 
-    def fit(self, X: Any, y: Any, **parameters: Any) -> FutureFeatures:
+    def fit(self, X: SequencesLike, y: LabelsLike, **parameters: Any) -> Self:
         """Discover features.
 
         Parameters
@@ -105,7 +107,7 @@ class FutureFeatures(
         self.n_features_in_ = model.n_features_in_
         return self
 
-    def fit_transform(self, X: Any, y: Any, **parameters: Any) -> Any:
+    def fit_transform(self, X: SequencesLike, y: LabelsLike, **parameters: Any) -> Any:
         """Discover features, and compute those of the same sequences.
 
         Parameters
@@ -131,7 +133,13 @@ class FutureFeatures(
         """The discovered features, in the order of their discovery."""
         return self.estimator_.future_features_
 
-    def transform(self, X: Any, *, lengths: Any = None, groups: Any = None) -> Any:
+    def transform(
+        self,
+        X: SequencesLike,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Any:
         """Compute the features of sequences.
 
         Parameters
@@ -174,7 +182,7 @@ class FutureFeatures(
             return _appended(X, joined, names)
         return [_appended(x, table, names) for x, table in zip(X, joined, strict=True)]
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the columns of the result.
 
         Parameters
