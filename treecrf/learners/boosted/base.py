@@ -163,6 +163,8 @@ class BoostedSequenceClassifier(SequenceLearner):
         plain = Choice(candidates[-1], self.max_iter, [])
         if not self.early_stopping or self.warm_start:
             return plain
+        # With the default parameters, nothing is random.
+        data = replace(data, seed=0)
         rules = as_transitions(self.transitions, data.classes, self.order)
         if rules is not None and self._is_backward():
             rules = rules.reversed()

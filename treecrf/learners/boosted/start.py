@@ -133,7 +133,7 @@ def _penalty(strength: float, n_positions: int) -> dict[str, Any]:
     if n_positions <= POSITIONS_OF_PENALTY:
         return {"l2_regularization": strength}
     penalty = strength * n_positions / POSITIONS_OF_PENALTY
-    return {"l2_regularization": penalty, "solver": "sgd", "max_iter": EPOCHS}
+    return {"l2_regularization": penalty, "solver": "sgd", "max_iter": EPOCHS, "random_state": 0}
 
 
 def is_linear(init: Any) -> bool:

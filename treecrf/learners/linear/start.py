@@ -31,6 +31,8 @@ class LinearStartMixin:
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         training = self._checked(training, data.classes)
+        if self.solver == "lbfgs":  # It sums over the sequences in their order.
+            training = training.take(np.argsort(training.hashes(0)))
         if self.early_stopping:
             training, held_out = hold_out(training, self.validation_fraction, seed)
         copied.n_jobs = n_jobs if self.n_jobs is None else self.n_jobs
