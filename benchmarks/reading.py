@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from measure import markdown, peak_memory, reset_peak_memory
 
-from treecrf.cli.files import Reading, read_file
+from treecrf.cli.files import Reading, Source, read_file
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.reading import as_sequences
@@ -79,7 +79,7 @@ def write_parquet(csv: Path, path: Path) -> None:
 
 def by_reader(path: Path) -> tuple[Sequences, list[np.ndarray]]:
     """Read in chunks, as the command line does."""
-    data = read_file(str(path), Reading(label="y", group="id"))
+    data = read_file(Source(str(path)), Reading(label="y", group="id"))
     return data.sequences, data.labels
 
 

@@ -353,7 +353,7 @@ def test_timestamps_can_be_dropped(folder, fail, succeed):
     words = ["train", "dates.parquet", "--label", "y", "--model", "other", *SMALL]
     errors = fail(*words)
     assert "column 'date' is of type timestamp[us]; expected numbers, booleans or" in errors
-    assert "; --drop date excludes it" in errors
+    assert "; --drop date leaves it out" in errors
     assert succeed(*words, "--drop", "date") == ""
 
 

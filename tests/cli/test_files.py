@@ -286,6 +286,8 @@ CONTENTS = {
         "a,b\n1,2,3\n",
         "B\tw=He\nO\tw=No\n\nO\tw=a\n",
         "2 2 4\n1 1 2 0 3 1\n1 2 1 1 0\n",
+        "binary\0,\0\n",
+        'a\rb,"\n',
     ],
 }
 

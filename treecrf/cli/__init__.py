@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 
@@ -34,6 +35,8 @@ examples:
 
 Use treecrf COMMAND --help for the options and examples of a command.
 """
+# Width of descriptions in help.
+WIDTH = 80
 FAILED = 1
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -89,7 +92,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         if name in words:
             module = importlib.import_module(f"treecrf.cli.{module_name}")
-            command.description, command.epilog = module.DESCRIPTION, module.EXAMPLES
+            command.description = textwrap.fill(module.DESCRIPTION, WIDTH)
+            command.epilog = module.EXAMPLES
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser

@@ -24,12 +24,15 @@ def add_data(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the file of the model."""
-    parser.add_argument_group("required options").add_argument(
-        "--model",
-        required=True,
-        metavar="FILE",
-        help="model file written by train; - is standard input",
-    )
+    add_required(parser, "--model", "model file written by train; - is standard input")
+
+
+def add_required(parser: argparse.ArgumentParser, option: str, text: str) -> None:
+    """Add a required option for a file, in a group before the other options."""
+    group = parser.add_argument_group("required options")
+    group.add_argument(option, required=True, metavar="FILE", help=text)
+    parser._action_groups.remove(group)
+    parser._action_groups.insert(1, group)
 
 
 def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
@@ -56,7 +59,9 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
     add(
         "--format",
         choices=FORMATS,
-        help="file format (default: determined by the file extension, or else by the content)",
+        metavar="FORMAT",
+        help=f"{', '.join(FORMATS)} (default: determined by the file extension, or else by the "
+        "content)",
     )
     default = " (default: that of the model)" if with_model else ""
     add("--label", metavar="COLUMN", help=f"column of a table that contains the labels{default}")
@@ -86,7 +91,10 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
         help="additional text that marks a missing value in CSV files; can be repeated",
     )
     add(
-        "--separator", type=_separator, help=r"separator between columns of text files; \t is a tab"
+        "--separator",
+        type=_separator,
+        metavar="CHARACTER",
+        help=r"separator between columns of text files; \t is a tab",
     )
     add(
         "--encoding",

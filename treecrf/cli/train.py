@@ -7,6 +7,7 @@ import contextlib
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from treecrf.cli.options import (
     add_data,
     add_jobs,
     add_reading,
+    add_required,
     known_labels,
     reading_of,
     with_settings,
@@ -57,15 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
     add_data(parser, "file with training data")
-    parser.add_argument_group("required options").add_argument(
+    add_required(
+        parser,
         "--model",
-        required=True,
-        metavar="FILE",
-        help="model file to write; an existing one is replaced, other files are not; "
-        "- is standard output",
+        "model file to write; an existing one is replaced, other files are not; - is standard "
+        "output",
     )
     add("--validation", metavar="FILE", help="file with validation data")
-    add("--learner", choices=LEARNERS, default="crf", help="type of model (default: crf)")
+    add(
+        "--learner",
+        choices=LEARNERS,
+        default="crf",
+        metavar="NAME",
+        help=f"type of model: {', '.join(LEARNERS)} (default: crf)",
+    )
     add("--window", type=_window, metavar="N", help="window: positions on each side, or LEFT,RIGHT")
     add("--order", type=int, metavar="N", help="number of previous labels that a label depends on")
     add("--max-iter", type=int, metavar="N", help="maximum number of iterations")
@@ -124,10 +131,11 @@ def run(options: argparse.Namespace) -> int:
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
     reading, source = reading_of(options), Source(options.data)
-    data = _labeled(source, reading, options.learner)
+    own_reading = replace(reading, format=reading.format or format_of(source))
+    data = _labeled(source, own_reading, options.learner)
     _check_missing_labels(learner, source, data)
     if not options.quiet:
-        _describe(data)
+        _describe(data, own_reading.format)
     validation = _validation(options, reading, learner, data)
     with _named(source, options.validation):
         learner.fit(data.sequences, data.labels, *validation)
@@ -171,16 +179,17 @@ def _learner(options: argparse.Namespace) -> SequenceClassifier:
 
 
 def _labeled(source: Source, reading: Reading, learner: str) -> FileData:
-    if (reading.format or format_of(source)) in TABLES and reading.label is None:
+    if reading.format in TABLES and reading.label is None:
         raise ValueError(f"{source.name} is a table: specify the column of labels with --label")
     data = read_file(source, reading)
     return data.as_symbols() if learner == "hmm" else data
 
 
-def _describe(data: FileData) -> None:
+def _describe(data: FileData, format_name: str) -> None:
     s = data.sequences
     sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
-    print(", ".join(f"{name}: {n:,}" for name, n in sizes.items()), file=sys.stderr)
+    parts = [f"{name}: {n:,}" for name, n in sizes.items()]
+    print(", ".join([*parts, f"format: {format_name}"]), file=sys.stderr)
     for j, doubt in doubtful_columns(s) if data.is_table else ():
         name = s.names[j]
         print(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+
+from treecrf.datasets.conll import splitter
 
 PARQUET_MAGIC = b"PAR1"
 TABLE_SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -24,6 +27,8 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
     """
     if head.startswith(PARQUET_MAGIC):
         return "parquet"
+    if b"\0" in head:
+        return None
     lines = head.decode("latin-1").replace("\r\n", "\n").split("\n")
     if not is_whole:
         lines.pop()
@@ -32,10 +37,11 @@ def format_of_content(head: bytes, is_whole: bool) -> str | None:
     has_blank_lines = len(rows) < text.count("\n") + 1
     if not has_blank_lines:
         for name, separator in TABLE_SEPARATORS.items():
-            if _common_width(list(csv.reader(rows, delimiter=separator))):
-                return name
+            with contextlib.suppress(csv.Error):
+                if _common_width(list(csv.reader(rows, delimiter=separator))):
+                    return name
     has_attributes = any("\t" in row and ("=" in row or ":" in row) for row in rows)
-    if _common_width([row.split() for row in rows]):
+    if _common_width(list(map(splitter(None), rows))):
         return None if has_attributes else "conll"
     return "crfsuite" if has_attributes and has_blank_lines else None
 

@@ -54,7 +54,7 @@ def find_kinds(
 
 
 def _unsupported(file: TableFile, name: str, array: Any, is_category: bool) -> TypeError:
-    numbers, hint = "numbers", f"; --drop {name} excludes it"
+    numbers, hint = "numbers", f"; --drop {name} leaves it out"
     if is_category:
         numbers, hint = "whole numbers", ""
     return TypeError(
