@@ -351,3 +351,65 @@ def test_log_likelihood_is_the_score_of_training(lists):
     model = small(objective="log", early_stopping=False, init="zero").fit(X, partial)
     score = get_scorer("log_likelihood")(model, X, partial)
     assert score == pytest.approx(model.train_score_[-1], rel=1e-9)
+
+
+# Data frames with a column of groups
+
+
+@pytest.fixture
+def frame(table):
+    pandas = pytest.importorskip("pandas")
+    X, _, groups = table
+    return pandas.DataFrame({"a": X[:, 0], "day": groups, "b": X[:, 1]})
+
+
+def test_the_column_of_groups_is_remembered(frame, table):
+    _, y, groups = table
+    model = small(random_state=0).fit(frame, y, groups="day")
+    polars = pytest.importorskip("polars").from_pandas(frame)
+    for table in (frame, frame[["b", "day", "a"]], polars, polars.to_arrow()):
+        np.testing.assert_array_equal(model.predict(table), model.predict(frame, groups="day"))
+    assert model.predict_proba(frame).shape == (len(y), 3)
+    assert len(model.predict_pairwise_proba(frame)) == 18
+    assert model.predict_log_likelihood(frame, y).shape == (18,)
+    assert model.decode(frame)[0].shape == y.shape
+    assert next(iter(model.staged_predict_proba(frame))).shape == (len(y), 3)
+    assert model.score(frame, y) == model.score(frame, y, groups="day")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    features = frame[["a", "b"]]
+    one = model.predict([features.iloc[:4]])
+    assert len(one) == 1
+    assert len(model.predict(features, lengths=[len(y)])) == len(y)
+    with pytest.raises(TypeError, match="X is one DataFrame"):
+        model.predict(features)
+    unnamed = small().fit(features, y, groups=groups)
+    with pytest.raises(TypeError, match="X is one DataFrame"):
+        unnamed.predict(frame)
+
+
+def test_scores_of_frames_without_metadata_routing(name, frame, table):
+    _, y, groups = table
+    scorer, folds = get_scorer(name), list(GroupKFold(3).split(frame, y, groups))
+    crf = small(random_state=0)
+    scores = cross_val_score(
+        crf, frame, y, cv=folds, scoring=scorer, params={"groups": "day"}, error_score="raise"
+    )
+    train, test = folds[0]
+    fitted = clone(crf).fit(frame.iloc[train], y[train], groups="day")
+    expected = scorer(fitted, frame.iloc[test][["a", "b"]], y[test], groups=groups[test])
+    assert scores[0] == scorer(fitted, frame.iloc[test], y[test]) == expected
+
+
+def test_predictions_of_all_folds_of_a_frame(frame, table):
+    _, y, groups = table
+    folds, crf = list(GroupKFold(3).split(frame, y, groups)), small(random_state=0)
+    arguments = {"cv": folds, "params": {"groups": "day"}}
+    predicted = cross_val_predict(crf, frame, y, **arguments)
+    proba = cross_val_predict(crf, frame, y, method="predict_proba", **arguments)
+    assert predicted.shape == y.shape
+    assert proba.shape == (len(y), 3)
+    for train, test in folds:
+        fitted = clone(crf).fit(frame.iloc[train], y[train], groups="day")
+        np.testing.assert_array_equal(predicted[test], fitted.predict(frame.iloc[test]))
+        np.testing.assert_array_equal(proba[test], fitted.predict_proba(frame.iloc[test]))

@@ -11,7 +11,7 @@ import numpy as np
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import column_name
 from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.values import is_frame
+from treecrf.inputs.values import column_names, is_frame
 from treecrf.utils.warn import warn
 
 # Columns with at most this many distinct values cause no warning of their number.
@@ -82,7 +82,7 @@ def warn_of_group_column(X: Any, groups: Any) -> None:
     name = getattr(groups, "name", None)
     if not is_frame(X) or not isinstance(name, str):
         return
-    if name in (getattr(X, "column_names", None) or list(X.columns)):
+    if name in column_names(X):
         warn(
             f"groups has the name of the column {name!r} of X, which is used as a feature; pass "
             f"groups={name!r} to leave it out"

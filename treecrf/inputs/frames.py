@@ -15,7 +15,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
-from treecrf.inputs.values import closest_name, is_frame, short_list
+from treecrf.inputs.values import closest_name, column_names, is_frame, short_list
 
 
 def column_of(X: Any, name: str) -> list:
@@ -123,7 +123,7 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
     try:
         return narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
-        names = getattr(frame, "column_names", None) or list(frame.columns)
+        names = column_names(frame)
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{where} has more than one column {twice!r}") from None
     except TypeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treecrf.inputs.values import closest_name, is_frame
+from treecrf.inputs.values import closest_name, column_names, is_frame
 
 # A class of pandas for grouped frames and columns, recognized without importing pandas.
 _GROUPS_OF_PANDAS = "ngroups"
@@ -73,8 +73,7 @@ def label_column(X: Any, name: str, is_long: bool) -> tuple[Any, Any]:
 
 
 def _are_labels(frame: Any, text: str) -> bool:
-    names = getattr(frame, "column_names", None) or list(frame.columns)
-    return text not in names and len(frame) == len(text)
+    return text not in column_names(frame) and len(frame) == len(text)
 
 
 def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:

@@ -32,6 +32,11 @@ def is_frame(item: Any) -> bool:
     return hasattr(type(item), "columns")
 
 
+def column_names(frame: Any) -> list:
+    """Return the names of the columns of a data frame, also of pyarrow."""
+    return list(getattr(frame, "column_names", None) or frame.columns)
+
+
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:
     """Convert an argument to a list.
 

@@ -26,6 +26,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.schemes import NAMES
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import column_names, is_frame
 from treecrf.learners.costs import cost_table
 from treecrf.learners.effects import OF_ALL, Needs
 from treecrf.learners.stream import Stream
@@ -66,9 +67,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    # To scikit-learn this is no classifier, whose ``predict`` maps rows to labels independently:
-    # integers as ``cv`` would stratify the rows of a long table, which cuts its sequences, and
-    # ensembles and displays would call ``predict`` without ``groups``.
+    # Not a classifier to scikit-learn, whose classifiers label rows independently of each other. For
+    # them, an integer as ``cv`` stratifies the rows, which would cut the sequences of a long table,
+    # and ensembles and displays call ``predict`` without ``groups``.
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # A long table may be a 1-D array of symbols, and a list of sequences a 3-D array.
@@ -186,7 +187,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             Number of positions of each sequence in a long table.
         groups : array-like of shape (n_positions,) or str, optional
             Sequence that each position of a long table belongs to, or the name of the data frame
-            column with this information. The positions of a sequence must be consecutive.
+            column with this information. The positions of a sequence must be consecutive. If X is
+            one data frame, the default is the name that was passed to `fit`.
 
         Returns
         -------
@@ -212,7 +214,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
         return segmentation.join(
@@ -304,7 +306,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
         return segmentation.join(
@@ -358,7 +360,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return []
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
@@ -412,7 +414,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation):
             segmentation.items(y, np.zeros(1, dtype=np.int64), "y", "label sequences")
             return np.zeros(0)
@@ -483,7 +485,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation, allowed, known):
             return [], np.zeros(0) if n_best == 1 else []
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
@@ -581,7 +583,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If X does not match the training data, y does not match X, or the weights are invalid.
             The message names the sequence and the reason.
         """
-        raw = RawData(X, y, Segmentation(lengths, groups), sample_weight, init_score)
+        segmentation = self._segmentation(X, lengths, groups)
+        raw = RawData(X, y, segmentation, sample_weight, init_score)
         sequences, labels = self._read_labeled(raw)
         known = slice(None) if labels.are_complete else labels.known
         true = labels.values[known]
@@ -640,6 +643,17 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
             check_is_fitted(self, "classes_")
         return as_sequences(X, self._schema, segmentation)
+
+    def _segmentation(self, X: Any, lengths: Any, groups: Any) -> Segmentation:
+        """Return the sequences of X, by default those of the column of groups in training."""
+        if lengths is None and groups is None:
+            groups = self._group_column(X)
+        return Segmentation(lengths, groups)
+
+    def _group_column(self, X: Any) -> str | None:
+        """Return the name of the groups in training, if X is one data frame with this column."""
+        name = self._columns.group
+        return name if name is not None and is_frame(X) and name in column_names(X) else None
 
     def _is_empty(
         self, X: Any, segmentation: Segmentation, allowed: Any = None, known: Any = None

@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import _MetadataRequester
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import count_labeled
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import is_frame
 from treecrf.metrics.spans import span_f1_score, span_precision_score, span_recall_score
 from treecrf.metrics.tokens import (
     sequence_accuracy_score,
@@ -96,14 +97,14 @@ class MetricScorer(Scorer):
         self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
     ) -> float:
         """Compute the score, as when the scorer is called."""
-        given = _given(lengths, groups)
+        given = _given(estimator, X, lengths, groups)
         if not given:
             return float(self._metric(y, estimator.predict(X), **self._options))
         model, inputs = _final(estimator, X, given)
         predicted = model.predict(inputs, **given)
         if "groups" in inspect.signature(self._metric).parameters:
-            given = _given(lengths, _values_of(X, groups))
-            return float(self._metric(y, predicted, **given, **self._options))
+            cuts = _with_values(given, X)
+            return float(self._metric(y, predicted, **cuts, **self._options))
         return float(self._metric(y, predicted, **self._options))
 
 
@@ -132,23 +133,38 @@ class LogLikelihoodScorer(Scorer):
         self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
     ) -> float:
         """Compute the score, as when the scorer is called."""
-        n_positions = count_labeled(y, Segmentation(lengths, _values_of(X, groups)))
+        given = _given(estimator, X, lengths, groups)
+        n_positions = count_labeled(y, Segmentation(**_with_values(given, X)))
         if n_positions == 0:
             raise ValueError("y holds no known labels")
-        given = _given(lengths, groups)
         model, inputs = _final(estimator, X, given)
         return float(np.sum(model.predict_log_likelihood(inputs, y, **given)) / n_positions)
 
 
-def _given(lengths: Any, groups: Any) -> dict[str, Any]:
-    """Return the arguments that are given."""
+def _given(estimator: Any, X: Any, lengths: Any, groups: Any) -> dict[str, Any]:
+    """Return the arguments that are given; by default, the groups are those of training."""
+    if lengths is None and groups is None and is_frame(X):
+        find = getattr(_last(estimator), "_group_column", None)
+        groups = None if find is None else find(X)
     arguments = {"lengths": lengths, "groups": groups}
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _values_of(X: Any, groups: Any) -> Any:
-    """Return the group of each position if ``groups`` names a column."""
-    return column_of(X, groups) if isinstance(groups, str) else groups
+def _last(estimator: Any) -> Any:
+    """Return the last estimator of a pipeline or search."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        else:
+            return estimator
+
+
+def _with_values(given: dict[str, Any], X: Any) -> dict[str, Any]:
+    """Replace the name of a column by the group of each position."""
+    name = given.get("groups")
+    return given | {"groups": column_of(X, name)} if isinstance(name, str) else given
 
 
 def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:

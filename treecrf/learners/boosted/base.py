@@ -20,7 +20,6 @@ from treecrf.chains.objectives import Objective
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.evaluation import (
     METRICS,
@@ -511,7 +510,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         if self._is_empty(X, segmentation):
             yield from ([] for _ in range(self.n_iter_))
             return
