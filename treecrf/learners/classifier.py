@@ -67,9 +67,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    # Not a classifier to scikit-learn, whose classifiers label rows independently of each other. For
-    # them, an integer as ``cv`` stratifies the rows, which would cut the sequences of a long table,
-    # and ensembles and displays call ``predict`` without ``groups``.
+    # Not a classifier to scikit-learn, whose classifiers label rows independently. For them, an
+    # integer as ``cv`` stratifies the rows, which would cut the sequences of a long table, and
+    # ensembles and displays call ``predict`` without ``groups``.
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # A long table may be a 1-D array of symbols, and a list of sequences a 3-D array.
