@@ -30,6 +30,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature
 from treecrf.trees.resolved import Outcomes, resolved
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 RESPONSES = ("probability", "score")
 # Numeric values lie between these quantiles by default.
@@ -41,15 +42,15 @@ Scores = Callable[[Sequences, Threads], np.ndarray]
 
 def partial_dependence(
     model: Any,
-    X: Any,
+    X: SequencesLike,
     feature: str | int,
     offset: int | None = 0,
     *,
     values: Any = None,
     n_values: int = 20,
     response: str = "probability",
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> Bunch:
     """Compute the mean probability or score of each label as a function of a feature's value.
 

@@ -18,6 +18,7 @@ from treecrf.inspection.fitted_trees import code_of
 from treecrf.inspection.score_contributions import ScoreExplainer
 from treecrf.inspection.with_labels import with_labels
 from treecrf.trees.forest import LABEL
+from treecrf.utils.typing import LabelsLike
 
 # Contributions that are listed in the text of an explanation.
 N_SHOWN = 10
@@ -115,7 +116,9 @@ class Explanation:
         return "\n".join([*text, total])
 
 
-def explain(model: Any, x: Any, position: int, y: Any = None, *, label: Any = None) -> Explanation:
+def explain(
+    model: Any, x: Any, position: int, y: LabelsLike | None = None, *, label: Any = None
+) -> Explanation:
     """Explain the scores of the labels at one position of a sequence.
 
     The score of a label, given the previous labels, is the sum of a base value and of contributions

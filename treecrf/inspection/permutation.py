@@ -18,20 +18,21 @@ from treecrf.inspection.fitted_trees import check_model, feature_index, has_tree
 from treecrf.inspection.replaced import ReplacedSequences, column_of, shuffled_positions
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.metrics import get_scorer
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
 def permutation_importance(
     model: Any,
-    X: Any,
-    y: Any,
+    X: SequencesLike,
+    y: LabelsLike,
     *,
     scoring: Any = None,
     n_repeats: int = 5,
     within_sequences: bool = False,
     features: Any = None,
     random_state: Any = None,
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> Bunch:
     """Compute the importance of each feature as the drop of a score when it is shuffled.
 

@@ -14,6 +14,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection.coverage import fractions_of
 from treecrf.inspection.fitted_trees import FittedTrees, code_of
 from treecrf.trees.rules import Condition, leaf_values
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class Rule:
 
 def strongest_rules(
     model: Any,
-    X: Any = None,
-    y: Any = None,
+    X: SequencesLike | None = None,
+    y: LabelsLike | None = None,
     *,
     n_rules: int = 20,
     label: Any = None,
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> list[Rule]:
     r"""Return the rules that change the scores of labels the most.
 

@@ -25,6 +25,7 @@ from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import ForestExplainer, Players
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,12 +66,12 @@ class Contributions:
 
 def contributions(
     model: Any,
-    X: Any,
-    y: Any = None,
+    X: SequencesLike,
+    y: LabelsLike | None = None,
     *,
     label: Any = None,
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> Contributions:
     """Divide the scores of labels among the features and the previous labels.
 

@@ -17,12 +17,15 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 # Size of the scores held in memory at a time.
 MAX_BYTES = 1 << 26
 
 
-def transition_scores(model: Any, X: Any, *, lengths: Any = None, groups: Any = None) -> Bunch:
+def transition_scores(
+    model: Any, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
+) -> Bunch:
     """Compute the mean score of each label after each previous label over the positions of X.
 
     Scores are the inputs of inference: sums of trees in a conditional random field, joint
@@ -138,7 +141,12 @@ def _scores_of_parts(
 
 
 def likelihood_curve(
-    model: Any, X: Any = None, y: Any = None, *, lengths: Any = None, groups: Any = None
+    model: Any,
+    X: SequencesLike | None = None,
+    y: LabelsLike | None = None,
+    *,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> Bunch:
     """Return the mean log-likelihood per position, or another objective, by iteration.
 

@@ -11,6 +11,7 @@ from treecrf.inputs.values import as_list
 from treecrf.inspection import partial_dependence
 from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
+from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 # Labels after those of the colors repeat them with other lines and markers.
 LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
@@ -18,14 +19,14 @@ LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
 
 def plot_partial_dependence(
     dependence: Any,
-    X: Any = None,
+    X: SequencesLike | None = None,
     feature: str | int | None = None,
     offset: int | None = 0,
     *,
     labels: Any = None,
     values: Any = None,
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
     ax: Any = None,
 ) -> Any:
     """Plot the mean probability or score of each label as a function of a feature's value.

@@ -10,6 +10,7 @@ import numpy as np
 from treecrf.inspection import Explanation, explain
 from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import COLORS, axes_of, plain, pyplot
+from treecrf.utils.typing import LabelsLike
 
 BAR_INCHES = 0.3
 RAISES, LOWERS = COLORS[0], COLORS[5]
@@ -21,7 +22,7 @@ def plot_explanation(
     explanation: Any,
     x: Any = None,
     position: int | None = None,
-    y: Any = None,
+    y: LabelsLike | None = None,
     *,
     label: Any = None,
     against: Any = None,

@@ -11,13 +11,19 @@ from treecrf.inspection import likelihood_curve, transition_scores, transition_w
 from treecrf.inspection.fitted_trees import check_model
 from treecrf.inspection.weights import has_transition_weights
 from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 CELL_INCHES = 0.5
 MAX_NUMBERS = 12
 
 
 def plot_transition_scores(
-    scores: Any, X: Any = None, *, lengths: Any = None, groups: Any = None, ax: Any = None
+    scores: Any,
+    X: SequencesLike | None = None,
+    *,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+    ax: Any = None,
 ) -> Any:
     """Plot the mean score of each label after each previous label.
 
@@ -132,11 +138,11 @@ def _write(ax: Any, table: np.ndarray, image: Any) -> None:
 
 def plot_likelihood(
     curve: Any,
-    X: Any = None,
-    y: Any = None,
+    X: SequencesLike | None = None,
+    y: LabelsLike | None = None,
     *,
-    lengths: Any = None,
-    groups: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
     ax: Any = None,
 ) -> Any:
     """Plot the mean log-likelihood per position, or another objective, by iteration.

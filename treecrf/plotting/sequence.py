@@ -21,6 +21,7 @@ from treecrf.plotting.common import (
     size_of,
     style_of,
 )
+from treecrf.utils.typing import LabelsLike
 
 # Positions of the strips above the probabilities.
 PREDICTED, TRUE, THICKNESS = 1.05, 1.19, 0.1
@@ -30,7 +31,9 @@ MIN_SHOWN = 0.02
 MIN_FONT, MAX_FONT = 4.0, 10.0
 
 
-def plot_sequence(model: Any, x: Any, y: Any = None, *, symbols: Any = None, ax: Any = None) -> Any:
+def plot_sequence(
+    model: Any, x: Any, y: LabelsLike | None = None, *, symbols: Any = None, ax: Any = None
+) -> Any:
     """Plot the predictions of a model for one sequence.
 
     The probabilities of the labels at each position are shown as stacked colors. Above them are the
