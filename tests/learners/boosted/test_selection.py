@@ -294,7 +294,7 @@ def test_scores_do_not_depend_on_the_other_starts():
     np.testing.assert_array_equal(crf.train_score_, alone.train_score_)
 
 
-def test_starts_are_compared_on_few_folds(monkeypatch):
+def test_starts_are_compared_on_few_folds_of_many_examples(monkeypatch):
     X, y = sensors()
     runs = []
 
@@ -305,8 +305,12 @@ def test_starts_are_compared_on_few_folds(monkeypatch):
 
     monkeypatch.setattr(selection, "FoldRun", Run)
     monkeypatch.setattr(selection, "COMPARED_POSITIONS", 100)
+    auto().fit(X, y)
+    assert runs == [1.0] * 5 + [10.0] * 5 + [None] * 5
+    runs.clear()
+    monkeypatch.setattr(selection, "MANY_EXAMPLES", 1)
     crf = auto().fit(X, y)
-    assert runs == [1.0, 1.0, 10.0, 10.0, None, None] + [crf.init_.l2_regularization] * 3
+    assert runs == [1.0, 10.0, None] + [crf.init_.l2_regularization] * 2
 
 
 def test_many_examples_have_fewer_folds(monkeypatch):

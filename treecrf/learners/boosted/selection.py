@@ -27,10 +27,10 @@ MIN_BLOCK = 50
 # With more training positions or more examples, cross-validation takes long and matters little.
 MAX_POSITIONS = 10_000
 MAX_EXAMPLES = 1 << 20
-# Starts are compared on the first folds with this number of held-out positions, for this fraction
-# of the iterations.
+# Starts are compared for this fraction of the iterations; where examples are many, on the first
+# folds with this number of held-out positions.
+COMPARED_FRACTION = 1 / 5
 COMPARED_POSITIONS = 400
-COMPARED_FRACTION = 1 / 3
 # From this iteration on, a start is given up if the best score is further away than this multiple
 # of the increase over the second half of its iterations.
 MIN_COMPARED = 20
@@ -153,7 +153,8 @@ def cross_validated(learner: Any, parts: list[TrainingInput], inits: list) -> Ch
         The starts, the one that needs the fewest iterations first.
     """
     with Threads(learner.n_jobs) as threads:
-        best = _best_start(learner, parts, inits, threads)
+        n_compared = len(parts) if len(parts) > N_FOLDS_OF_MANY else _n_compared(parts)
+        best = _best_start(learner, parts, n_compared, inits, threads)
         if best is None:
             return None
         best.begin(len(parts))
@@ -168,23 +169,27 @@ def cross_validated(learner: Any, parts: list[TrainingInput], inits: list) -> Ch
 
 
 def best_start(learner: Any, parts: list[TrainingInput], inits: list) -> Choice | None:
-    """Choose the start as `cross_validated` does, and all iterations."""
+    """Choose the start as `cross_validated` does for many examples, and all iterations."""
     with Threads(learner.n_jobs) as threads:
-        best = _best_start(learner, parts, inits, threads)
+        best = _best_start(learner, parts, _n_compared(parts), inits, threads)
     return None if best is None else Choice(best.init, learner.max_iter, [])
 
 
+def _n_compared(parts: list[TrainingInput]) -> int:
+    """Return the number of folds that are enough to compare starts."""
+    n_held_out = np.cumsum([len(part.held_out.codes) for part in parts])
+    return min(len(parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
+
+
 def _best_start(
-    learner: Any, parts: list[TrainingInput], inits: list, threads: Threads
+    learner: Any, parts: list[TrainingInput], n_folds: int, inits: list, threads: Threads
 ) -> Candidate | None:
-    """Compare the starts in step on some of the folds; give up those that fall behind."""
+    """Compare the starts in step on the first folds; give up those that fall behind."""
     if not parts:
         return None
     candidates = [Candidate(learner, parts, init, threads) for init in inits]
     if len(candidates) == 1:
         return candidates[0]
-    n_held_out = np.cumsum([len(part.held_out.codes) for part in parts])
-    n_folds = min(len(parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
     for candidate in candidates:
         candidate.begin(n_folds)
     n_iter = max(MIN_COMPARED, round(COMPARED_FRACTION * learner.max_iter))
