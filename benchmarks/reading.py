@@ -111,7 +111,7 @@ def measure(path: Path, read: Callable) -> list[str]:
     before, started = reset_peak_memory(), time.process_time()
     sequences, labels = read(path)
     read_at = time.process_time()
-    encoder = Encoder((0, 0)).fit(sequences, np.random.default_rng(0))
+    encoder = Encoder((0, 0)).fit(sequences)
     encoded = encoder.encode(sequences)
     ended = time.process_time()
     sizes = [peak_memory() - before, encoded_bytes(encoded), labels[0].base.nbytes]

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import importlib
 import io
 import os
 import shlex
@@ -9,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -464,6 +467,13 @@ def test_columns_that_the_model_needs(table, model, run):
     assert "there is no column 'color'; the columns are: id, y, hue, number" in errors
 
 
+def test_long_values_are_cut_in_messages(table, run, tmp_path):
+    table.write_text("x,y\n" + f"1,{'long' * 1000}\n" * 2)
+    errors = failed(run("train", table, "--label", "y", "--model", tmp_path / "m", "--quiet"))
+    assert "y holds only the label 'longlong" in errors
+    assert len(errors) < 1100
+
+
 def test_evaluation_needs_labels(table, model, run):
     table.write_text(table.read_text().replace("id,y,", "id,z,"))
     errors = failed(run("evaluate", table, "--model", model))
@@ -508,6 +518,7 @@ def test_damaged_files_give_a_model_or_one_line(name, letters, tmp_path, data):
         ["train", "data.csv", "--model", "m", "--learner", "forest"],
         ["predict", "data.csv", "--model", "m", "--separator", "::"],
         ["predict", "data.csv", "--model", "m", "--encoding", "utf-9"],
+        ["predict", "data.csv", "--model", "m", "--encoding", "rot13"],
         ["predict", "data.csv", "--model", "m", "--format", "json"],
         ["predict", "data.csv", "--model", "m", "--group", "id", "--no-group"],
         ["train", "data.csv", "--model", "m", "--no-group"],
@@ -573,6 +584,12 @@ def test_interruption(model, run, monkeypatch):
 def process(*words, **options):
     command = [sys.executable, "-m", "treecrf", *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_the_script_is_the_command():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["treecrf"].partition(":")
+    assert getattr(importlib.import_module(module), name) is main
 
 
 @pytest.mark.exhaustive

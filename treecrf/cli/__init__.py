@@ -35,6 +35,8 @@ examples:
 
 Use treecrf COMMAND --help for the options and examples of a command.
 """
+# Maximum number of characters of a message, which may quote values of a file.
+MAX_MESSAGE = 1000
 # Width of descriptions in help.
 WIDTH = 80
 FAILED = 1
@@ -104,6 +106,8 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _fail(message: str, status: int) -> int:
+    if len(message) > MAX_MESSAGE:
+        message = f"{message[:MAX_MESSAGE]} ..."
     with contextlib.suppress(BrokenPipeError):
         print(f"treecrf: {message}", file=sys.stderr, flush=True)
         return status

@@ -192,6 +192,7 @@ def _separator(text: str) -> str:
 
 def _encoding(text: str) -> str:
     try:
+        "".encode(text)  # refuses codecs that are not for text
         return codecs.lookup(text).name
-    except LookupError:
+    except (LookupError, ValueError):
         raise argparse.ArgumentTypeError(f"unknown encoding {text!r}") from None
