@@ -180,7 +180,7 @@ def test_time_that_goes_back_causes_a_warning(frame, y):
     assert warned(lambda: small().fit(equal, y, groups="day")) == []
 
 
-# Groups
+# Groups and labels
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
@@ -191,3 +191,12 @@ def test_groups_that_are_a_feature_as_well_cause_a_warning(library, frame, y):
     assert "pass groups='day'" in message
     assert warned(lambda: small().fit(X, y.to_numpy(), groups="day")) == []
     assert warned(lambda: small().fit(X[["heat"]], y.to_numpy(), groups=X["day"])) == []
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_labels_that_are_a_feature_as_well_cause_a_warning(library, frame, y):
+    X = library(frame.assign(state=y).to_dict("list"))
+    message = only(warned(lambda: small().fit(X, X["state"], groups="day")))
+    assert message.startswith("y has the name of the column 'state' of X, which is used as a fea")
+    assert warned(lambda: small().fit(X, "state", groups="day")) == []
+    assert warned(lambda: small().fit(X[["heat", "day"]], X["state"], groups="day")) == []

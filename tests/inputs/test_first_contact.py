@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF
 from treecrf.chains.lattice import require_memory
 
@@ -215,10 +216,31 @@ def test_names_of_groups_that_do_not_exist_are_refused(frame):
 def test_errors_about_other_columns_show_how_to_leave_them_out(frame, expected):
     with pytest.raises(ValueError, match=re.escape("; pass X[[*model.feature_names_in_, 'day']]")):
         expected.predict(frame, groups="day")
+    assert expected._columns.label is None  # fitted to arrays of labels
     with pytest.raises(ValueError, match=re.escape("; pass X[1][[*model.feature_names_in_]]")):
         expected.predict([frame[["heat", "light"]], frame])
     # The mend works.
     expected.predict(frame[[*expected.feature_names_in_, "day"]], groups="day")
+
+
+@every_library
+def test_columns_of_labels_and_groups_may_stay_in_tables_to_predict(library, frame, tmp_path):
+    table = LIBRARIES[library](frame.to_dict("list"))
+    model = small().fit(table, "state", groups="day")
+    expected = model.predict(frame[["heat", "light", "day"]], groups="day")
+    model.save(tmp_path / "model")
+    for again in (model, treecrf.load(tmp_path / "model")):
+        assert np.array_equal(again.predict(table, groups="day"), expected)
+        assert np.array_equal(again.predict([table])[0], model.predict(table, lengths=[30]))
+    other = LIBRARIES[library](frame.assign(note=1.0).to_dict("list"))
+    with pytest.raises(ValueError, match="X has the column 'note', not among the columns"):
+        model.predict(other, groups="day")
+    # Not if they are features.
+    X = frame[["heat", "light", "day"]]
+    model = small().fit([X], [frame.state])
+    assert model.predict([X])[0].shape == (30,)
+    with pytest.raises(ValueError, match="lacks the column 'day'"):
+        model.predict([X[["heat", "light"]]])
 
 
 def test_labels_that_need_too_much_memory():

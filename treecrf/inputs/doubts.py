@@ -77,16 +77,22 @@ def warn_of_columns(sequences: Sequences, categorical_features: Any) -> None:
         )
 
 
-def warn_of_group_column(X: Any, groups: Any) -> None:
-    """Warn if the groups are also a column of X, which is used as a feature."""
-    name = getattr(groups, "name", None)
-    if not is_frame(X) or not isinstance(name, str):
-        return
-    if name in column_names(X):
-        warn(
-            f"groups has the name of the column {name!r} of X, which is used as a feature; pass "
-            f"groups={name!r} to leave it out"
-        )
+def warn_of_columns_in_use(X: Any, others: dict[str, Any]) -> None:
+    """Warn if the labels or the groups are also a column of X, which is used as a feature.
+
+    Parameters
+    ----------
+    X : data frame, or any other input
+    others : dict of str to column
+        The labels and the groups, by the names of the arguments.
+    """
+    for argument, values in others.items():
+        name = getattr(values, "name", None)
+        if is_frame(X) and isinstance(name, str) and name in column_names(X):
+            warn(
+                f"{argument} has the name of the column {name!r} of X, which is used as a feature; "
+                f"pass {argument}={name!r} to leave it out"
+            )
 
 
 def warn_of_index(X: Any, others: dict[str, Any]) -> None:

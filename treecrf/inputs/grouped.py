@@ -87,3 +87,21 @@ def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
     labels = table.get_column(name).to_native()
     labels = labels if hasattr(labels, "dtype") else labels.to_pylist()
     return table.drop(name).to_native(), labels
+
+
+def without_columns(X: Any, names: set[str]) -> Any:
+    """Return data frames, or a list of them, without some columns; other objects unchanged."""
+    if is_frame(X):
+        return _without(X, names)
+    if isinstance(X, (list, tuple)) and any(map(is_frame, X)):
+        return [_without(item, names) if is_frame(item) else item for item in X]
+    return X
+
+
+def _without(frame: Any, names: set[str]) -> Any:
+    there = names.intersection(column_names(frame))
+    if not there:
+        return frame
+    import narwhals.stable.v2 as narwhals
+
+    return narwhals.from_native(frame, eager_only=True).drop(*there).to_native()

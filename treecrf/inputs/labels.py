@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.doubts import warn_of_columns, warn_of_group_column, warn_of_index
+from treecrf.inputs.doubts import warn_of_columns, warn_of_columns_in_use, warn_of_index
 from treecrf.inputs.grouped import as_groups, label_column
 from treecrf.inputs.offsets import offsets_of, position_name, split
 from treecrf.inputs.reading import as_sequences
@@ -87,7 +87,7 @@ class RawData:
             raise ValueError("all symbols of X are missing")
         if schema is None and not isinstance(raw.X, Sequences):
             warn_of_columns(sequences, categorical_features)
-            warn_of_group_column(raw.X, raw.segmentation.groups)
+            warn_of_columns_in_use(raw.X, {"y": raw.y, "groups": raw.segmentation.groups})
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
     def resolved(self) -> RawData:

@@ -33,8 +33,9 @@ def is_frame(item: Any) -> bool:
 
 
 def column_names(frame: Any) -> list:
-    """Return the names of the columns of a data frame, also of pyarrow."""
-    return list(getattr(frame, "column_names", None) or frame.columns)
+    """Return the names of the columns of a data frame; those of pyarrow have another attribute."""
+    names = getattr(frame, "column_names", None)
+    return list(frame.columns if names is None else names)
 
 
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
+from treecrf.inputs.grouped import without_columns
 from treecrf.inputs.init_scores import as_init_scores
 from treecrf.inputs.labels import NO_NAMES, ColumnNames, Labels, RawData, as_labels, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
@@ -642,7 +643,12 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """Check sequences against the training data."""
         if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
             check_is_fitted(self, "classes_")
-        return as_sequences(X, self._schema, segmentation)
+        schema, columns = self._schema, self._columns
+        # Tables often keep the columns of the labels and the groups.
+        left_out = {columns.label, columns.group} - {None, segmentation.column}
+        if left_out and schema.names is not None:
+            X = without_columns(X, left_out.difference(schema.names))
+        return as_sequences(X, schema, segmentation)
 
     def _segmentation(self, X: Any, lengths: Any, groups: Any) -> Segmentation:
         """Return the sequences of X, by default those of the column of groups in training."""
