@@ -115,6 +115,9 @@ def test_groups_of_pandas_are_sequences(frame, days, labels, expected):
     assert_same(small().fit(X.groupby("day"), frame.groupby("day").state), expected, days)
     assert_same(small().fit(frame.groupby("day"), "state"), expected, days)
     predicted = expected.predict(X.groupby("day"))
+    named = small().fit(frame, "state", groups="day")
+    for one, other in zip(named.predict(frame.groupby("day")), predicted, strict=True):
+        assert np.array_equal(one, other)
     assert [part.tolist() for part in predicted] == [p.tolist() for p in expected.predict(days)]
     assert expected.score(X.groupby("day"), frame.groupby("day").state) == expected.score(
         days, labels

@@ -91,6 +91,7 @@ def _split(frame: Any, name: str, where: str) -> tuple[Any, Any]:
 
 def without_columns(X: Any, names: set[str]) -> Any:
     """Return data frames, or a list of them, without some columns; other objects unchanged."""
+    X = as_groups(X, "X")
     if is_frame(X):
         return _without(X, names)
     if isinstance(X, (list, tuple)) and any(map(is_frame, X)):
