@@ -137,7 +137,13 @@ def named(source: Source) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{source.name}: {error}") from error
+        raise with_name(source.name, error) from error
+
+
+def with_name(name: str, error: TypeError | ValueError) -> TypeError | ValueError:
+    """Make an error of the same kind whose message starts with the name of a file."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"{name}: {error}")
 
 
 def known_labels(labels: list[np.ndarray]) -> set:

@@ -29,6 +29,7 @@ from treecrf.cli.options import (
     add_required,
     known_labels,
     reading_of,
+    with_name,
     with_settings,
 )
 from treecrf.cli.outputs import check_model_output, save_model
@@ -152,9 +153,9 @@ def _named(source: Source, validation: str | None) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         start = "validation data: "
-        is_training = not str(error).startswith(start)
-        name = source.name if is_training else validation
-        raise type(error)(f"{name}: {str(error).removeprefix(start)}") from error
+        if not str(error).startswith(start):
+            raise with_name(source.name, error) from error
+        raise ValueError(f"{validation}: {str(error).removeprefix(start)}") from error
 
 
 def _check_missing_labels(learner: SequenceClassifier, source: Source, data: FileData) -> None:
