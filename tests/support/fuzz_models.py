@@ -297,6 +297,8 @@ def check_fits(case: Case, model: Any, rng) -> None:
     from sklearn.base import clone
 
     expected = outputs(model, case.X)
+    if getattr(model, "random_state", 0) is None:
+        return
     more = clone(case.model).set_params(n_jobs=3).fit(case.X, case.y, **case.options)
     equal(outputs(more, case.X), expected, "n_jobs changes the model")
     if case.name in EXACT and not case.is_wrapped and "sample_weight" not in case.options:
@@ -313,6 +315,63 @@ def check_flat(case: Case, model: Any) -> None:
         return
     for p, q in zip(flat.predict_proba(case.X), model.predict_proba(case.X), strict=True):
         np.testing.assert_allclose(p, q, atol=TOLERANCE, err_msg="the flat model differs")
+
+
+def check_given_labels(case: Case, model: Any, rng) -> None:
+    """Allowed and known labels are respected, or refused if no label sequence is possible."""
+    n = len(model.classes_)
+    allowed = [rng.random((len(t), n)) < 0.8 for t in case.y]
+    codes = [rng.integers(-2, n, len(t)) for t in case.y]
+    known = [[None if c < 0 else model.classes_[c] for c in t] for t in codes]
+    for options in ({"allowed": allowed}, {"known": known}, {"allowed": allowed, "known": known}):
+        try:
+            proba = model.predict_proba(case.X, **options)
+            labels = model.predict(case.X, **options)
+        except ValueError as error:
+            assert explained(error), f"not explained: {error!r}"
+            continue
+        for p, mask, given, found in zip(proba, allowed, known, labels, strict=True):
+            assert not case.is_extreme or np.isfinite(p).all()
+            if not case.is_extreme:
+                np.testing.assert_allclose(p.sum(axis=1), 1, atol=TOLERANCE)
+            if "allowed" in options:
+                assert (p[~mask] == 0).all(), "a label that is not allowed"
+            if "known" in options:
+                assert all(g in (None, f) for g, f in zip(given, found, strict=True)), "known"
+
+
+def check_other_methods(case: Case, model: Any, rng) -> None:
+    """All other public methods work, or raise explained errors."""
+    garbage = GARBAGE[rng.integers(len(GARBAGE))]
+    calls = [
+        lambda: model.score(case.X, case.y),
+        lambda: model.score(case.X, case.y, sample_weight=garbage),
+        lambda: model.predict(garbage),
+        lambda: model.predict_proba(case.X, allowed=garbage),
+        lambda: model.predict_proba(case.X, known=garbage),
+        lambda: model.predict(case.X, lengths=garbage),
+        lambda: model.predict(case.X, groups=garbage),
+        lambda: model.predict_log_likelihood(case.X, garbage),
+        lambda: model.decode(case.X, n_best=garbage),
+        lambda: model.predict_proba(case.X, init_score=garbage),
+        lambda: model.get_feature_names_out(garbage),
+        lambda: list(model.staged_predict_proba(case.X)),
+        lambda: model.truncated(garbage),
+        lambda: model.truncated(1).predict(case.X),
+        lambda: model.stream(garbage),
+        lambda: [model.stream().push(row) for row in case.X[0]],
+        lambda: model.get_attribute_names(),
+        lambda: (model.state_weights_, model.transition_weights_, model.start_weights_),
+        lambda: model.get_chosen_features(),
+        lambda: model.future_values(case.X),
+    ]
+    for i, call in enumerate(calls):
+        try:
+            call()
+        except AttributeError as error:
+            assert "has no attribute" in str(error) or explained(error), f"call {i}: {error!r}"
+        except Exception as error:
+            assert explained(error) or case.is_wrapped, f"call {i}: {error!r}"
 
 
 CHECKS: tuple[Callable, ...] = (check_probabilities, check_best, check_file, check_flat)
@@ -342,6 +401,8 @@ def run_case(seed: int, hostile: float = 0.1) -> str:
         rng = np.random.default_rng(seed + 1)
         for check in CHECKS:
             check(case, model)
+        check_given_labels(case, model, rng)
+        check_other_methods(case, model, rng)
         check_forms(case, model, rng)
         check_fits(case, model, rng)
         return "checked"

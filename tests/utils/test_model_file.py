@@ -360,6 +360,19 @@ def test_numbers_of_another_type(name, dtype, saved, path):
 
 
 @pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("plan.slots", np.int64), ("plan.zeros", np.int8), ("columns.thresholds", np.float16),
+     ("columns.sizes", np.int32), ("feature_importances", np.int64)],
+)  # fmt: skip
+def test_types_that_kernels_do_not_take(name, dtype, saved_table, path):
+    values, arrays = read(saved_table)
+    arrays[name] = arrays[name].astype(dtype)
+    path.write_bytes(sealed(values, arrays))
+    with pytest.raises(ModelFileError):
+        treecrf.load(path)
+
+
+@pytest.mark.parametrize(
     ("name", "value"), [("order", -1), ("order", 60), ("n_iter", -1), ("n_iter", 3), ("seed", "a")]
 )
 def test_values_out_of_range(name, value, letters, path):

@@ -129,13 +129,14 @@ class Columns(Sequence):
         kinds, sizes, thresholds = self.kinds, self.sizes, self.thresholds
         require(kinds.ndim == 1 and kinds.dtype == np.uint8, "columns")
         require((kinds < len(KINDS)).all(), "columns")
-        require(sizes.shape == kinds.shape and sizes.dtype.kind == "i", "columns")
+        require(sizes.shape == kinds.shape and sizes.dtype == np.int64, "columns")
         require((sizes >= 0).all() and (sizes[kinds == BOOLEAN] == 0).all(), "columns")
         require(self.starts[-1] == len(thresholds), "columns")
         for j, values in self.categories.items():
             check_categories(values)
             require(len(values) == sizes[j], "categories")
-        require(thresholds.ndim == 1 and np.isfinite(thresholds).all(), "thresholds")
+        require(thresholds.ndim == 1 and thresholds.dtype == np.float64, "thresholds")
+        require(np.isfinite(thresholds).all(), "thresholds")
         of_column = np.repeat(np.arange(len(self)), np.diff(self.starts))
         falls = thresholds[1:] <= thresholds[:-1]
         require(not (falls & (of_column[1:] == of_column[:-1])).any(), "thresholds")

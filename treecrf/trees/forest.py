@@ -277,7 +277,7 @@ def check_forest(
     n_nodes, n_surrogates = len(packed["leaf"]), len(packed["reversed"])
     require(all(packed[name].shape == (n_nodes,) for name in FIELDS), "trees")
     require(all(packed[name].shape == (n_surrogates,) for name in SURROGATE_FIELDS), "surrogates")
-    require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype.kind == "i", "trees")
+    require(starts.shape == (n_iter * n_labels + 1,) and starts.dtype == np.int32, "trees")
     require(starts[0] == 0 and starts[-1] == n_nodes and (np.diff(starts) > 0).all(), "trees")
     if n_nodes == 0:
         return
@@ -286,7 +286,7 @@ def check_forest(
     require(np.isfinite(packed["leaf"]).all(), "leaves")
     require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
     integers = (*TEST, "true_child", "false_child", "n_surrogates")
-    require(all(packed[name].dtype.kind == "i" for name in integers), "trees")
+    require(all(packed[name].dtype == np.int32 for name in integers), "trees")
     _check_children(packed, starts)
     _check_tests(packed, n_labels, order, encoder)
     if "transitions" in packed:
@@ -343,5 +343,5 @@ def _check_surrogates(packed: dict[str, np.ndarray], encoder: Encoder) -> None:
     require((n >= 0).all() and n.sum(dtype=np.int64) == len(packed["reversed"]), "surrogates")
     require(packed["reversed"].dtype == bool, "surrogates")
     tests = [packed[f"surrogate_{name}"] for name in TEST]
-    require(all(array.dtype.kind == "i" for array in tests), "surrogates")
+    require(all(array.dtype == np.int32 for array in tests), "surrogates")
     _check_window_tests(*tests, encoder)

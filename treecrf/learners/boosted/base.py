@@ -635,6 +635,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         self.evals_result_: dict[str, dict[str, np.ndarray]] = {}
         self.n_features_in_ = self._encoder.n_features
         checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        checks.check_series(self.feature_importances_, self.n_features_in_)
         vars(self).update(self._feature_names(self._encoder.names))
         return self
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from treecrf.utils.exact import UNIT
 
+# Gradients that are larger, as with huge learning rates, count as this.
+MAX_VALUE = 2.0**30
 DIRECTIONS = ("future", "past", "both")
 
 
@@ -49,6 +51,7 @@ class Bags:
 
 def _sums(values: np.ndarray, ranges: tuple) -> np.ndarray:
     """Sum over ranges of positions; the sums do not depend on the positions before a range."""
+    values = np.clip(values, -MAX_VALUE, MAX_VALUE)
     # Cumulative sums of integers that wrap around still have exact differences.
     until = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.rint(values / UNIT).astype(np.int64), out=until[1:])

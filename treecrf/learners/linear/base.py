@@ -232,6 +232,8 @@ class LinearSequenceClassifier(SequenceLearner):
             start = self._start(attributes, classes, data.layout, earlier)
 
             def fitted(weights: Weights, results: dict) -> dict:
+                if not np.isfinite(weights.vector).all():
+                    raise ValueError("the weights are not finite; standardize the features")
                 schema = attributes.schema
                 return self._feature_names(schema.names) | results | {
                     "classes_": classes,

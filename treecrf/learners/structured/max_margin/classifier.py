@@ -295,11 +295,18 @@ class StructuredSVM(LinearSequenceClassifier):
         # The cost of all hinge losses while all weights are 0.
         at_start = float(problem.costs @ np.diff(training.offsets))
         schedule = Schedule(self.max_iter, self.tol * at_start, self.average)
-        with Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress:
+        with (
+            Progress(self.verbose, 0, self.max_iter, type(self).__name__) as progress,
+            np.errstate(over="ignore", invalid="ignore"),  # refused at the end
+        ):
             dual, value, n_iter = solve(
                 problem, schedule, rng,
                 lambda n, gap: progress.update(n, {"gap": gap / at_start}),
             )  # fmt: skip
+        if not np.isfinite([value.primal, value.gap]).all():
+            raise ValueError(
+                f"the objective is not finite with C={self.C}; standardize the features, or lower C"
+            )
         if value.gap > schedule.max_gap:
             self._warn_of_gap(value.gap / at_start)
         weights, support = problem.solution(dual)
