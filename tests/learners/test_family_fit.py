@@ -390,7 +390,8 @@ def test_forged_files_are_rejected(name, fitted, tmp_path):
         path.write_bytes(sealed(values | changed_values, arrays | changed_arrays))
         with pytest.raises(ModelFileError):
             treecrf.load(path)
-    for part in (*values, *(part for part in arrays)):
+    # Only the names of the columns may be absent.
+    for part in {*values, *arrays} - {"columns"}:
         path.write_bytes(sealed(
             {n: v for n, v in values.items() if n != part},
             {n: a for n, a in arrays.items() if n != part},

@@ -693,7 +693,7 @@ def test_every_parameter_has_a_bad_value():
     assert set(BAD_PARAMETERS) == set(TreeCRF().get_params())
 
 
-@pytest.mark.parametrize("order", [30, 10**5, 10**30])
+@pytest.mark.parametrize("order", [30, 10**5, 10**18])
 def test_an_order_too_large_for_memory_is_rejected(order, letters):
     with pytest.raises(ValueError, match=f"order={order} with 3 labels"):
         small(order=order).fit(*letters)
