@@ -58,3 +58,19 @@ def test_pairs_are_true_and_predicted_labels():
 def test_bad_costs_are_named(costs, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         cost_table(costs, XYZ)
+
+
+def test_labels_that_are_not_allowed_are_not_predicted(letters):
+    """Even if they have the least expected cost."""
+    from treecrf import TreeCRF
+
+    X, y = letters
+    model = TreeCRF(
+        max_iter=1, decoding="minimum_risk", cost_matrix=[[0, 9, 9], [0, 9, 9], [0, 9, 9]]
+    )
+    model.fit(X, y)
+    assert set(np.concatenate(model.predict(X))) == {"x"}
+    allowed = [np.tile([False, True, True], (len(word), 1)) for word in X]
+    assert "x" not in np.concatenate(model.predict(X, allowed=allowed))
+    for found, labels in zip(model.predict(X, known=y), y, strict=True):
+        assert "".join(found) == labels

@@ -172,12 +172,10 @@ class Plan:
         return plan
 
     def _check(self, columns: Columns) -> None:
-        require(self.storage.dtype == np.int8, "plan")
-        require(
-            all(a.dtype == np.int32 for a in (self.slots, self.first_codes, self.zeros)), "plan"
-        )
-        for array in (self.storage, self.slots, self.first_codes, self.zeros):
-            require(array.shape == (len(columns),), "plan")
+        shape = (len(columns),)
+        require(self.storage.shape == shape and self.storage.dtype == np.int8, "plan")
+        for array in (self.slots, self.first_codes, self.zeros):
+            require(array.shape == shape and array.dtype == np.int32, "plan")
         require(self.has_missing.shape == (len(columns),), "plan")
         require(self.has_missing.dtype == bool, "plan")
         require(self.n_codes.ndim == 1 and self.n_codes.dtype.kind == "i", "plan")

@@ -228,20 +228,22 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             return self._decoded(sequences, masks)[0]
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
-            codes = self._best_codes(lattice)
+            codes = self._best_codes(lattice, masks)
         return self._as_read(split(self.classes_[codes], lattice.offsets))
 
-    def _best_codes(self, lattice: Lattice) -> np.ndarray:
-        """Return the codes of the labels that ``decoding`` chooses."""
+    def _best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
+        """Return the codes of the labels that ``decoding`` chooses; only those in the masks."""
         if self.decoding == "viterbi":
             return lattice.best()[0]
         marginals = lattice.marginals()
         if self.decoding != "minimum_risk":
             return marginals.argmax(axis=1)
         costs = cost_table(self.cost_matrix, self.classes_)
-        return np.concatenate(
-            [(p @ costs).argmin(axis=1) for p in split(marginals, lattice.offsets)]
-        )
+        risks = np.concatenate([p @ costs for p in split(marginals, lattice.offsets)])
+        if masks is not None:
+            # A label that is not allowed may have the least expected cost.
+            risks[~masks] = np.inf
+        return risks.argmin(axis=1)
 
     @overload
     def predict_proba(
