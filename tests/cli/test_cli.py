@@ -72,7 +72,8 @@ WRITERS = {
     "sparse": write_sparse,
 }
 TABLE = ["--label", "y", "--group", "id"]
-SMALL = ["--max-iter", "3", "--set", "l2_regularization=1", "--quiet", "--jobs", "1"]
+SMALL = ["--max-iter", "3", "--quiet", "--jobs", "1"]
+SMALL += ["--set", "l2_regularization=1", "--set", "early_stopping=false"]
 
 
 def options_of(name):
