@@ -409,7 +409,7 @@ def test_labels_have_distinct_styles(n_labels):
     rng = np.random.default_rng(0)
     y = [np.repeat(np.arange(n_labels), 3) for _ in range(4)]
     words = [rng.integers(0, 5, 3 * n_labels) for _ in y]
-    ax = plot_sequence(HMMClassifier().fit(words, y), words[0], y[0])
+    ax = plot_sequence(HMMClassifier().fit(words, y), words[0], y[0], max_labels=n_labels)
     assert legend_of(ax) == [str(k) for k in range(n_labels)]
     ax.figure.canvas.draw()
     box, frame = ax.get_legend().get_window_extent(), ax.figure.bbox
@@ -426,8 +426,8 @@ def test_improbable_labels_are_others():
 
 def test_symbols_are_words_numbers_or_given(letters, tables):
     words = [["the", "cat", "sat"]] * 3
-    ax = plot_sequence(TreeCRF(max_iter=1).fit(words, ["xyx"] * 3), [None, "dog", "sat"])
-    assert names_of(ax.child_axes[0].get_xticklabels()) == ["", "dog", "sat"]
+    ax = plot_sequence(TreeCRF(max_iter=1).fit(words, ["xyx"] * 3), [None, "hippopotamuses", "sat"])
+    assert names_of(ax.child_axes[0].get_xticklabels()) == ["", "hippopotamuses", "sat"]
     assert ax.child_axes[0].get_xticklabels()[1].get_rotation() == 90
     ax = plot_sequence(TreeCRF(max_iter=1).fit([[3, 4]] * 3, ["xy"] * 3), [4, 5])
     assert names_of(ax.child_axes[0].get_xticklabels()) == ["4", "5"]
@@ -451,6 +451,144 @@ def test_labels_that_do_not_fit(trained):
         plot_sequence(trained, "abc", "xy")
     with pytest.raises(ValueError, match="label 'q' was not seen in training"):
         plot_sequence(trained, "abc", "xyq")
+
+
+# Times, groups, and many labels
+
+
+@pytest.fixture(scope="module")
+def days():
+    """A long table of two days with times, their labels, and a model."""
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2024-05-01", periods=48, freq="h", tz="Europe/Berlin", name="hour")
+    load = np.random.default_rng(0).random(48)
+    frame = pandas.DataFrame({"load": load, "day": times.day}, index=times)
+    frame["state"] = np.where(load > 0.5, "on", "off")
+    return frame, TreeCRF(max_iter=5, **FIXED).fit(frame, "state", groups="day")
+
+
+def centers_of_strip(ax) -> np.ndarray:
+    """Middle of the predicted labels, where each position is drawn."""
+    edges = [path.get_extents() for strip in ax.collections[2:4] for path in strip.get_paths()]
+    return np.array(sorted((box.x0, box.x1) for box in edges if box.y0 == pytest.approx(1.05)))
+
+
+def test_a_group_of_a_long_table_has_its_times(days):
+    from matplotlib.dates import date2num
+
+    frame, model = days
+    ax = plot_sequence(model, frame, "state", group=2)
+    day = frame[frame.day == 2].drop(columns="day")
+    assert ax.get_xlabel() == "hour"
+    assert ax.get_xlim() == pytest.approx(date2num(day.index[[0, -1]]) + np.array([-1, 1]) / 48)
+    assert ax.get_title() == "day 2: 0 of 24 predicted labels wrong"
+    alone = plot_sequence(model, day, "state")
+    assert alone.get_title() == "0 of 24 predicted labels wrong"
+    for one, other in zip(ax.collections, alone.collections, strict=True):
+        for a, b in zip(one.get_paths(), other.get_paths(), strict=True):
+            np.testing.assert_array_equal(a.vertices, b.vertices)
+    ax.figure.canvas.draw()
+    assert [text for text in names_of(ax.get_xticklabels()) if ":" in text]
+    states, groups, table = frame.pop("state"), frame.pop("day"), frame
+    frame["day"], frame["state"] = groups, states
+    by_text = plot_sequence(model, table[["load"]], states, groups=groups.tolist(), group="2")
+    assert by_text.get_title() == "group 2: 0 of 24 predicted labels wrong"
+
+
+def test_times_are_a_column_or_numbers(days):
+    frame, model = days
+    day = frame[frame.day == 1][["load"]]
+    table = day.reset_index()
+    ax = plot_sequence(model, table, times="hour")
+    assert (ax.get_xlabel(), ax.get_title()) == ("hour", "labels predicted by TreeCRF")
+    assert ax.get_xlim() == plot_sequence(model, day).get_xlim()
+    ax = plot_sequence(model, day, times=np.arange(24) / 4)
+    assert ax.get_xlabel() == "time"
+    assert ax.get_xlim() == (-0.125, 5.875)
+    for times in (
+        table["hour"].to_numpy("datetime64[ns]"),
+        table["hour"].dt.tz_localize(None).to_list(),
+    ):
+        assert len(plot_sequence(model, day, times=times).collections)
+
+
+def test_polars_has_times_too(days):
+    polars = pytest.importorskip("polars")
+    frame, model = days
+    table = polars.DataFrame({"at": frame.index.tz_localize(None).to_numpy(), "load": frame.load})
+    assert plot_sequence(model, table[:24], times="at").get_xlabel() == "at"
+
+
+def test_a_gap_of_times_stays_empty(days):
+    frame, model = days
+    day = frame[frame.day == 1][["load"]].iloc[[0, 1, 2, 20, 21]]
+    ax = plot_sequence(model, day, times=[0, 1, 2, 20, 21])
+    spans = centers_of_strip(ax)
+    assert spans[:, 0].min() == -0.5 and spans[:, 1].max() == 21.5
+    assert not any(low < 11 < high for low, high in spans)
+    for area in ax.collections[:2]:
+        assert not area.get_paths()[0].contains_points([[11, 0.5], [11, 0.01]]).any()
+
+
+def test_times_that_do_not_increase_are_positions(days):
+    frame, model = days
+    day = frame[frame.day == 1][["load"]]
+    with pytest.warns(UserWarning, match="the time in the index of X goes back"):
+        assert plot_sequence(model, day[::-1]).get_xlabel() == "position"
+    for times, error in (
+        ([*range(23), 5], "times: position 23 is not later than position 22"),
+        ([1, 2], "x has 24 positions, times has 2"),
+        ([None, *range(23)], "times: the time of position 0 is missing"),
+        ("at", "times='at' is not a column of x; expected one of 'load'"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            plot_sequence(model, day, times=times)
+    with pytest.raises(TypeError, match="times holds 'a' of type str; expected dates"):
+        plot_sequence(model, day, times=["a"] * 24)
+
+
+def test_groups_that_do_not_exist(days):
+    frame, model = days
+    with pytest.raises(ValueError, match="x holds 2 sequences; choose one of them, group= one of"):
+        plot_sequence(model, frame, "state")
+    with pytest.raises(ValueError, match="group=7 is not in column 'day'; expected one of 1, 2"):
+        plot_sequence(model, frame, "state", group=7)
+    with pytest.raises(ValueError, match="group=1 without groups"):
+        plot_sequence(model, frame[["load"]], group=1)
+    with pytest.raises(ValueError, match="x has 48 positions, y has 3"):
+        plot_sequence(model, frame.drop(columns="state"), ["on"] * 3, group=1)
+
+
+def test_the_most_probable_labels_have_colors():
+    y = [np.repeat(np.arange(20), 3)] * 4
+    model = HMMClassifier(laplace=1e-3).fit(y, y)
+    ax = plot_sequence(model, [7] * 5 + [9] * 4 + [11] * 3, max_labels=2)
+    assert legend_of(ax) == ["7", "9", "others"]
+    colors = {strip.get_facecolor()[0][:3].tobytes() for strip in ax.collections[:2]}
+    assert colors == {np.array(rgb(k)).tobytes() for k in (0, 1)}
+    assert len(legend_of(plot_sequence(model, y[0]))) == 9
+    for wrong in (0, 2.5, None):
+        with pytest.raises(ValueError, match=r"max_labels=.*; expected a positive integer"):
+            plot_sequence(model, [7], max_labels=wrong)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10_000])
+def test_sequences_of_any_length(n, trained):
+    ax = plot_sequence(trained, "a" * n, "x" * n)
+    assert ax.get_xlim() == (-0.5, n - 0.5)
+    ax.figure.canvas.draw()
+    ticks = ax.get_xticks()
+    assert np.array_equal(ticks, ticks.astype(int))
+
+
+def test_long_names_are_cut():
+    words = [["w" * 60, "of"]] * 3
+    model = TreeCRF(max_iter=1, **FIXED).fit(words, [["l" * 60, "m"]] * 3)
+    ax = plot_sequence(model, words[0])
+    assert legend_of(ax) == ["l" * 39 + "…", "m"]
+    assert names_of(ax.child_axes[0].get_xticklabels()) == ["w" * 15 + "…", "of"]
+    ax.figure.canvas.draw()
+    assert ax.get_window_extent().width > 0.3 * ax.figure.bbox.width
 
 
 # What all share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ COLORS = (
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oooo", "----", "||||")
 OTHERS = "#D9D9D9"
 MAX_LEGEND_ROWS = 24
+# Longer names are cut.
+MAX_CHARACTERS = 40
+TITLE_SIZE = 10.0
 
 
 def pyplot() -> ModuleType:
@@ -91,13 +95,26 @@ def plain(text: Any) -> str:
     return str(text).replace("$", r"\$")
 
 
+def shortened(text: Any, n: int = MAX_CHARACTERS) -> str:
+    """Cut a text to n characters."""
+    text = str(text)
+    return text if len(text) <= n else f"{text[: n - 1]}…"
+
+
+def set_title(ax: Axes, text: str) -> None:
+    """Set the title, broken into lines that fit the axes; ``ax.set_title`` replaces it."""
+    width = max(20, int(size_of(ax)[0] / (0.55 * TITLE_SIZE)))
+    lines = wrap(text, width) or [""]
+    ax.set_title(plain("\n".join(lines)), fontsize=TITLE_SIZE)
+
+
 def add_legend(ax: Axes, styles: dict[str, dict], title: str | None = None) -> None:
     """Add a legend of colors and hatches to the right of the axes."""
     from matplotlib.patches import Patch
 
     handles = [Patch(linewidth=0, **style) for style in styles.values()]
     # matplotlib hides names that start with an underscore.
-    names = [" " * name.startswith("_") + plain(name) for name in styles]
+    names = [" " * name.startswith("_") + plain(shortened(name)) for name in styles]
     ax.legend(
         handles,
         names,

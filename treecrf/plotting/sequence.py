@@ -12,16 +12,20 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model
 from treecrf.plotting.common import (
+    COLORS,
     OTHERS,
     add_legend,
     axes_of,
     legend_inches,
     plain,
     pyplot,
+    set_title,
+    shortened,
     size_of,
     style_of,
 )
-from treecrf.utils.typing import LabelsLike
+from treecrf.plotting.one_sequence import Axis, OneSequence
+from treecrf.utils.typing import GroupsLike, LabelsLike
 
 # Positions of the strips above the probabilities.
 PREDICTED, TRUE, THICKNESS = 1.05, 1.19, 0.1
@@ -29,10 +33,21 @@ WRONG = 1.35
 # Labels below this probability everywhere that are neither predicted nor true share one color.
 MIN_SHOWN = 0.02
 MIN_FONT, MAX_FONT = 4.0, 10.0
+MAX_CHARACTERS = 16
+OTHER_STYLE = {"facecolor": OTHERS, "hatch": "", "edgecolor": "white"}
 
 
 def plot_sequence(
-    model: Any, x: Any, y: LabelsLike | None = None, *, symbols: Any = None, ax: Any = None
+    model: Any,
+    x: Any,
+    y: LabelsLike | str | None = None,
+    *,
+    symbols: Any = None,
+    times: Any = None,
+    groups: GroupsLike = None,
+    group: Any = None,
+    max_labels: int = 8,
+    ax: Any = None,
 ) -> Any:
     """Plot the predictions of a model for one sequence.
 
@@ -43,13 +58,26 @@ def plot_sequence(
     ----------
     model : fitted classifier
         Any classifier of treecrf.
-    x : sequence
-        One sequence, in a form that the model accepts.
-    y : array-like of shape (n_positions,), optional
-        True labels of the sequence.
+    x : sequence or long table
+        One sequence, in a form that the model accepts, or a long table with ``groups``.
+    y : array-like of shape (n_positions,) or str, optional
+        True labels, or the name of the data frame column that holds them.
     symbols : list of str, optional
         Texts to write above the positions, such as words; by default the input if it consists of
         symbols. Texts that would be too small to read are left out.
+    times : array-like of shape (n_positions,) or str, optional
+        Dates, times or increasing numbers for the horizontal axis, or the name of the data frame
+        column that holds them. The default is the index of a pandas data frame if it holds
+        increasing times, and otherwise the position.
+    groups : array-like of shape (n_positions,) or str, optional
+        Sequence that each position of a long table belongs to, or the name of the data frame
+        column with this information, as in ``predict``.
+    group : str, int or other value of ``groups``, optional
+        The sequence to plot; required if there are several.
+    max_labels : int, default=8
+        Maximum number of labels with their own colors. If there are more, those with the highest
+        total probability are shown, and the others share one color. From the ninth label on, the
+        colors repeat with hatches.
     ax : matplotlib axes, optional
         Axes to draw on; those of a new figure by default.
 
@@ -65,8 +93,8 @@ def plot_sequence(
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If x does not match the training data, y or ``symbols`` does not match x, or ``ax`` is not
-        an Axes object.
+        If x does not match the training data, y, ``symbols`` or ``times`` does not match x, the
+        group does not exist or is not given, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -79,36 +107,71 @@ def plot_sequence(
     >>> ax = plot_sequence(crf, "nab", "cvc")
     >>> [label.get_text() for label in ax.get_legend().get_texts()]
     ['c', 'v']
+
+    A day of a long table, with the times of its index:
+
+    >>> pandas = pytest.importorskip("pandas")
+    >>> times = pandas.date_range("2024-05-01", periods=96, freq="h", name="time")
+    >>> table = pandas.DataFrame({"load": range(96), "day": times.day}, index=times)
+    >>> crf = TreeCRF(max_iter=5).fit(table, table["load"] % 24 > 12, groups="day")
+    >>> plot_sequence(crf, table, group=2).get_xlabel()
+    'time'
     """
     pyplot()
     check_model(model)
-    proba = model.predict_proba([x])[0]
-    n, classes = len(proba), model.classes_
-    predicted = encode_labels(model.predict([x]), classes)
-    true = None
-    if y is not None:
-        _, labels = model._read_labeled(RawData([x], [y], Segmentation()))
-        true = encode_labels(labels.complete(), classes)
-    written = _symbols(model, x, n, symbols)
-    shown = _shown(proba, predicted, true)
-    height = max(3.6, 1.2 + legend_inches(len(shown) + 2))
-    ax = axes_of(ax, (min(18.0, 3.5 + 0.15 * n), height))
-    styles = _stack(ax, proba, shown, classes)
+    _check_max_labels(max_labels)
+    one = OneSequence.of(model, x, y, times, groups, group)
+    proba = model.predict_proba([one.x])[0]
+    axis = Axis.of(one, len(proba), is_given=times is not None)
+    predicted = encode_labels(model.predict([one.x]), model.classes_)
+    true = None if one.y is None else _true_codes(model, one)
+    written = _symbols(model, one.x, len(proba), symbols)
+    styles = _styles(proba, predicted, true, max_labels)
+    ax = axes_of(ax, _size(model.classes_[list(styles)], len(proba), bool(written)))
+    _stack(ax, axis, proba, styles)
     heights = {"0": 0, "0.5": 0.5, "1": 1, "predicted": PREDICTED + THICKNESS / 2}
-    _draw_strip(ax, predicted, PREDICTED)
+    _draw_strip(ax, axis, predicted, PREDICTED, styles)
     if true is not None:
-        _draw_strip(ax, true, TRUE)
-        wrong = np.flatnonzero(predicted != true)
+        _draw_strip(ax, axis, true, TRUE, styles)
+        wrong = axis.centers[predicted != true]
         ax.plot(wrong, np.full(len(wrong), WRONG), "v", markersize=4, color="black")
         heights |= {"true": TRUE + THICKNESS / 2, "wrong": WRONG}
     ax.set_yticks(list(heights.values()), list(heights))
-    ax.set(xlim=(-0.5, n - 0.5), ylim=(0, TRUE if true is None else WRONG + 0.06))
-    ax.set_xlabel("position")
+    ax.set_ylim(0, TRUE if true is None else WRONG + 0.06)
+    axis.format(ax)
     ax.set_ylabel("probability", loc="bottom")
     ax.spines[["top", "right"]].set_visible(False)
-    add_legend(ax, styles)
-    _write_symbols(ax, written)
+    named = {str(model.classes_[code]): style for code, style in styles.items()}
+    n_others = len(model.classes_) - len(styles)
+    add_legend(ax, named | ({"others": OTHER_STYLE} if n_others else {}))
+    set_title(ax, _title(model, one, predicted, true))
+    _write_symbols(ax, axis, written)
     return ax
+
+
+def _check_max_labels(max_labels: Any) -> None:
+    if not isinstance(max_labels, numbers.Integral) or max_labels < 1:
+        raise ValueError(f"max_labels={max_labels!r}; expected a positive integer")
+
+
+def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
+    """Return the size of a new figure in inches."""
+    legend = 0.6 + 0.08 * max(len(shortened(label)) for label in ["others", *labels.tolist()])
+    height = max(3.6 + 0.6 * has_symbols, 1.3 + legend_inches(len(labels) + 2))
+    return min(18.0, legend + max(3.2, 1.2 + 0.15 * n)), height
+
+
+def _true_codes(model: Any, one: OneSequence) -> np.ndarray:
+    _, labels = model._read_labeled(RawData([one.x], [one.y], Segmentation()))
+    return encode_labels(labels.complete(), model.classes_)
+
+
+def _title(model: Any, one: OneSequence, predicted: np.ndarray, true: np.ndarray | None) -> str:
+    n = len(predicted)
+    what = f"labels predicted by {type(model).__name__}"
+    if true is not None:
+        what = f"{np.sum(predicted != true):,} of {n:,} predicted labels wrong"
+    return f"{one.name}: {what}" if one.name else what
 
 
 def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
@@ -124,53 +187,75 @@ def _symbols(model: Any, x: Any, n: int, symbols: Any) -> list[str]:
     return [str(item) for item in items]
 
 
-def _shown(proba: np.ndarray, predicted: np.ndarray, true: np.ndarray | None) -> np.ndarray:
-    """Return the codes of the labels that have their own color."""
+def _styles(
+    proba: np.ndarray, predicted: np.ndarray, true: np.ndarray | None, max_labels: int
+) -> dict[int, dict[str, str]]:
+    """Return the styles of the labels that have their own color, by their codes.
+
+    Labels have the same colors in all sequences unless the model has more labels than colors.
+    """
+    n = proba.shape[1]
     found = proba.max(axis=0) >= MIN_SHOWN
     found[predicted] = True
+    total = proba.sum(axis=0)
     if true is not None:
         found[true] = True
-    return np.flatnonzero(found)
+        total += np.bincount(true, minlength=n)
+    codes = np.flatnonzero(found)
+    shown = np.sort(codes[np.argsort(-total[codes], kind="stable")[:max_labels]]).tolist()
+    return {code: style_of(code if n <= len(COLORS) else k) for k, code in enumerate(shown)}
 
 
-def _stack(ax: Any, proba: np.ndarray, shown: np.ndarray, classes: np.ndarray) -> dict[str, dict]:
-    """Draw stacked areas of the labels, one step per position; return their styles."""
-    styles = {str(classes[code]): style_of(int(code)) for code in shown}
-    tops = np.cumsum(proba[:, shown], axis=1)
-    if len(shown) < len(classes):
-        styles["others"] = {"facecolor": OTHERS}
-        tops = np.column_stack([tops, np.ones(len(proba))])
+def _stack(ax: Any, axis: Axis, proba: np.ndarray, styles: dict[int, dict]) -> None:
+    """Draw stacked areas of the labels, one step per position."""
+    tops = np.cumsum(proba[:, list(styles)], axis=1)
+    areas = [*zip(tops.T, styles.values(), strict=True)]
+    if len(styles) < proba.shape[1]:
+        areas.append((np.ones(len(proba)), OTHER_STYLE))
     bottom = np.zeros(len(proba))
-    for top, style in zip(tops.T, styles.values(), strict=True):
-        _fill(ax, bottom, top, style)
+    for top, style in areas:
+        _fill(ax, axis, bottom, top, style)
         bottom = top
-    return styles
 
 
-def _fill(ax: Any, low: np.ndarray, high: np.ndarray, style: dict) -> None:
-    edges = np.arange(len(low) + 1) - 0.5
-    low, high = np.append(low, low[-1]), np.append(high, high[-1])
-    ax.fill_between(edges, low, high, step="post", linewidth=0, **style)
+def _fill(ax: Any, axis: Axis, low: np.ndarray, high: np.ndarray, style: dict) -> None:
+    """Fill an area, which has no height between positions that are far apart."""
+    edges = np.column_stack([axis.left, axis.left, axis.right, axis.right])
+    nothing = np.zeros(len(low))
+    # Adjacent positions share an edge.
+    begins = np.append(True, axis.left[1:] > axis.right[:-1])
+    ends = np.append(begins[1:], True)
+    kept = np.column_stack([begins, np.ones((len(low), 2), dtype=bool), ends])
+    low = np.column_stack([nothing, low, low, nothing])[kept]
+    high = np.column_stack([nothing, high, high, nothing])[kept]
+    ax.fill_between(edges[kept], low, high, linewidth=0, **style)
 
 
-def _draw_strip(ax: Any, codes: np.ndarray, bottom: float) -> None:
+def _draw_strip(
+    ax: Any, axis: Axis, codes: np.ndarray, bottom: float, styles: dict[int, dict]
+) -> None:
     """Draw runs of the same label as bars."""
-    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    widths = np.diff(np.append(starts, len(codes)))
+    is_new = (codes[1:] != codes[:-1]) | (axis.left[1:] > axis.right[:-1])
+    starts = np.flatnonzero(np.append(True, is_new))
+    ends = np.append(starts[1:], len(codes)) - 1
+    left, widths = axis.left[starts], axis.right[ends] - axis.left[starts]
     for code in np.unique(codes):
         own = codes[starts] == code
-        runs = list(zip(starts[own] - 0.5, widths[own], strict=True))
-        ax.broken_barh(runs, (bottom, THICKNESS), linewidth=0, **style_of(int(code)))
+        runs = list(zip(left[own], widths[own], strict=True))
+        ax.broken_barh(runs, (bottom, THICKNESS), linewidth=0, **styles.get(int(code), OTHER_STYLE))
 
 
-def _write_symbols(ax: Any, symbols: list[str]) -> None:
+def _write_symbols(ax: Any, axis: Axis, symbols: list[str]) -> None:
     """Write symbols as ticks at the top if there is room, rotated if they are long."""
-    size = min(MAX_FONT, 1.25 * size_of(ax)[0] / max(len(symbols), 1))
+    room = size_of(ax)[0] / max(len(symbols), 1)
+    size = min(MAX_FONT, 1.25 * room)
     if not symbols or size < MIN_FONT:
         return
+    symbols = [shortened(symbol, MAX_CHARACTERS) for symbol in symbols]
+    is_long = 0.65 * size * max(map(len, symbols)) > max(room, size)
     top = ax.secondary_xaxis("top")
-    top.set_xticks(range(len(symbols)), map(plain, symbols), fontsize=size)
-    top.tick_params(length=0, pad=1, rotation=90 if max(map(len, symbols)) > 2 else 0)
+    top.set_xticks(axis.centers, map(plain, symbols), fontsize=size)
+    top.tick_params(length=0, pad=1, rotation=90 if is_long else 0)
     top.spines["top"].set_visible(False)
 
 

@@ -1,0 +1,225 @@
+"""One sequence of a long table, and the times of its positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.frames import column_of, rows_of
+from treecrf.inputs.grouped import label_column
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import (
+    as_list,
+    closest_name,
+    column_names,
+    find_missing,
+    is_frame,
+    short_list,
+    short_repr,
+)
+
+POSITION = "position"
+
+
+@dataclass(frozen=True)
+class OneSequence:
+    """A sequence and its labels, as they are passed to a model.
+
+    Attributes
+    ----------
+    x : sequence
+    y : array-like or None
+    times : list or None
+        Times of the positions.
+    time_name : str
+        Name of the times.
+    name : str
+        Name of the sequence; empty if it has none.
+    """
+
+    x: Any
+    y: Any
+    times: list | None = None
+    time_name: str = "time"
+    name: str = ""
+
+    @classmethod
+    def of(cls, model: Any, x: Any, y: Any, times: Any, groups: Any, group: Any) -> OneSequence:
+        """Select the sequence, the columns of its labels and times, and the rows of its group.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column or the group does not exist, the group is missing, or the lengths differ.
+        """
+        if isinstance(y, str) and is_frame(x) and y in column_names(x):
+            x, y = label_column(x, y, False)
+        found = _with_times(cls(x, y), times)
+        segmentation = model._segmentation(found.x, None, groups)
+        if segmentation.is_long:
+            return found._of_group(segmentation, group)
+        if group is not None:
+            raise ValueError(f"group={group!r} without groups; pass the group of each position")
+        return found
+
+    def _of_group(self, segmentation: Segmentation, group: Any) -> OneSequence:
+        column = segmentation.column
+        values = column_of(self.x, column) if column is not None else None
+        of_rows = as_list(segmentation.groups, "groups", "groups") if values is None else values
+        offsets = segmentation.offsets(len(self.x), values)
+        names = [of_rows[start] for start in offsets[:-1]]
+        k = _index_of(group, names, column)
+        first, last = (int(edge) for edge in offsets[k : k + 2])
+        x = rows_of(self.x, [(first, last)], column)[0] if is_frame(self.x) else self.x[first:last]
+        return replace(
+            self,
+            x=x,
+            y=_part(self.y, first, last, offsets[-1], "y"),
+            times=_part(self.times, first, last, offsets[-1], "times"),
+            name=f"{column or 'group'} {names[k]}",
+        )
+
+
+def _index_of(group: Any, names: list, column: str | None) -> int:
+    """Return the index of a group, given by its value or by its text."""
+    if group is None and len(names) == 1:
+        return 0
+    listed = short_list([short_repr(name) for name in names])
+    if group is None:
+        raise ValueError(
+            f"x holds {len(names)} sequences; choose one of them, group= one of {listed}"
+        )
+    for k, name in enumerate(names):
+        if name == group or str(name) == str(group):
+            return k
+    where = "groups" if column is None else f"column {column!r}"
+    raise ValueError(f"group={group!r} is not in {where}; expected one of {listed}")
+
+
+def _part(items: Any, first: int, last: int, n: int, name: str) -> Any:
+    if items is None:
+        return None
+    if len(items) != n:
+        raise ValueError(f"x has {n} positions, {name} has {len(items)}")
+    return items.iloc[first:last] if hasattr(items, "iloc") else items[first:last]
+
+
+def _with_times(one: OneSequence, times: Any) -> OneSequence:
+    """Add the times that were passed, or those of the index of a data frame."""
+    index = getattr(one.x, "index", None) if is_frame(one.x) else None
+    if times is None:
+        if getattr(getattr(index, "dtype", None), "kind", "") != "M" or index.hasnans:
+            return one
+        return replace(one, times=list(index), time_name=str(index.name or "time"))
+    if isinstance(times, str):
+        if not is_frame(one.x) or times not in column_names(one.x):
+            names = column_names(one.x) if is_frame(one.x) else []
+            raise ValueError(f"times={times!r} is not a column of x{closest_name(times, names)}")
+        x, values = label_column(one.x, times, False)
+        values = values if isinstance(values, list) else list(values)
+        return replace(one, x=x, times=_complete(values), time_name=times)
+    name = getattr(times, "name", None)
+    values = _complete(as_list(times, "times", "times"))
+    return replace(one, times=values, time_name=str(name or "time"))
+
+
+def _complete(times: list) -> list:
+    missing = find_missing(times)
+    if missing is not None:
+        raise ValueError(f"times: the time of position {int(np.argmax(missing))} is missing")
+    return times
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where the positions of a sequence are on the horizontal axis.
+
+    Attributes
+    ----------
+    centers, left, right : float array (n_positions,)
+        Each position extends halfway to its neighbors, or less if they are far away.
+    label : str
+    timezone : tzinfo or None
+    has_dates : bool
+    """
+
+    centers: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    label: str
+    timezone: Any = None
+    has_dates: bool = False
+
+    # A gap is wider than this multiple of the usual distance.
+    WIDEST = 2.0
+
+    @classmethod
+    def of(cls, one: OneSequence, n: int, *, is_given: bool) -> Axis:
+        """Place the positions at their times, or one unit apart.
+
+        Times that were not passed explicitly are used only if they increase.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If given times do not increase, are neither times nor numbers, or have another length.
+        """
+        if one.times is None:
+            return cls._spaced(np.arange(n, dtype=float), POSITION)
+        if len(one.times) != n:
+            raise ValueError(f"x has {n} positions, times has {len(one.times)}")
+        is_number = all(isinstance(time, (int, float, np.number)) for time in one.times)
+        places = _numbers(one.times) if is_number else _dates(one.times)
+        steps = np.diff(places)
+        if not (steps > 0).all():
+            if not is_given:
+                return cls._spaced(np.arange(n, dtype=float), POSITION)
+            t = int(np.argmin(steps > 0)) + 1
+            raise ValueError(f"times: position {t} is not later than position {t - 1}")
+        if is_number:
+            return cls._spaced(places, one.time_name)
+        timezone = getattr(one.times[0], "tzinfo", None)
+        return replace(cls._spaced(places, one.time_name), timezone=timezone, has_dates=True)
+
+    @classmethod
+    def _spaced(cls, centers: np.ndarray, label: str) -> Axis:
+        steps = np.diff(centers)
+        usual = float(np.median(steps)) if len(steps) else 1.0
+        halves = np.where(steps > cls.WIDEST * usual, usual, steps) / 2
+        return cls(
+            centers,
+            centers - np.append(usual / 2, halves),
+            centers + np.append(halves, usual / 2),
+            label,
+        )
+
+    def format(self, ax: Any) -> None:
+        """Set the limits, the label and the ticks of the axis."""
+        ax.set_xlim(self.left[0], self.right[-1])
+        ax.set_xlabel(self.label)
+        if self.has_dates:
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            locator = AutoDateLocator(tz=self.timezone)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=self.timezone))
+        elif self.label == POSITION:
+            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def _numbers(times: list) -> np.ndarray:
+    return np.array(times, dtype=float)
+
+
+def _dates(times: list) -> np.ndarray:
+    from matplotlib.dates import date2num
+
+    try:
+        return np.asarray(date2num(times), dtype=float)
+    except (TypeError, ValueError, AttributeError):
+        raise TypeError(
+            f"times holds {short_repr(times[0])} of type {type(times[0]).__name__}; expected "
+            "dates, times or numbers"
+        ) from None
