@@ -317,3 +317,14 @@ def test_weights_of_partly_labeled_sequences(settings, repeated):
     check_scores(model, expected)
     score = model.score(X, y, sample_weight=weights)
     assert score == pytest.approx(model.score([X[i] for i in often], [y[i] for i in often]))
+
+
+def test_a_wrapped_estimator_needs_a_weighted_example_of_each_label():
+    from sklearn.tree import DecisionTreeClassifier
+
+    model = SlidingWindowClassifier(DecisionTreeClassifier())
+    with pytest.raises(ValueError, match=r"label 'y' occurs at no position .* weight is above 0"):
+        model.fit(["ab", "ba"], ["xx", "yx"], sample_weight=[[1.0, 2.0], [0.0, 1.0]])
+    model.fit(["ab", "ba"], ["xx", "yx"], sample_weight=[[1.0, 0.0], [3.0, 1.0]])
+    for proba in model.predict_proba(["ab", "bb"]):
+        np.testing.assert_allclose(proba.sum(axis=1), 1)

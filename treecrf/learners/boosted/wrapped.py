@@ -89,14 +89,16 @@ class WindowClassifier(LocalClassifier):
         table = WindowTable(encoder, len(classes))
         previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), previous)
+        weights, options = training.weights, {}
+        if weights is not None:  # 0 at positions whose labels are unknown
+            known = np.flatnonzero(weights)
+            rows, codes, weights = rows[known], codes[known], weights[known]
         if raw.sample_weight is not None:
             self._check_weights()
-        elif training.weights is not None:  # of positions whose labels are unknown
-            known = np.flatnonzero(training.weights)
-            rows, codes = rows[known], codes[known]
-            _check_occurrence(codes, classes)
-        weights = {} if raw.sample_weight is None else {"sample_weight": training.weights}
-        estimator = clone(self.estimator).fit(rows, codes, **weights)
+            options = {"sample_weight": weights}
+        # An estimator that has not seen a label has no column for its probability.
+        _check_occurrence(codes, classes)
+        estimator = clone(self.estimator).fit(rows, codes, **options)
         return self._feature_names(encoder.names) | {
             "classes_": classes,
             "n_features_in_": encoder.n_features,
@@ -218,5 +220,6 @@ def _check_occurrence(codes: np.ndarray, classes: np.ndarray) -> None:
     if len(absent):
         raise ValueError(
             f"the label {classes[absent[0]].item()!r} occurs at no position whose label and "
-            "previous labels are known; an estimator needs an example of each label"
+            "previous labels are known and whose weight is above 0; an estimator needs an example "
+            "of each label"
         )
