@@ -18,24 +18,24 @@ demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
 
 # All tests but those that take long.
-test: $(VENV)/.installed $(VENV)/.test
+test: $(VENV)/.test
 	$(PYTEST) -m "not exhaustive"
 
-test-all: $(VENV)/.installed $(VENV)/.test
+test-all: $(VENV)/.test
 	$(PYTEST)
 
 # Only the tests that take long.
-test-exhaustive: $(VENV)/.installed $(VENV)/.test
+test-exhaustive: $(VENV)/.test
 	$(PYTEST) -m exhaustive
 
 # Random models, inputs and damaged files: make fuzz SECONDS=600 SEED=10000
 SECONDS ?= 600
 SEED ?= 10000
-fuzz: $(VENV)/.installed $(VENV)/.test
+fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/campaign.py --seconds $(SECONDS) --seed $(SEED)
 
-docs: $(VENV)/.installed $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -j auto -W --keep-going -b html docs docs/_build/html
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -55,15 +55,16 @@ $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
 	$(INSTALL) --no-build-isolation --editable ".[plot,progress]"
 	touch $@
 
-# The libraries of the extras. What is compiled already stays.
-$(VENV)/.test $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(VENV)/.installed
-	$(INSTALL) --no-build-isolation --editable ".[$*]"
-	touch $@
+# The package with the libraries of an extra, in one installation. Modules that are compiled already
+# are not compiled again.
+$(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
+	$(INSTALL) --no-build-isolation --editable ".[plot,progress,$*]"
+	touch $(VENV)/.installed $@
 
 $(VENV)/.lint: $(BIN)/python
 	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16" "mypy>=1.15" "numpy>=1.26"
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info docs/_build docs/gallery docs/generated
+	rm -rf $(VENV) build dist *.egg-info docs/_build docs/gallery docs/api/generated
 	find treecrf '(' -name '*.c' -o -name '*.so' -o -name '*.pyd' ')' -delete

@@ -1,39 +1,70 @@
 """Configuration of Sphinx: sphinx-build -W --keep-going -b html docs docs/_build/html."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-from docutils.nodes import SkipNode
-from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.fileutil import copy_asset
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # an installed treecrf comes first
 
 from treecrf import __version__  # noqa: E402
-from treecrf.datasets import fetch_occupancy  # noqa: E402
+from treecrf.datasets import fetch_conll2000, fetch_occupancy  # noqa: E402
 
 project = "treecrf"
 author = "The treecrf developers"
 copyright = f"2026, {author}"
 release = version = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc",
-              "sphinx_gallery.gen_gallery"]  # fmt: skip
-exclude_patterns = ["_build"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
 default_role = "py:obj"
 highlight_language = "none"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
+
+# Copied code has neither prompts nor output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# The inventories contain only the names that these pages link to, so building needs no network.
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3/", "_inventories/python.inv"),
+    "numpy": ("https://numpy.org/doc/stable/", "_inventories/numpy.inv"),
+    "scipy": ("https://docs.scipy.org/doc/scipy/", "_inventories/scipy.inv"),
+    "pandas": ("https://pandas.pydata.org/docs/", "_inventories/pandas.inv"),
+    "sklearn": ("https://scikit-learn.org/stable/", "_inventories/sklearn.inv"),
+}
+
+# The parts of MathJax that formulas in TeX need. The package also contains several others.
+mathjax_path = "mathjax/tex-chtml.js"
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts")
 
 
 def runnable_examples():
-    """A pattern of the examples to run: without its data, that of the sensors is only shown."""
-    try:
-        fetch_occupancy()
-    except (ImportError, OSError):
-        return r"/plot_(?!occupancy)"
-    return r"/plot_"
+    """A pattern of the examples to run. Those whose data is missing are shown without output."""
+    needed = {"occupancy": fetch_occupancy, "chunking": fetch_conll2000}
+    missing = []
+    for name, fetch in needed.items():
+        try:
+            fetch()
+        except (ImportError, OSError):
+            missing.append(name)
+    return rf"/plot_(?!{'|'.join(missing)})" if missing else "/plot_"
 
 
 sphinx_gallery_conf = {
@@ -44,33 +75,36 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
+    "reference_url": {"treecrf": None},
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = "treecrf"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["treecrf.css"]
-html_sidebars = {name: [] for name in ("install", "tutorial", "contributing", "changelog")}
+html_sidebars = {name: [] for name in ("index", "install", "tutorial", "contributing", "changelog")}
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "logo": {"text": "treecrf", "alt_text": "treecrf"},
+    "header_links_before_dropdown": 5,
     "navbar_persistent": ["search-button"],
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "show_nav_level": 1,
+    "navigation_depth": 3,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_math_renderer = "mathml"
 
 
-def render(**style):
-    """Write a formula as MathML, which browsers show without a script from the network."""
-
-    def visit(translator, node):
-        translator.body.append(tex2mathml(node.astext(), **style))
-        raise SkipNode
-
-    return visit, None
+def copy_mathjax(app, exception):
+    if exception is None and app.builder.format == "html":
+        target = Path(app.outdir, "_static", "mathjax")
+        for part in MATHJAX_PARTS:
+            source = MATHJAX / part
+            copy_asset(source, target / part if source.is_dir() else target)
 
 
 def setup(app):
-    app.add_html_math_renderer("mathml", render(), render(as_block=True))
+    app.connect("build-finished", copy_mathjax)

@@ -373,7 +373,7 @@ def test_confusion_matrix_of_predictions(letters, trained):
 )
 def test_html_links_to_the_documentation(estimator):
     name = type(estimator).__name__
-    link = f"https://treecrf.readthedocs.io/en/latest/api.html#treecrf.{name}"
+    link = f"https://treecrf.readthedocs.io/en/latest/api/generated/treecrf.{name}.html"
     assert estimator._get_doc_link() == link
     assert f'href="{link}"' in estimator._repr_html_()
 

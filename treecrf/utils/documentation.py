@@ -10,5 +10,5 @@ class DocumentationLink:
 
     _doc_link_module = "treecrf"
     _doc_link_template: Any = (
-        "https://treecrf.readthedocs.io/en/latest/api.html#treecrf.{estimator_name}"
+        "https://treecrf.readthedocs.io/en/latest/api/generated/treecrf.{estimator_name}.html"
     )
