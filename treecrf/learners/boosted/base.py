@@ -375,7 +375,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             max_features=self.max_features,
             max_features_per_tree=self.max_features_per_tree,
             subsample=self.subsample,
-            max_leaf_value=MAX_NEWTON_STEP if self.second_order else np.inf,
+            max_leaf_value=MAX_NEWTON_STEP if self._is_newton() else np.inf,
             seed=data.seed,
             constraints=read_constraints(*constraints, encoder, data.classes),
         )
@@ -412,10 +412,14 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _validation_class(self) -> type:
         return Validation
 
+    def _is_newton(self) -> bool:
+        """Return whether training uses Newton steps."""
+        return bool(self.second_order)
+
     def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
         """Raise an error if training would not fit in memory or in the kernels' integers."""
         check_order(n_labels, order, self._alternative)
-        require_memory(n_labels, order, n_positions, 2 + self.second_order)
+        require_memory(n_labels, order, n_positions, 2 + self._is_newton())
 
     @abstractmethod
     def _objective(

@@ -84,15 +84,15 @@ class TreeCRF(BoostedSequenceClassifier):
         Number of positions to the left and to the right whose features the trees can use.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
-    max_leaf_nodes : int, default=100
+    max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, those of previous labels
         included. None is no limit.
-    l2_regularization : float, default=40.0
+    l2_regularization : float, default=20.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
-    learning_rate : float, default=1.0
+        With ``second_order``, it is added to the sum of their curvature.
+    learning_rate : float, default=0.3
         Factor by which the leaf values of each tree are multiplied.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"}, default="log"
         Objective to maximize. With P the probability of the labels of a sequence and q that of the
@@ -101,9 +101,10 @@ class TreeCRF(BoostedSequenceClassifier):
         Exponential objectives emphasize the worst-labeled sequences or positions; Hamming
         objectives count single labels rather than whole sequences. Objectives other than ``"log"``
         use first-order steps and no beam.
-    second_order : bool, default=False
+    second_order : "auto" or bool, default="auto"
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
-        instead of the number of examples. Only for ``objective="log"``.
+        instead of the number of examples. Only for ``objective="log"``, where it is the meaning of
+        ``"auto"``.
     curvature : {"auto", "bound", "diagonal"}, default="auto"
         Curvature of Newton steps. ``"diagonal"`` is 2 p (1 - p) with the probability p of the label
         and its context; it takes the least time, but its steps can be too long where labels far
@@ -152,7 +153,7 @@ class TreeCRF(BoostedSequenceClassifier):
         Sets of features, by name or index, that may interact: a branch of a tree tests features of
         one set only, at any offsets. Features in no set form another one. ``"pairwise"`` stands for
         all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
-    init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="zero"
+    init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="auto"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to its scores. Its penalty of 10 leaves the details to the trees; from 10,000
         training positions on it grows in proportion to them, and ten passes of stochastic gradient
@@ -190,7 +191,7 @@ class TreeCRF(BoostedSequenceClassifier):
         requires samples (``sampling="auto"`` always draws them), ``objective="log"``, and an
         ``order`` of at least 1, and works neither with a beam nor with
         ``init="pseudo_likelihood"``.
-    early_stopping : "auto" or bool, default=False
+    early_stopping : "auto" or bool, default="auto"
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
@@ -287,6 +288,7 @@ class TreeCRF(BoostedSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES))],
+        "second_order": [StrOptions({"auto"}), "boolean"],
         "curvature": [StrOptions({"auto", "bound", "diagonal"})],
         "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -295,7 +297,7 @@ class TreeCRF(BoostedSequenceClassifier):
     }
 
     _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
-        "curvature": Needs("second_order", (True,)),
+        "curvature": Needs("second_order", ("auto", True)),
         "beam": Needs("beam_width", unless=(None,)),
     }
 
@@ -305,12 +307,12 @@ class TreeCRF(BoostedSequenceClassifier):
         order: int = 1,
         window: Window = 0,
         max_iter: int = 100,
-        max_leaf_nodes: int = 100,
+        max_leaf_nodes: int = 64,
         max_depth: int | None = None,
-        l2_regularization: float = 40.0,
-        learning_rate: float = 1.0,
+        l2_regularization: float = 20.0,
+        learning_rate: float = 0.3,
         objective: ObjectiveName = "log",
-        second_order: bool = False,
+        second_order: Literal["auto"] | bool = "auto",
         curvature: Literal["auto", "bound", "diagonal"] = "auto",
         min_gain: float = 0.0,
         min_samples_leaf: int = 1,
@@ -324,14 +326,14 @@ class TreeCRF(BoostedSequenceClassifier):
         categorical_features: CategoricalFeatures = "from_dtype",
         monotonic_cst: MonotonicCst = None,
         interaction_cst: InteractionCst = None,
-        init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "zero",
+        init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "auto",
         beam_width: int | None = None,
         beam: Literal["two-pass", "forward-only"] = "two-pass",
         decoding: Decoding = "marginal",
         cost_matrix: CostMatrix = None,
         transitions: Transitions = None,
         constant_transitions: bool = False,
-        early_stopping: EarlyStopping = False,
+        early_stopping: EarlyStopping = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
@@ -482,15 +484,20 @@ class TreeCRF(BoostedSequenceClassifier):
     def _start(self) -> LinearStart | None:
         return None if self.init_ is None else LinearStart(self.init_)
 
+    def _is_newton(self) -> bool:
+        if self.second_order == "auto":
+            return OBJECTIVES[self.objective].has_curvature
+        return bool(self.second_order)
+
     def _bound_share(self) -> float | None:
         """Return the least share of the bound in the curvature; None in first order."""
-        if not self.second_order:
+        if not self._is_newton():
             return None
         return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
 
     def _check_objective(self) -> None:
         """Raise ValueError for settings that only the log-likelihood supports."""
-        if self.second_order and not OBJECTIVES[self.objective].has_curvature:
+        if self._is_newton() and not OBJECTIVES[self.objective].has_curvature:
             raise ValueError(
                 f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
                 "for Newton steps"
@@ -594,7 +601,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 growth,
                 encoded.offsets,
                 training.codes,
-                self.second_order,
+                self._is_newton(),
                 training.candidates,
             )
         return PartsBooster(
@@ -613,7 +620,7 @@ class TreeCRF(BoostedSequenceClassifier):
                 weights if (weights != 1).any() else None, encoded.offsets, keys, growth
             ),
             ListGrowth(
-                forest, encoder, encoded, growth, sampling, self.second_order, None, threads
+                forest, encoder, encoded, growth, sampling, self._is_newton(), None, threads
             ),
             transitions,
         )

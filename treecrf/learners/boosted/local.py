@@ -78,7 +78,7 @@ class LocalClassifier(BoostedSequenceClassifier):
             data.codes,
             n_labels,
             self.order,
-            self.second_order,
+            self._is_newton(),
             constraints,
             threads,
             data.weights,

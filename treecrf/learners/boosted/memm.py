@@ -37,17 +37,17 @@ class TreeMEMM(LocalClassifier):
         Number of positions to the left and to the right whose features the trees can use.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
-    max_leaf_nodes : int, default=100
+    max_leaf_nodes : int, default=64
         Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, those of previous labels
         included. None is no limit.
-    l2_regularization : float, default=40.0
+    l2_regularization : float, default=20.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
-    learning_rate : float, default=1.0
+        With ``second_order``, it is added to the sum of their curvature.
+    learning_rate : float, default=0.3
         Factor by which the leaf values of each tree are multiplied.
-    second_order : bool, default=False
+    second_order : bool, default=True
         Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
         instead of the number of examples.
     min_gain : float, default=0.0
@@ -110,7 +110,7 @@ class TreeMEMM(LocalClassifier):
         ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
         n_classes) with a row for each previous label, in the order of ``classes_``. An optional
         extra row marks the labels that may come first.
-    early_stopping : "auto" or bool, default=False
+    early_stopping : "auto" or bool, default="auto"
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
@@ -192,11 +192,11 @@ class TreeMEMM(LocalClassifier):
         order: int = 1,
         window: Window = 0,
         max_iter: int = 100,
-        max_leaf_nodes: int = 100,
+        max_leaf_nodes: int = 64,
         max_depth: int | None = None,
-        l2_regularization: float = 40.0,
-        learning_rate: float = 1.0,
-        second_order: bool = False,
+        l2_regularization: float = 20.0,
+        learning_rate: float = 0.3,
+        second_order: bool = True,
         min_gain: float = 0.0,
         min_samples_leaf: int = 1,
         max_features: float = 1.0,
@@ -213,7 +213,7 @@ class TreeMEMM(LocalClassifier):
         beam_width: int = 10,
         cost_matrix: CostMatrix = None,
         transitions: Transitions = None,
-        early_stopping: EarlyStopping = False,
+        early_stopping: EarlyStopping = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,

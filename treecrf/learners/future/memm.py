@@ -97,7 +97,7 @@ class FutureFeatureMEMM(LocalClassifier):
         included. None is no limit. The trees that add a discovered feature are not limited.
     l2_regularization : float, default=40.0
         Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order`` it is added to the curvature; 3 to 10 is a good range there.
+        With ``second_order``, it is added to the sum of their curvature.
     learning_rate : float, default=1.0
         Factor by which the leaf values of each tree are multiplied.
     second_order : bool, default=False
