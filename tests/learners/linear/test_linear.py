@@ -407,7 +407,8 @@ def test_attributes_may_come_from_another_source(transition_features, tables):
 def test_conjunctions_of_trees_are_attributes(order, letters, tmp_path):
     """Training starts from the scores of the trees and improves on them."""
     X, y = letters
-    trees = TreeCRF(order=order, window=1, max_iter=4, max_leaf_nodes=6, l2_regularization=1.0)
+    settings = {"window": 1, "max_iter": 4, "max_leaf_nodes": 6, "l2_regularization": 1.0}
+    trees = TreeCRF(order=order, init="zero", early_stopping=False, **settings)
     flat = flatten(trees.fit(X, y))
     given = {"attributes": flat, "transition_features": True, "l2_regularization": 0.01}
     crf = LinearCRF(**given).fit(X, y)
