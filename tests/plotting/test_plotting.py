@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every
 from support.settings import FIXED
 
-from treecrf import FutureFeatureMEMM, HMMClassifier, TreeCRF, TreeMEMM
+from treecrf import FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
     explain,
@@ -88,31 +88,49 @@ def test_invalid_arguments_are_refused():
 @every(GROWN)
 def test_bars_of_gains(name, fitted):
     model = fitted(name)
-    ax = plot_importances(model)
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx(model.feature_importances_)
-    assert names_of(ax.get_yticklabels()) == ["symbol"]
-    ax = plot_importances(gain_importance(model, per_label=True))
-    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(1)
+    found = gain_importance(model, per_label=True)
+    for source in (model, found):
+        ax = plot_importances(source)
+        widths = np.sum(np.reshape([bar.get_width() for bar in ax.patches], (-1, n_bars(ax))), 0)
+        side = "+" if model._trained_backward else "-"
+        expected = {"symbol": 1.0, "sequence ends": found.outside.sum()}
+        before = found.labels_before.sum(axis=0)
+        expected |= {f"label[{side}{lag}]": gain for lag, gain in enumerate(before, 1)}
+        expected = {name: gain for name, gain in expected.items() if gain}
+        assert dict(zip(names_of(ax.get_yticklabels()), widths, strict=True)) == pytest.approx(
+            expected
+        )
+        assert ax.get_title() == f"importance by gain, {model._forest.n_iter} iterations"
     assert legend_of(ax) == ["x", "y", "z"]
+
+
+def n_bars(ax) -> int:
+    return len(ax.get_yticks())
 
 
 def test_the_most_important_feature_is_on_top(tables):
     model = TreeCRF(max_iter=3).fit(*tables)
-    ax = plot_importances(model, max_features=2)
-    order = np.argsort(-model.feature_importances_)[:2]
-    assert names_of(ax.get_yticklabels()) == [f"x{j}" for j in order]
-    widths = [bar.get_width() for bar in ax.patches]
-    assert widths == pytest.approx(model.feature_importances_[order])
+    found = gain_importance(model)
+    ax = plot_importances(model, max_features=3)
+    gains = dict(zip(found.feature_names, model.feature_importances_, strict=True))
+    gains |= {"label[-1]": found.labels_before[0], "sequence ends": found.outside.sum()}
+    names = sorted(gains, key=gains.get, reverse=True)[:3]
+    assert names_of(ax.get_yticklabels()) == names
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([gains[n] for n in names])
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    assert ax.get_xlabel() == "fraction of gain"
+    assert ax.get_xlabel() == "fraction of the gain of all features"
     parts = gain_importance(model, per_label=True)
     ax = plot_importances(parts)
-    starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, 3)
-    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, 3)
-    order = np.argsort(-model.feature_importances_)
-    np.testing.assert_allclose(widths, parts.importances.sum(axis=2)[:, order])
+    starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, -1)
+    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, -1)
+    names = names_of(ax.get_yticklabels())
+    for j, name in enumerate(parts.feature_names):
+        row = parts.importances.sum(axis=2)[:, j]
+        np.testing.assert_allclose(widths[:, names.index(name)], row)
+    np.testing.assert_allclose(widths[:, names.index("label[-1]")], parts.labels_before[:, 0])
     np.testing.assert_allclose(starts, np.cumsum(widths, axis=0) - widths)
-    assert [bar.get_facecolor()[:3] for bar in ax.patches[::3]] == [rgb(k) for k in range(3)]
+    colors = [bar.get_facecolor()[:3] for bar in ax.patches[:: len(names)]]
+    assert colors == [rgb(k) for k in range(3)]
 
 
 def rgb(k) -> tuple:
@@ -138,27 +156,63 @@ def test_a_map_of_offsets(name, fitted):
     model = fitted(name)
     found = gain_importance(model, per_label=True)
     bags = ["bags"] * bool(found.in_bags.any())
-    every_one = plot_importance_map(model)
-    table = found.importances.sum(axis=0)
-    np.testing.assert_allclose(every_one.images[0].get_array()[:, :2], table)
-    assert names_of(every_one.get_xticklabels()) == ["-1", "0", *bags]
-    if bags:
-        in_bags = every_one.images[0].get_array()[:, 2]
-        np.testing.assert_allclose(in_bags, found.in_bags.sum(axis=0))
-    one = plot_importance_map(found, label="y")
-    np.testing.assert_allclose(one.images[0].get_array()[:, :2], found.importances[1])
+    order = found.labels_before.shape[1]
+    lags = np.arange(1, order + 1) if model._trained_backward else -np.arange(1, order + 1)
+    offsets = np.union1d(found.offsets, lags).tolist()
+    of_window = [offsets.index(offset) for offset in found.offsets]
+    of_lags = [offsets.index(lag) for lag in lags]
+    for ax, tables in (
+        (plot_importance_map(model), {key: found[key].sum(axis=0) for key in GAINS}),
+        (plot_importance_map(found, label="y"), {key: found[key][1] for key in GAINS}),
+    ):
+        shown = ax.images[0].get_array()
+        rows = dict(zip(names_of(ax.get_yticklabels()), shown, strict=True))
+        np.testing.assert_allclose(rows["symbol"][of_window], tables["importances"][0])
+        if bags:
+            np.testing.assert_allclose(rows["symbol"][-1], tables["in_bags"][0])
+        for name, key, columns in (
+            ("previous labels", "labels_before", of_lags), ("sequence ends", "outside", of_window)
+        ):  # fmt: skip
+            assert (name in rows) == tables[key].any()
+            if name in rows:
+                np.testing.assert_allclose(rows[name][columns], tables[key])
+        np.testing.assert_allclose(shown.sum(), sum(table.sum() for table in tables.values()))
+        names = [f"{offset:+d}" if offset else "0" for offset in offsets]
+        assert names_of(ax.get_xticklabels()) == [*names, *bags]
+    title = ax.get_title().replace("\n", " ")
+    assert title == f"label 'y', {model._forest.n_iter} iterations"
     labels = plot_importance_map(model, feature="symbol")
-    np.testing.assert_allclose(labels.images[0].get_array()[:, :2], found.importances[:, 0])
+    shown = labels.images[0].get_array()[:, of_window]
+    np.testing.assert_allclose(shown, found.importances[:, 0])
     assert names_of(labels.get_yticklabels()) == ["x", "y", "z"]
+    assert labels.get_title().startswith("feature symbol, ")
+
+
+GAINS = ("importances", "in_bags", "outside", "labels_before")
+
+
+def test_scales_of_a_map(tables):
+    model = TreeCRF(max_iter=3, window=1, **FIXED).fit(*tables)
+    table = plot_importance_map(model).images[0].get_array()
+    rows = plot_importance_map(model, scale="row").images[0]
+    np.testing.assert_allclose(rows.get_array(), table / table.max(axis=1, keepdims=True))
+    log = plot_importance_map(model, scale="log").images[0]
+    np.testing.assert_array_equal(np.ma.getmaskarray(log.get_array()), table == 0)
+    assert log.norm.vmax == table.max() and 0 < log.norm.vmin < table.max()
+    brightness = log.to_rgba(log.get_array())[..., :3].sum(axis=-1)
+    order = np.argsort(table[table > 0])
+    assert (np.diff(brightness[table > 0][order]) >= -1e-6).all()
+    with pytest.raises(ValueError, match="scale='sqrt'; expected 'linear', 'log' or 'row'"):
+        plot_importance_map(model, scale="sqrt")
 
 
 def test_a_map_shows_the_most_important_features(tables):
     model = TreeCRF(max_iter=3, window=20).fit(*tables)
     ax = plot_importance_map(model, max_features=2)
     order = np.argsort(-model.feature_importances_)[:2]
-    assert names_of(ax.get_yticklabels()) == [f"x{j}" for j in order]
+    assert names_of(ax.get_yticklabels())[:2] == [f"x{j}" for j in order]
     found = gain_importance(model).importances[order]
-    np.testing.assert_allclose(ax.images[0].get_array(), found)
+    np.testing.assert_allclose(ax.images[0].get_array()[:2], found)
     assert names_of(ax.get_xticklabels())[:3] == ["-20", "-18", "-16"]
     ax.figure.canvas.draw()
     assert ax.get_yticklabels()[0].get_window_extent().x0 >= 0
@@ -651,8 +705,67 @@ def test_models_are_fitted_before_they_are_drawn(picture):
     "picture", ["importances", "importance map", "tree", "rules", "likelihood"]
 )
 def test_models_without_trees_are_not_drawn(picture, letters):
+    linear = LinearCRF(tol=1.0).fit(*letters)
     with pytest.raises(TypeError, match="HMMClassifier has no boosted trees"):
         PICTURES[picture](HMMClassifier().fit(*letters), None)
+    with pytest.raises(TypeError, match=r"LinearCRF has no boosted trees.* plot_weights show"):
+        PICTURES[picture](linear, None)
+
+
+# Linear starts
+
+
+@pytest.fixture(scope="module")
+def started(letters):
+    """A model of trees that are added to a linear model, and the same without trees."""
+    settings = {"init": "linear", "window": 1, "max_iter": 3, **FIXED}
+    model = TreeCRF(**settings).fit(*letters)
+    return {"trees": model, "no trees": model.truncated(0)}
+
+
+@pytest.mark.parametrize("name", ["trees", "no trees"])
+def test_what_leaves_out_the_linear_start_warns(name, started):
+    model = started[name]
+    for draw in (plot_importances, plot_importance_map, plot_rules):
+        with pytest.warns(UserWarning, match=r"a linear model, init_, and .* without it") as found:
+            if draw is plot_rules and name == "no trees":
+                with pytest.raises(ValueError, match="there are no rules to show"):
+                    plot_rules(model)
+                continue
+            ax = draw(model)
+        assert len(found) == 1
+        assert ax.get_title().replace("\n", " ").endswith("without the linear start")
+    for scale in ("log", "row"):
+        with pytest.warns(UserWarning, match="gains describe the trees without it"):
+            plot_importance_map(model, scale=scale)
+
+
+@pytest.mark.parametrize("name", ["trees", "no trees"])
+def test_what_includes_the_linear_start_does_not_warn(name, started, letters):
+    model, (words, y) = started[name], letters
+    found = explain(model, words[0], 2)
+    bars = bars_of(plot_explanation(model, words[0], 2))
+    assert bars[-1][1] == pytest.approx(found.scores[found.labels.tolist().index(found.label)])
+    plot_sequence(model, words[0], y[0])
+    scores = transition_scores(model, words)
+    shown = plot_transition_scores(model, words).images[0].get_array()
+    np.testing.assert_allclose(shown[1:], scores.scores)
+    (line,) = plot_likelihood(model).lines
+    assert len(line.get_xdata()) == model.n_iter_ + 1
+    assert line.get_marker() == ("o" if name == "no trees" else "None")
+    drops = permutation_importance(model, words, y, scoring="log_likelihood", random_state=0)
+    assert drops.importances_mean[0] > 0
+    plot_importances(drops)
+    average = partial_dependence(model, words, "symbol").average
+    assert np.ptp(average, axis=0).max() > 0.01
+    assert plot_weights(model.init_).get_title() == "strongest weights"
+
+
+def test_a_model_without_trees_has_no_tree(started):
+    with pytest.raises(ValueError, match=r"the model has no trees.*weights of a linear start"):
+        plot_tree(started["no trees"])
+    with pytest.raises(TypeError, match=r"added to a linear model: pass model\.init_"):
+        plot_weights(started["trees"])
 
 
 @pytest.mark.parametrize("picture", PICTURES)
@@ -688,7 +801,7 @@ def test_bars_lead_from_the_base_value_to_the_score(label, trained, letters):
     assert [end - start for start, end in bars] == pytest.approx([v for _, v in strongest])
     names = ["base value", *(name for name, _ in strongest), "score"]
     assert names_of(ax.get_yticklabels()) == names
-    assert ax.get_xlabel() == f"score of {label or found.label!r} at position 2"
+    assert ax.get_title() == f"score of {label or found.label!r} at position 2"
     numbers = [text.get_text() for text in ax.texts]
     assert numbers[0] == f"{found.base_values[k]:.2f}"
     assert numbers[-1] == f"{found.scores[k]:.2f}"
@@ -702,7 +815,7 @@ def test_the_difference_of_two_labels(trained, letters):
     bars = bars_of(ax)
     assert bars[0][0] == pytest.approx(found.base_values[0] - found.base_values[2])
     assert bars[-1][1] == pytest.approx(found.scores[0] - found.scores[2])
-    assert ax.get_xlabel() == "score of 'x' minus 'z' at position 2"
+    assert ax.get_title() == "score of 'x' minus 'z' at position 2"
     with pytest.raises(ValueError, match="against='x' is the label itself"):
         plot_explanation(found, label="x", against="x")
 

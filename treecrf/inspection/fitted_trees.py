@@ -15,6 +15,7 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.trees.forest import LABEL, Forest
 from treecrf.trees.rules import Condition
+from treecrf.utils.warn import warn
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class FittedTrees:
             what = type(model).__name__ + (f" around {type(around).__name__}" if around else "")
             raise TypeError(
                 f"{what} has no boosted trees; expected a model such as TreeCRF or TreeMEMM. "
-                "permutation_importance and transition_scores support all models"
+                f"{_alternatives(model)}"
             )
         return cls(model._forest, model._encoder, model.classes_, model._trained_backward)
 
@@ -80,6 +81,32 @@ class FittedTrees:
         if condition.window or not parts:
             parts.append(conjunction(self.encoder, condition.window, backward=self.backward))
         return " and ".join(parts)
+
+
+def _alternatives(model: Any) -> str:
+    if isinstance(model, LinearSequenceClassifier):
+        return (
+            "strongest_weights and plot_weights show the weights of linear models, and "
+            "permutation_importance their importance"
+        )
+    return "permutation_importance and transition_scores support all models"
+
+
+def warn_of_linear_start(model: Any, what: str) -> None:
+    """Warn that some numbers of a model describe its trees alone, if it starts from a linear model.
+
+    Parameters
+    ----------
+    model : fitted classifier with trees
+    what : str
+        Description of the numbers, the subject of the warning.
+    """
+    if model._start is not None:
+        warn(
+            f"the model adds the trees of {model._forest.n_iter} iterations to a linear model, "
+            f"init_, and {what} without it; permutation_importance, explain and "
+            "partial_dependence include it, and strongest_weights(model.init_) lists its weights"
+        )
 
 
 def has_trees(model: Any) -> bool:

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.names import feature_names
 from treecrf.encoding.plan import BOUNDARY
-from treecrf.inspection.fitted_trees import FittedTrees
+from treecrf.inspection.fitted_trees import FittedTrees, warn_of_linear_start
 from treecrf.trees.forest import LABEL
 
 
@@ -20,6 +20,10 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     The gain of a split is its reduction of the squared error of the trees' targets in training. All
     values are fractions of the total gain of all features, like ``feature_importances_``. The gains
     of sequence ends and previous labels are not part of this total.
+
+    Only splits of trees have gains. If the trees are added to a linear model (``init_`` of
+    `treecrf.TreeCRF`), its weights are not included, however important they are. A warning states
+    this.
 
     Parameters
     ----------
@@ -44,7 +48,10 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
         - labels_before : float array (order,), importance of tests of the previous labels, the
           nearest first;
         - feature_names : array of str (n_features,);
-        - labels : array (n_classes,).
+        - labels : array (n_classes,);
+        - n_iter : int, the number of iterations;
+        - linear_start : bool, whether the trees are added to a linear model;
+        - backward : bool, whether the previous labels are those to the right.
 
         With ``per_label``, the float arrays have an additional first axis for the labels; sums over
         this axis equal the values without it.
@@ -55,6 +62,11 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
         If the model is not fitted.
     TypeError
         If the model has no trees.
+
+    See Also
+    --------
+    permutation_importance : Importance in any model, on any data.
+    strongest_weights : Weights of linear models and of linear starts.
 
     Examples
     --------
@@ -69,6 +81,7 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     True
     """
     grown = FittedTrees.of(model)
+    warn_of_linear_start(model, "gains describe the trees")
     forest, encoder, offsets = grown.forest, grown.encoder, grown.offsets
     gains, outside, before = _sums(grown, len(grown.classes) if per_label else 1)
     own, derived = gains.copy(), gains.sum(axis=2)
@@ -91,6 +104,9 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
         offsets=offsets,
         feature_names=feature_names(encoder.schema),
         labels=grown.classes,
+        n_iter=forest.n_iter,
+        linear_start=model._start is not None,
+        backward=grown.backward,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection.coverage import fractions_of
-from treecrf.inspection.fitted_trees import FittedTrees, code_of
+from treecrf.inspection.fitted_trees import FittedTrees, code_of, warn_of_linear_start
 from treecrf.trees.rules import Condition, leaf_values
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
@@ -61,7 +61,8 @@ def strongest_rules(
     Every leaf of a tree is a rule: if the tests on its path hold, including those of the previous
     labels, the score of a label changes by the value of the leaf. Leaves of the same label with the
     same condition are merged into one rule over all iterations. Redundant tests are removed from
-    conditions.
+    conditions. If the trees are added to a linear model (``init_`` of `treecrf.TreeCRF`), the rules
+    do not include it, and a warning states this.
 
     Parameters
     ----------
@@ -108,6 +109,7 @@ def strongest_rules(
         raise ValueError(f"n_rules={n_rules!r}; expected a positive integer")
     if X is None and y is not None:
         raise ValueError("y is given without X; pass both or neither")
+    warn_of_linear_start(model, "rules describe the trees")
     chosen = _largest(grown, n_rules, None if label is None else code_of(grown.classes, label))
     fractions: list = [None] * len(chosen)
     if X is not None:

@@ -83,6 +83,11 @@ def iteration_of(grown: FittedTrees, iteration: int) -> int:
         If the iteration does not exist.
     """
     n_iter = grown.forest.n_iter
+    if n_iter == 0:
+        raise ValueError(
+            "the model has no trees: it has 0 iterations; "
+            "strongest_weights(model.init_) lists the weights of a linear start"
+        )
     if not isinstance(iteration, numbers.Integral) or not -n_iter <= iteration < n_iter:
         raise ValueError(
             f"iteration={iteration!r}; expected an integer from {-n_iter} to {n_iter - 1}: the "

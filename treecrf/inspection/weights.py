@@ -139,9 +139,15 @@ def _check_linear(model: SequenceClassifier) -> None:
     if not isinstance(model, LinearSequenceClassifier):
         raise TypeError(
             f"{type(model).__name__} is not a linear model; expected a model such as LinearCRF. "
-            "strongest_rules supports boosted trees"
+            f"{_alternative(model)}"
         )
     check_weights(model)
+
+
+def _alternative(model: SequenceClassifier) -> str:
+    if getattr(model, "init_", None) is not None:
+        return "Its trees are added to a linear model: pass model.init_"
+    return "strongest_rules supports boosted trees"
 
 
 def transition_weights(model: Any) -> Bunch:

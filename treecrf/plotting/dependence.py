@@ -10,7 +10,15 @@ from sklearn.utils import Bunch
 from treecrf.inputs.values import as_list
 from treecrf.inspection import partial_dependence
 from treecrf.inspection.fitted_trees import code_of
-from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
+from treecrf.plotting.common import (
+    COLORS,
+    axes_of,
+    is_computed,
+    plain,
+    pyplot,
+    set_title,
+    shortened,
+)
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 # Labels after those of the colors repeat them with other lines and markers.
@@ -93,7 +101,7 @@ def plot_partial_dependence(
     ax = axes_of(ax, (6.0, 3.8))
     places = found.grid_values if found.is_number else np.arange(len(found.grid_values))
     for k in codes:
-        name = plain(found.labels[k])
+        name = plain(shortened(found.labels[k]))
         # matplotlib hides names that start with an underscore.
         name = " " * name.startswith("_") + name
         ax.plot(places, found.average[:, k], label=name, **_style(k, found.is_number))
@@ -103,6 +111,7 @@ def plot_partial_dependence(
     ax.set_ylabel(f"mean {found.response}")
     ax.legend(title="label", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     ax.spines[["top", "right"]].set_visible(False)
+    set_title(ax, f"mean {found.response} of labels by {found.feature_name}")
     return ax
 
 
@@ -121,7 +130,7 @@ def _style(k: int, is_number: bool) -> dict[str, str]:
 
 
 def _name_values(ax: Any, values: list) -> None:
-    names = [plain(value) for value in values]
+    names = [plain(shortened(value)) for value in values]
     long = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
     ax.set_xlim(-0.6, len(names) - 0.4)

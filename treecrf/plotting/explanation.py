@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inspection import Explanation, explain
 from treecrf.inspection.fitted_trees import code_of
-from treecrf.plotting.common import COLORS, axes_of, plain, pyplot
+from treecrf.plotting.common import COLORS, axes_of, plain, pyplot, set_title, shortened
 from treecrf.utils.typing import LabelsLike
 
 BAR_INCHES = 0.3
@@ -94,13 +94,15 @@ def plot_explanation(
     ax.vlines(sums, np.arange(n_rows - 1), np.arange(1, n_rows), linestyle=":", **style)
     ax.plot(sums[[0, -1]], [0, n_rows - 1], "D", color=COLORS[-1], markersize=5)
     _annotate(ax, fall)
-    ax.set_yticks(range(n_rows), map(plain, ["base value", *fall.names, "score"]))
+    names = ["base value", *fall.names, "score"]
+    ax.set_yticks(range(n_rows), [plain(shortened(name)) for name in names])
     ax.set_ylim(n_rows - 0.4, -0.6)
     margin = MARGIN * max(np.ptp(sums), abs(sums[0]), np.finfo(float).tiny)
     ax.set_xlim(sums.min() - margin, sums.max() + margin)
-    ax.set_xlabel(plain(fall.title))
+    ax.set_xlabel("score")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    set_title(ax, fall.title)
     return ax
 
 

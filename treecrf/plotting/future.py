@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.learners.future.memm import FutureFeatureMEMM
-from treecrf.plotting.common import axes_of, pyplot
+from treecrf.plotting.common import axes_of, pyplot, set_title
 
 
 def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) -> Any:
@@ -66,4 +66,5 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     ax.set_yticks(range(2 * n), names)
     ax.set_xlabel("position")
     ax.figure.colorbar(image, ax=ax, label="probability")
+    set_title(ax, f"{n} discovered feature{'s' * (n != 1)} at {len(values)} positions")
     return ax

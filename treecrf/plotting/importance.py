@@ -17,15 +17,27 @@ from treecrf.plotting.common import (
     legend_inches,
     plain,
     pyplot,
+    set_title,
+    shortened,
     style_of,
 )
 
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32
+SCALES = ("linear", "log", "row")
+# The logarithmic scale spans this factor.
+SPAN = 1e3
+ENDS = "sequence ends"
+# Color of gains that are not those of features.
+BEYOND = "#9A9A9A"
 
 
 def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None) -> Any:
     """Plot the importance of features as bars, the most important on top.
+
+    Gains of tests of previous labels and of the ends of sequences are shown, too, in gray and as
+    fractions of the same total, that of all features. The trees of a conditional random field
+    often gain as much from previous labels as from all features.
 
     Parameters
     ----------
@@ -34,7 +46,7 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
         `treecrf.inspection.gain_importance` or `permutation_importance`. Gains by label are shown
         in the colors of the labels, and permutation importances with their standard deviation.
     max_features : int, default=20
-        Maximum number of features to show.
+        Maximum number of bars.
     ax : matplotlib axes, optional
         Axes to draw on; those of a new figure by default.
 
@@ -57,43 +69,72 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importances
-    >>> crf = TreeCRF(max_iter=5).fit([[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"])
+    >>> settings = dict(l2_regularization=1.0, early_stopping=False, init="zero")
+    >>> crf = TreeCRF(max_iter=5, **settings).fit([[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"])
     >>> [tick.get_text() for tick in plot_importances(crf).get_yticklabels()]
-    ['x0', 'x1']
+    ['x0', 'label[-1]', 'x1']
     """
     pyplot()
     is_result = is_computed(importances, "importances", "gain_importance")
     found = importances if is_result else gain_importance(importances)
     is_permuted = "importances_mean" in found
+    names = found.feature_names.tolist()
     table = found.importances_mean[None] if is_permuted else _by_label(found)
+    others, other_names = ([], []) if is_permuted else _beyond_features(found)
+    table = np.concatenate([table, *others], axis=1)
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
-    height = 1 + BAR_INCHES * len(chosen)
+    height = 1.2 + BAR_INCHES * len(chosen)
     ax = axes_of(ax, (6.4, max(height, len(table) > 1 and legend_inches(len(table)))))
     if is_permuted:
         spread = found.importances_std[chosen]
         ax.barh(range(len(chosen)), total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
         ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     else:
-        _stack(ax, table[:, chosen], found.labels)
-    ax.set_yticks(range(len(chosen)), map(plain, found.feature_names[chosen]))
+        _stack(ax, table[:, chosen], found.labels, chosen >= len(names))
+    shown = [plain(shortened((names + other_names)[j])) for j in chosen]
+    ax.set_yticks(range(len(chosen)), shown)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
-    ax.set_xlabel("drop of score when shuffled" if is_permuted else "fraction of gain")
+    if not is_permuted:
+        ax.set_xlim(0, None if total.any() else 1)
+    label = "fraction of the gain of all features"
+    ax.set_xlabel("drop of score when shuffled" if is_permuted else label)
     ax.spines[["top", "right"]].set_visible(False)
+    set_title(ax, "importance by permutation" if is_permuted else _title_of_gain(found))
     return ax
 
 
 def _by_label(found: Bunch) -> np.ndarray:
     """Return gains of features, with one row per label or one for all."""
-    table = found.importances.sum(axis=-1) + found.in_bags
-    return table if table.ndim == 2 else table[None]
+    return np.atleast_2d(found.importances.sum(axis=-1) + found.in_bags)
 
 
-def _stack(ax: Any, table: np.ndarray, labels: np.ndarray) -> None:
+def _beyond_features(found: Bunch) -> tuple[list[np.ndarray], list[str]]:
+    """Return gains of previous labels, and of the ends of sequences, with their names.
+
+    The gains have one row per label or one for all. Those that are 0 are left out.
+    """
+    before = np.atleast_2d(found.labels_before)
+    tables = [*before.T[:, :, None], np.atleast_2d(found.outside.sum(axis=-1)).reshape(-1, 1)]
+    lags = np.arange(1, before.shape[1] + 1)
+    names = [f"label[{lag if found.backward else -lag:+d}]" for lag in lags] + [ENDS]
+    kept = [k for k, table in enumerate(tables) if table.any()]
+    return [tables[k] for k in kept], [names[k] for k in kept]
+
+
+def _title_of_gain(found: Bunch, what: str = "importance by gain") -> str:
+    start = ", without the linear start" if found.linear_start else ""
+    return f"{what}, {found.n_iter} iteration{'s' * (found.n_iter != 1)}{start}"
+
+
+def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, is_other: np.ndarray) -> None:
     """Draw stacked bars, one part per row, with a legend if there are several."""
     starts = np.cumsum(table, axis=0) - table
     for k, (start, row) in enumerate(zip(starts, table, strict=True)):
-        ax.barh(range(len(row)), row, left=start, linewidth=0, **style_of(k))
+        bars = ax.barh(range(len(row)), row, left=start, linewidth=0, **style_of(k))
+        for bar, gray in zip(bars, is_other, strict=True):
+            if gray and len(table) == 1:
+                bar.set_facecolor(BEYOND)
     if len(table) > 1:
         add_legend(ax, {str(label): style_of(k) for k, label in enumerate(labels)}, "label")
 
@@ -103,13 +144,15 @@ def plot_importance_map(
     *,
     label: Any = None,
     feature: str | None = None,
+    scale: str = "linear",
     max_features: int = 30,
     ax: Any = None,
 ) -> Any:
     """Plot the importance of features by offset in the window.
 
     Rows are features and columns are offsets in the window; 0 is the labeled position. Discovered
-    features of a `FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``.
+    features of a `FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``. The
+    last rows are tests of previous labels, and of the ends of sequences.
 
     Parameters
     ----------
@@ -120,6 +163,9 @@ def plot_importance_map(
         If given, only the trees of this label.
     feature : str, optional
         If given, only this feature; the rows are then labels.
+    scale : {"linear", "log", "row"}, default="linear"
+        How gains are mapped to colors. ``"log"`` shows small ones next to large ones, over a range
+        of 1,000. ``"row"`` shows each gain as a fraction of the largest of its row.
     max_features : int, default=30
         Maximum number of features to show, the most important on top.
     ax : matplotlib axes, optional
@@ -137,7 +183,7 @@ def plot_importance_map(
         If the model is not fitted.
     ValueError, TypeError
         If the model has no trees or no such label or feature, gains by label are needed but not
-        given, or ``ax`` is not an Axes object.
+        given, the scale is invalid, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -154,21 +200,40 @@ def plot_importance_map(
     pyplot()
     if label is not None and feature is not None:
         raise ValueError("both label and feature are given; pass at most one of them")
+    if scale not in SCALES:
+        raise ValueError(f"scale={scale!r}; expected 'linear', 'log' or 'row'")
     found = _gains(importances, label is not None or feature is not None)
-    table, rows = _map_rows(found, label, feature, max_features)
-    columns = [f"{offset:+d}" if offset else "0" for offset in found.offsets]
-    if np.any(found.in_bags):
-        columns.append("bags")
-    else:
-        table = table[:, :-1]
-    ax = axes_of(ax, (2.6 + CELL_INCHES * len(columns), max(2.2, 1.2 + CELL_INCHES * len(rows))))
-    image = ax.imshow(table, cmap="cividis", vmin=0, aspect="auto")
-    ax.set_yticks(range(len(rows)), map(plain, rows))
+    table, rows, columns = _map_of(found, label, feature, max_features)
+    ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
+    image = ax.imshow(_scaled(table, scale), aspect="auto", **_colors(table, scale))
+    ax.set_yticks(range(len(rows)), [plain(shortened(row)) for row in rows])
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")
-    ax.figure.colorbar(image, ax=ax, label="fraction of gain")
+    of_row = scale == "row"
+    ax.figure.colorbar(image, ax=ax, label=f"fraction of {'row maximum' if of_row else 'gain'}")
+    what = "all labels" if feature is None else f"feature {feature}"
+    set_title(ax, _title_of_gain(found, what if label is None else f"label {label!r}"))
     return ax
+
+
+def _scaled(table: np.ndarray, scale: str) -> np.ndarray:
+    if scale == "row":
+        return table / np.maximum(table.max(axis=1, keepdims=True), np.finfo(float).tiny)
+    return np.ma.masked_less_equal(table, 0.0) if scale == "log" else table
+
+
+def _colors(table: np.ndarray, scale: str) -> dict[str, Any]:
+    """Return the colors; on the logarithmic scale, cells without gain are white."""
+    from matplotlib.colors import LogNorm
+
+    highest = table.max()
+    if scale == "row" or highest <= 0:
+        return {"cmap": "cividis", "vmin": 0, "vmax": 1}
+    if scale == "linear":
+        return {"cmap": "cividis", "vmin": 0}
+    lowest = max(table[table > 0].min(), highest / SPAN)
+    return {"cmap": "cividis", "norm": LogNorm(min(lowest, highest / 10), highest)}
 
 
 def _gains(importances: Any, per_label: bool) -> Bunch:
@@ -181,17 +246,40 @@ def _gains(importances: Any, per_label: bool) -> Bunch:
     return importances
 
 
-def _map_rows(
+def _map_of(
     found: Bunch, label: Any, feature: str | None, max_features: int
-) -> tuple[np.ndarray, list[str]]:
-    """Return gains with those of bags in the last column, and the names of the rows."""
-    table = np.concatenate([found.importances, found.in_bags[..., None]], axis=-1)
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return gains, and the names of the rows and of the columns."""
+    offsets, lags = found.offsets, np.arange(1, found.labels_before.shape[-1] + 1)
+    places = lags if found.backward else -lags
+    columns = np.union1d(offsets, places if found.labels_before.any() else [0])
     names = found.feature_names.tolist()
+    table = np.zeros((*found.importances.shape[:-1], len(columns) + 1))
+    table[..., np.searchsorted(columns, offsets)] = found.importances
+    table[..., -1] = found.in_bags
+    others = np.zeros((*table.shape[:-2], 2, table.shape[-1]))
+    if found.labels_before.any():
+        others[..., 0, np.searchsorted(columns, places)] = found.labels_before
+    others[..., 1, np.searchsorted(columns, offsets)] = found.outside
     if feature is not None:
         if feature not in names:
             raise ValueError(f"feature={feature!r}; expected one of {', '.join(names)}")
-        return table[:, names.index(feature)], [str(label) for label in found.labels]
-    if table.ndim == 3:
-        table = table.sum(axis=0) if label is None else table[code_of(found.labels, label)]
-    chosen = np.argsort(-table.sum(axis=1), kind="stable")[:max_features]
-    return table[chosen], [names[j] for j in chosen]
+        table, rows = table[:, names.index(feature)], [str(label) for label in found.labels]
+    else:
+        table, others = (_of_label(part, found, label) for part in (table, others))
+        chosen = np.argsort(-table.sum(axis=1), kind="stable")[:max_features]
+        kept = others.any(axis=1)
+        table = np.concatenate([table[chosen], others[kept]])
+        beyond = np.array(["previous labels", ENDS])[kept].tolist()
+        rows = [names[j] for j in chosen] + beyond
+    headings = [f"{offset:+d}" if offset else "0" for offset in columns]
+    if np.any(found.in_bags):
+        return table, rows, [*headings, "bags"]
+    return table[:, :-1], rows, headings
+
+
+def _of_label(table: np.ndarray, found: Bunch, label: Any) -> np.ndarray:
+    """Return the gains of a label, or of all labels."""
+    if table.ndim < 3:
+        return table
+    return table.sum(axis=0) if label is None else table[code_of(found.labels, label)]

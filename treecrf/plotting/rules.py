@@ -14,6 +14,7 @@ from treecrf.plotting.common import (
     legend_inches,
     plain,
     pyplot,
+    set_title,
     style_of,
 )
 
@@ -60,11 +61,14 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     "label[-1] is 'c' and symbol is 'a'"
     """
     pyplot()
-    is_result = isinstance(rules, list) and all(isinstance(rule, Rule) for rule in rules)
-    rules = (rules if is_result else strongest_rules(rules, n_rules=n_rules))[:n_rules]
+    title = "strongest rules"
+    if not (isinstance(rules, list) and all(isinstance(rule, Rule) for rule in rules)):
+        model, rules = rules, strongest_rules(rules, n_rules=n_rules)
+        title += f", {_of_model(model)}"
+    rules = rules[:n_rules]
     if not rules:
-        raise ValueError("there are no rules to show")
-    ax, centers = _draw(rules, ax)
+        raise ValueError("there are no rules to show: no tree has a leaf other than 0")
+    ax, centers = _draw(rules, ax, _with_label(title, rules))
     _annotate_fractions(ax, rules, centers)
     ax.set_xlabel("added to the score of the label")
     return ax
@@ -113,17 +117,27 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
     "label[-1] is 'c'"
     """
     pyplot()
-    is_result = isinstance(weights, list) and all(isinstance(weight, Weight) for weight in weights)
-    if not is_result:
+    if not (isinstance(weights, list) and all(isinstance(weight, Weight) for weight in weights)):
         weights = strongest_weights(weights, n_weights, label=label)
     if not weights:
         raise ValueError("there are no weights other than 0 to show")
-    ax, _ = _draw(weights[:n_weights], ax)
+    ax, _ = _draw(weights[:n_weights], ax, _with_label("strongest weights", weights[:n_weights]))
     ax.set_xlabel("weight for the label")
     return ax
 
 
-def _draw(effects: list[Rule] | list[Weight], ax: Any) -> tuple[Any, list[float]]:
+def _of_model(model: Any) -> str:
+    n_iter = model._forest.n_iter
+    start = " without the linear start" if model._start is not None else ""
+    return f"{n_iter} iteration{'s' * (n_iter != 1)}{start}"
+
+
+def _with_label(title: str, effects: list[Rule] | list[Weight]) -> str:
+    labels = {effect.label for effect in effects}
+    return f"{title}, label {labels.pop()!r}" if len(labels) == 1 else title
+
+
+def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, list[float]]:
     """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
     lines = [_lines(effect.condition) for effect in effects]
     labels = sorted({effect.label for effect in effects})
@@ -137,6 +151,7 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any) -> tuple[Any, list[float]
     ax.set_ylim(end, 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
     ax.spines[["top", "right"]].set_visible(False)
+    set_title(ax, title)
     return ax, centers
 
 

@@ -10,11 +10,21 @@ from sklearn.utils import Bunch
 from treecrf.inspection import likelihood_curve, transition_scores, transition_weights
 from treecrf.inspection.fitted_trees import check_model
 from treecrf.inspection.weights import has_transition_weights
-from treecrf.plotting.common import COLORS, axes_of, is_computed, plain, pyplot
+from treecrf.plotting.common import (
+    COLORS,
+    axes_of,
+    is_computed,
+    plain,
+    pyplot,
+    set_title,
+    shortened,
+)
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 CELL_INCHES = 0.5
 MAX_NUMBERS = 12
+AFTER = {0: "in any context", 1: "given the label next to it"}
+SEVERAL = "given the label next to it, mean over further labels"
 
 
 def plot_transition_scores(
@@ -75,7 +85,7 @@ def plot_transition_scores(
         )
     else:
         found = transition_scores(scores, X, lengths=lengths, groups=groups)
-    names = [str(label) for label in found.labels]
+    names = [shortened(label) for label in found.labels]
     table, rows = _rows(found, names)
     ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
     image = ax.imshow(np.ma.masked_invalid(table), aspect="auto", **_colors(table))
@@ -88,6 +98,8 @@ def plot_transition_scores(
     ax.set_xlabel("label")
     ax.set_ylabel(f"label {'after' if found.backward else 'before'} it" if len(rows) > 1 else "")
     ax.figure.colorbar(image, ax=ax, label="score")
+    n_before = max(found.scores.ndim - 1, 0)
+    set_title(ax, f"score of a label {AFTER.get(n_before, SEVERAL)}")
     return ax
 
 
@@ -190,7 +202,9 @@ def plot_likelihood(
     styles = {"training": "-", "validation": "--", "further data": "-."}
     for (name, values), color in zip(named.items(), COLORS, strict=False):
         if values is not None:
-            ax.plot(curve.iterations, values, styles[name], color=color, label=name)
+            # A line of one point would be invisible.
+            marker = "o" if len(values) == 1 else None
+            ax.plot(curve.iterations, values, styles[name], color=color, label=name, marker=marker)
     if curve.validation is not None:
         best = int(np.nanargmax(curve.validation))
         ax.plot(best, curve.validation[best], "o", color=COLORS[1], label=f"best: {best}")
@@ -198,5 +212,7 @@ def plot_likelihood(
     is_log = curve.objective == "log"
     ax.set_ylabel("mean log-likelihood per position" if is_log else curve.objective)
     ax.legend()
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    set_title(ax, f"{'log-likelihood' if is_log else 'objective'} by iteration")
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -113,8 +113,10 @@ def plot_sequence(
     >>> pandas = pytest.importorskip("pandas")
     >>> times = pandas.date_range("2024-05-01", periods=96, freq="h", name="time")
     >>> table = pandas.DataFrame({"load": range(96), "day": times.day}, index=times)
-    >>> crf = TreeCRF(max_iter=5).fit(table, table["load"] % 24 > 12, groups="day")
-    >>> plot_sequence(crf, table, group=2).get_xlabel()
+    >>> table["busy"] = times.hour > 12
+    >>> crf = TreeCRF(max_iter=5).fit(table, "busy", groups="day")
+    >>> ax = plot_sequence(crf, table, "busy", group=2)
+    >>> ax.get_xlabel()
     'time'
     """
     pyplot()

@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.inspection.export import title_of
 from treecrf.inspection.fitted_trees import FittedTrees
 from treecrf.inspection.trees import Node, tree_of
-from treecrf.plotting.common import axes_of, plain, pyplot, size_of
+from treecrf.plotting.common import axes_of, plain, pyplot, set_title, size_of
 
 FONT_SIZE = 9.0
 # Width and height of a character of a monospaced font, relative to the font size.
@@ -126,8 +126,8 @@ def plot_tree(
     if not placed[0].is_end:
         _name_branches(ax, placed, starts, size)
     ax.set(xlim=(0, width), ylim=(n_rows - 0.2, -0.8))
-    ax.set_title(plain(title_of(grown, iteration, label)), loc="left", fontsize=size + 1)
     ax.set_axis_off()
+    set_title(ax, f"label {title_of(grown, iteration, label)}")
     return ax
 
 
