@@ -75,7 +75,8 @@ def sentence() -> tuple[list[dict], list[str]]:
 X, y = (list(part) for part in zip(*(sentence() for _ in range(350)), strict=True))
 X, X_test, y, y_test = X[:150], X[150:], y[:150], y[150:]
 
-model = TreeCRF(window=2, max_iter=60, max_leaf_nodes=12, l2_regularization=5)
+# Without a linear start, the trees are the whole model.
+model = TreeCRF(window=2, max_iter=60, max_leaf_nodes=12, l2_regularization=5, init="zero")
 model.fit(X, y, X_test, y_test)
 print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 
@@ -89,8 +90,8 @@ gain = gain_importance(model, per_label=True)
 shuffled = permutation_importance(model, X_test, y_test, scoring="log_likelihood", random_state=0)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
-plot_importances(gain, ax=axes[0]).set_title("gain", loc="left")
-plot_importances(shuffled, ax=axes[1]).set_title("permutation", loc="left")
+plot_importances(gain, ax=axes[0])
+plot_importances(shuffled, ax=axes[1])
 plt.show()
 
 # %%
@@ -99,9 +100,9 @@ plt.show()
 # Offset -1 is the previous word. The gains of a label come from its own trees. In the map of a
 # single feature, the rows are labels.
 figure, axes = plt.subplots(1, 3, figsize=(13, 3), layout="constrained")
-plot_importance_map(gain, ax=axes[0]).set_title("all labels", loc="left")
-plot_importance_map(gain, label="B-VP", ax=axes[1]).set_title("B-VP", loc="left")
-plot_importance_map(gain, feature="word", ax=axes[2]).set_title("word", loc="left")
+plot_importance_map(gain, scale="log", ax=axes[0])
+plot_importance_map(gain, label="B-VP", ax=axes[1])
+plot_importance_map(gain, feature="word", ax=axes[2])
 plt.show()
 
 # %%
@@ -141,8 +142,8 @@ attraction.start = scores.start - scores.start.mean()
 attraction.scores = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-plot_transition_scores(scores, ax=axes[0]).set_title("mean scores", loc="left")
-plot_transition_scores(attraction, ax=axes[1]).set_title("attraction", loc="left")
+plot_transition_scores(scores, ax=axes[0]).set_title("mean scores")
+plot_transition_scores(attraction, ax=axes[1]).set_title("attraction")
 plt.show()
 
 # %%
