@@ -29,6 +29,19 @@ def test_symbols():
     assert conjunction(encoder, []) == "anything"
 
 
+def test_values_that_are_excluded_are_merged():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"day": ["Mo", "Tu", "is 'We'"] * 2, "light": np.arange(6.0)})
+    encoder = encoder_of([table] * 3, ["xyxyxy"] * 3, window=(1, 0))
+    tests = [((0, 0, k), False) for k in range(3)] + [((0, -1, 0), False), ((1, 0, 2), False)]
+    written = conjunction(encoder, tests)
+    days = """('Mo', 'Tu', "is 'We'")"""
+    assert written == f"not day[-1] is 'Mo' and day[0] not in {days} and not light[0] > 2.5"
+    tests = [((0, 0, 0), True), ((0, 0, 1), False), ((0, 0, 2), False)]
+    assert conjunction(encoder, tests[:2]) == "day[0] is 'Mo' and not day[0] is 'Tu'"
+    assert conjunction(encoder, tests) == """day[0] is 'Mo' and day[0] not in ('Tu', "is 'We'")"""
+
+
 def test_columns_have_the_names_of_the_input():
     pd = pytest.importorskip("pandas")
     room = pd.DataFrame(
@@ -69,6 +82,7 @@ def test_previous_labels():
         "not label[-1] is 'B'", "label[-1] in ('B', none)",
     ]  # fmt: skip
     assert name_of_labels(np.arange(5), 1, 0b110111) == "not label[-1] is 3"
+    assert name_of_labels(np.arange(5), 1, 0b110101) == "label[-1] not in (1, 3)"
 
 
 def test_features_have_names():

@@ -29,15 +29,39 @@ def conjunction(
     Returns
     -------
     str
-        Such as ``aa[-2] is 'P' and not aa[0] is 'G'``. The brackets hold the offset from the
-        labeled position, to the right; they are omitted for windows of one position.
-        ``outside[-2]`` means that the sequence has no such position.
+        Such as ``aa[-2] is 'P' and not aa[0] is 'G'``, or ``aa[0] not in ('G', 'P')`` for several
+        tests that fail. The brackets hold the offset from the labeled position, to the right; they
+        are omitted for windows of one position. ``outside[-2]`` means that the sequence has no such
+        position.
     """
+    by_place: dict[tuple, list[Test]] = {}
+    for test, holds in sorted(tests):
+        column, offset, _ = test
+        excludes = not holds and _is_category(encoder, column)
+        by_place.setdefault((column, offset) if excludes else (test, holds), []).append(test)
+    excluded = {key for key in by_place if not isinstance(key[0], tuple)}
     names = (
-        ("" if holds else "not ") + name_of_test(encoder, *test, backward=backward)
-        for test, holds in sorted(tests)
+        _name_of_exclusion(encoder, some, backward)
+        if key in excluded
+        else ("" if key[1] else "not ") + name_of_test(encoder, *some[0], backward=backward)
+        for key, some in by_place.items()
     )
     return " and ".join(names) or "anything"
+
+
+def _is_category(encoder: Encoder, column: int) -> bool:
+    return column != BOUNDARY and encoder.columns[column].kind == "category"
+
+
+def _name_of_exclusion(encoder: Encoder, tests: list[Test], backward: bool) -> str:
+    """Name the condition that a category has none of some values."""
+    name = name_of_test(encoder, *tests[0], backward=backward)
+    if len(tests) == 1:
+        return f"not {name}"
+    values = encoder.columns[tests[0][0]].values
+    first = f" is {values[tests[0][2]].item()!r}"
+    listed = ", ".join(repr(values[value].item()) for _, _, value in tests)
+    return f"{name.removesuffix(first)} not in ({listed})"
 
 
 def name_of_test(
@@ -128,7 +152,7 @@ def name_of_labels(classes: np.ndarray, lag: int, mask: int, *, backward: bool =
     if len(chosen) == 1:
         return negation + name_of_label_test(classes, lag, chosen[0], backward=backward)
     labels = ", ".join(_label(classes, symbol) for symbol in chosen)
-    return f"{negation}label{bracketed(lag if backward else -lag)} in ({labels})"
+    return f"label{bracketed(lag if backward else -lag)} {negation}in ({labels})"
 
 
 def _label(classes: np.ndarray, symbol: int) -> str:

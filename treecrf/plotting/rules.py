@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from treecrf.plotting.common import (
     plain,
     pyplot,
     set_title,
+    shortened,
     style_of,
 )
 
 LINE_INCHES = 0.155
 CHARACTERS = 56
 MAX_LINES = 4
+# Where a condition may be broken into lines.
+BREAKS = re.compile(r"(?<= and )|(?<=, )")
 
 
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
@@ -156,16 +160,15 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
 
 
 def _lines(condition: str) -> list[str]:
-    """Split a condition into lines between tests."""
-    lines = [""]
-    tests = condition.split(" and ")
-    for k, test in enumerate(tests):
-        text = test + " and " * (k < len(tests) - 1)
-        if lines[-1] and len(lines[-1]) + len(test) > CHARACTERS:
+    """Split a condition into lines, after tests and after listed values."""
+    lines, pieces = [""], BREAKS.split(condition)
+    for k, piece in enumerate(pieces):
+        if lines[-1] and len(lines[-1]) + len(piece.strip()) > CHARACTERS:
             if len(lines) == MAX_LINES:
-                return [*lines[:-1], f"{lines[-1]}{len(tests) - k} more"]
+                return [*lines[:-1], f"{lines[-1]}... {len(pieces) - k} more"]
             lines.append("")
-        lines[-1] += text
+        test = piece.removesuffix(" and ")
+        lines[-1] += shortened(test, CHARACTERS) + piece[len(test) :]
     return [line.strip() for line in lines]
 
 

@@ -391,12 +391,16 @@ def test_rows_of_lists_and_long_tables(letters):
 
 
 def holds_naively(name: str, x: str, t: int) -> bool:
-    """Read the words: ``not symbol[-2] is 'a' and outside[+1]``."""
-    for test in name.replace("anything", "symbol[0] in x").split(" and "):
-        what, _, letter = test.removeprefix("not ").partition("]")
+    """Read the words: ``symbol[-2] not in ('a', 'b') and not symbol[0] is 'c' and outside[+1]``."""
+    for test in [] if name == "anything" else name.split(" and "):
+        what, _, letters = test.removeprefix("not ").partition("]")
         position = t + int(what.partition("[")[2])
         inside = 0 <= position < len(x)
-        truth = inside and (" in " in test or x[position] == letter.removeprefix(" is ").strip("'"))
+        if letters.startswith(" not in "):
+            if inside and repr(x[position]) in letters:
+                return False
+            continue
+        truth = inside and x[position] == letters.removeprefix(" is ").strip("'")
         if what.startswith("outside"):
             truth = not inside
         if truth == test.startswith("not "):
