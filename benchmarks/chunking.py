@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pycrfsuite
 from measure import markdown, peak_memory
+from settings import papers_model
 
 import treecrf
 from treecrf import TreeCRF
@@ -139,7 +140,7 @@ def train_trees(arguments: argparse.Namespace) -> tuple[list[TreeCRF], list[floa
     models, seconds = [], []
     for seed in arguments.seeds:
         start = time.process_time()
-        model = TreeCRF(**settings, n_jobs=arguments.jobs, random_state=seed)
+        model = papers_model(TreeCRF, **settings, n_jobs=arguments.jobs, random_state=seed)
         models.append(model.fit(X, y))
         seconds.append(time.process_time() - start)
     return models, seconds

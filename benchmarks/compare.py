@@ -18,8 +18,6 @@ from measure import Spread, markdown, peak_growth, seconds, seconds_repeated
 from papers_data import CHOICES, NAMES, Task, load
 from threadpoolctl import threadpool_limits
 
-# The settings of the papers, used for the ratios.
-PAPERS = {"max_leaf_nodes": 100, "l2_regularization": 40.0}
 FROM_TREE, TO_TREE = 10, 40
 
 HEADER = ("contestant", "accuracy %", "test log-likelihood per label", "fit s", "iteration ms",
@@ -151,7 +149,7 @@ def ratio_row(
 def iteration_pair(task: Task) -> tuple[float, float]:
     """TreeCRF's iterations 11 to 40, and LightGBM's trees for them on the expanded table."""
     n_iterations = TO_TREE - FROM_TREE
-    long, short = (seconds(Trees(task, n, **PAPERS).fit) for n in (TO_TREE, FROM_TREE))
+    long, short = (seconds(Trees(task, n).fit) for n in (TO_TREE, FROM_TREE))
     trees = ExpandedTrees(task)
     trees.build()
     growing = [trees.iterate() for _ in range(TO_TREE)]
@@ -162,12 +160,12 @@ def training_pair(task: Task) -> tuple[float, float]:
     """142 iterations including all preparation, and 200 iterations of L-BFGS without any."""
     other = CRFsuite(task, 200)
     trainer = other.collect()
-    return seconds(Trees(task, 142, **PAPERS).fit), seconds(lambda: other.train(trainer))
+    return seconds(Trees(task, 142).fit), seconds(lambda: other.train(trainer))
 
 
 def labeling_pairs(task: Task) -> Callable[[Task], tuple[float, float]]:
     """Both models have 150 iterations of K trees with 100 leaves; each is trained only once."""
-    ours = Trees(task, 150, **PAPERS)
+    ours = Trees(task, 150)
     other = SlidingWindow(
         task, 150, num_leaves=100, min_data_in_leaf=1, min_sum_hessian_in_leaf=0.0
     )

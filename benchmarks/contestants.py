@@ -10,9 +10,7 @@ import lightgbm
 import numpy as np
 import pycrfsuite
 from papers_data import Split, Task, row_slices
-from settings import chosen
-
-from treecrf import TreeCRF
+from settings import chosen, make_model
 
 
 class Contestant(ABC):
@@ -44,16 +42,14 @@ class Contestant(ABC):
 
 
 class Trees(Contestant):
-    """TREECRF of this package, in one thread."""
+    """TREECRF of this package, in one thread, with the settings of the papers or others."""
 
     def __init__(self, task: Task, n_iterations: int, **parameters: object) -> None:
         super().__init__(task, n_iterations)
         self.name = "TreeCRF second_order" if parameters.get("second_order") else "TreeCRF"
         self.trees_per_iteration = len(task.classes)
         self.X, self.y, self.X_test, self.y_test = task.arrays()
-        self.model = TreeCRF(
-            window=task.window, max_iter=n_iterations, n_jobs=1, random_state=0, **parameters
-        )
+        self.model = make_model(task, parameters, max_iter=n_iterations)
 
     def fit(self) -> None:
         self.model.fit(self.X, self.y)

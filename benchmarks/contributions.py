@@ -11,6 +11,7 @@ import argparse
 import numpy as np
 from lightgbm import LGBMClassifier
 from measure import Spread, markdown, seconds
+from settings import papers_model
 
 from treecrf import SlidingWindowClassifier, TreeCRF
 from treecrf.inspection import contributions
@@ -37,7 +38,8 @@ def row(n_leaves: int, args: argparse.Namespace) -> list[str]:
     """Time the models with this number of leaves; milliseconds per 1000 positions."""
     X, y = sequences(args.sequences)
     settings = {"window": 1, "max_iter": args.iterations, "max_leaf_nodes": n_leaves}
-    models = [kind(**settings).fit(X, y) for kind in (SlidingWindowClassifier, TreeCRF)]
+    kinds = (SlidingWindowClassifier, TreeCRF)
+    models = [papers_model(kind, **settings).fit(X, y) for kind in kinds]
     some, labels = X[: args.explained], y[: args.explained]
     calls = [lambda model=model: contributions(model, some, labels) for model in models]
     lgbm = LGBMClassifier(

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 
 from measure import markdown
+from settings import papers_model
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -72,7 +73,7 @@ def settings_of(learner: str, penalties: tuple[float, ...]) -> list:
         "margin": [
             StructuredSVM(C=c, max_iter=30, min_count=FEWEST, random_state=0) for c in (0.1, 0.3)
         ],
-        "TREECRF": [TreeCRF(l2_regularization=10.0, **grown, **ended)],
+        "TREECRF": [papers_model(TreeCRF, l2_regularization=10.0, **grown, **ended)],
     }[learner]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from measure import markdown
 from papers_data import load
+from settings import papers_model
 from sklearn.model_selection import KFold
 from tune import N_FOLDS, smooth
 
@@ -193,7 +194,8 @@ def right_after_each(
 
 
 def make(learner: str, order: int, settings: dict[str, Any]) -> Any:
-    return getattr(treecrf, learner)(order=order, window=0, random_state=0, **settings)
+    kind = getattr(treecrf, learner)
+    return papers_model(kind, order=order, window=0, random_state=0, **settings)
 
 
 if __name__ == "__main__":

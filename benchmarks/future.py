@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from measure import markdown
 from papers_data import folder
+from settings import papers_model
 
 from treecrf import FutureFeatureMEMM, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.datasets import make_future_bags
@@ -93,9 +95,9 @@ def others() -> dict:
     """Learners under the names of table 5.4."""
     return {
         "FF-MEMM": FutureFeatureMEMM(order=0, random_state=0),
-        "SW": SlidingWindowClassifier(**STOPPING),
-        "MEMM-1": TreeMEMM(**STOPPING),
-        **{f"CRF-{order}": TreeCRF(order=order, **STOPPING) for order in ORDERS},
+        "SW": papers_model(SlidingWindowClassifier, **STOPPING),
+        "MEMM-1": papers_model(TreeMEMM, **STOPPING),
+        **{f"CRF-{order}": papers_model(TreeCRF, order=order, **STOPPING) for order in ORDERS},
     }
 
 
@@ -131,12 +133,13 @@ def stresses(n_labels: int, orders: list[int]) -> Iterator[list[str]]:
     """Rows with the accuracies on the letters of NETtalk."""
     training, test = (words(part, n_labels) for part in ("train", "test"))
     for order in orders:
-        plain = TreeMEMM(order=order, random_state=0, **STOPPING).fit(*training)
+        memm = partial(papers_model, TreeMEMM, order=order, random_state=0, **STOPPING)
+        plain = memm().fit(*training)
         for size in (2, 4):
             start = time.process_time()
             model = FutureFeatureMEMM(order=order, bag_size=size, random_state=0).fit(*training)
             seconds = time.process_time() - start
-            control = TreeMEMM(order=order, window=(0, size), random_state=0, **STOPPING)
+            control = memm(window=(0, size))
             yield [
                 str(order), str(size), *by_decoding(model, test),
                 str(len(model.future_features_)), f"{seconds:.1f}",

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from measure import Spread, markdown
 from papers_data import NAMES, load
+from settings import papers_model
 
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000
@@ -49,9 +50,9 @@ def rows_of(name: str, steps: str, arguments: argparse.Namespace) -> Iterator[li
     X, y, window = read(name, arguments.sentences)
     parts = [[s for i, s in enumerate(part) if i % 3] for part in (X, y)]
     held_out = [part[::3] for part in (X, y)]
-    settings = {"window": window, "max_iter": SPANS[-1][1], "n_jobs": 1, "random_state": 0}
-    models = [TreeCRF(**settings, **SETTINGS[steps], sampling=sampling, max_examples=None)
-              for sampling in SAMPLINGS]  # fmt: skip
+    settings = {"window": window, "max_iter": SPANS[-1][1], "n_jobs": 1, "random_state": 0,
+                "max_examples": None, **SETTINGS[steps]}  # fmt: skip
+    models = [papers_model(TreeCRF, sampling=sampling, **settings) for sampling in SAMPLINGS]
     rounds = [[fit_timed(model, parts) for model in models] for _ in range(arguments.repeats)]
     spreads = [[Spread(times) for times in zip(*of_one, strict=True)]
                for of_one in zip(*rounds, strict=True)]  # fmt: skip

@@ -11,17 +11,23 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from measure import Spread, markdown, seconds_repeated
 from papers_data import load
+from settings import papers_model
 
 from treecrf import LinearCRF, TreeCRF, TreeMEMM
 from treecrf.utils.threads import Threads
 
 WINDOWS = {"hyphen": 3, "sensors": 1}
-MODELS = {"TreeCRF": TreeCRF, "TreeMEMM": TreeMEMM, "LinearCRF": LinearCRF}
+MODELS = {
+    "TreeCRF": partial(papers_model, TreeCRF),
+    "TreeMEMM": partial(papers_model, TreeMEMM),
+    "LinearCRF": LinearCRF,
+}
 PARTS = ("read", "scores", "marginals")
 LAGS = (0, 5, 20)
 

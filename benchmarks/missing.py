@@ -23,7 +23,7 @@ import statsmodels.api as sm
 from joblib import Parallel, delayed
 from measure import Spread, markdown, seconds
 from papers_data import NAMES, Task, load
-from settings import chosen
+from settings import chosen, make_model
 
 from treecrf import TreeCRF
 
@@ -75,7 +75,7 @@ def right_of_each(
     """Train on one damaged training set and count the correct labels in each damaged test set."""
     X, y, X_test, _ = task.arrays()
     X = damaged(X, rate, ("train", version))
-    model = TreeCRF(window=task.window, missing=method, random_state=0, **settings)
+    model = make_model(task, settings, missing=method)
     model.set_params(max_iter=best_iteration(model, X, y)).fit(X, y)
     truth = np.array(list("".join(task.test.labels)))
     tests = (damaged(X_test, rate, ("test", k)) for k in range(N_VERSIONS))
@@ -118,7 +118,7 @@ def cost(name: str, learner: str) -> list[str]:
     with_gaps = damaged(X, 0.2, ("train", 0))
 
     def iterations(X: list, method: str) -> float:
-        model = TreeCRF(window=task.window, missing=method, random_state=0, **settings)
+        model = make_model(task, settings, missing=method)
         short, long = (
             seconds(lambda n=n: model.set_params(max_iter=n).fit(X, y)) for n in (10, 40)
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from measure import markdown, peak_memory
+from settings import papers_model
 
 import treecrf
 from treecrf.datasets import fetch_nettalk
@@ -101,7 +102,7 @@ def evaluate(variant: str, n_jobs: int, held_out: bool) -> list[str]:
 
 def make(variant: str) -> Any:
     settings = {"learner": "TreeCRF", "decoding": "marginal"} | SETTINGS | VARIANTS[variant]
-    return getattr(treecrf, settings.pop("learner"))(**settings)
+    return papers_model(getattr(treecrf, settings.pop("learner")), **settings)
 
 
 def without_fourths(X: list[str], y: list[list[str]]) -> Words:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from measure import Spread, markdown, seconds
 from papers_data import NAMES, Split, Task, load
+from settings import make_model
 from sklearn.model_selection import KFold
 from tune import N_FOLDS, smooth
 
@@ -47,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def learner(task: Task, objective: str, **setting: Any) -> TreeCRF:
-    return TreeCRF(window=task.window, objective=objective, random_state=0, **setting)
+    return make_model(task, setting, objective=objective)
 
 
 def choose(train: Split, name: str, objective: str, arguments: argparse.Namespace) -> dict:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from lightgbm import LGBMClassifier
 from measure import markdown
+from settings import papers_model
 
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_occupancy
@@ -32,7 +33,9 @@ class CRF:
     windows = (0, 2, 5)
 
     def __init__(self, window: int, leaves: int, **parameters: Any):
-        self.model = TreeCRF(window=window, max_leaf_nodes=leaves, max_iter=MAX_ITER, **parameters)
+        self.model = papers_model(
+            TreeCRF, window=window, max_leaf_nodes=leaves, max_iter=MAX_ITER, **parameters
+        )
 
     def staged(self, X: Sequences, y: Sequences, X_test: Sequences) -> Iterator[np.ndarray]:
         """Labels of all test positions after each iteration."""

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 from measure import Spread, markdown, seconds
+from settings import papers_model
 
 from treecrf import LinearCRF, TreeCRF
 from treecrf.datasets import fetch_hyphenation
 
 LEARNERS: dict[str, Callable] = {
     "`LinearCRF`": LinearCRF,
-    "`TreeCRF`, first order": lambda: TreeCRF(max_iter=50),
-    "`TreeCRF`, Newton steps": lambda: TreeCRF(
-        second_order=True, max_leaf_nodes=31, l2_regularization=10.0, learning_rate=0.3
+    "`TreeCRF`, first order": partial(papers_model, TreeCRF, max_iter=50),
+    "`TreeCRF`, Newton steps": partial(
+        papers_model,
+        TreeCRF,
+        second_order=True,
+        max_leaf_nodes=31,
+        l2_regularization=10.0,
+        learning_rate=0.3,
     ),
 }
 HEADER = ("learner", "unknown %", "summed: labels %", "left out: labels %",

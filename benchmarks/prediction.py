@@ -17,6 +17,7 @@ import pycrfsuite
 from contestants import CRFsuite
 from measure import Spread, markdown, seconds_repeated
 from papers_data import NAMES, Task, load
+from settings import make_model
 from threadpoolctl import threadpool_limits
 
 from treecrf import FlatModel, TreeCRF, flatten
@@ -63,7 +64,7 @@ def main() -> None:
 def report(task: Task, model: str, linear: CRFsuite, repeats: int) -> None:
     """Print the tables of a dataset and a model."""
     X, y, X_test, _ = task.arrays()
-    crf = TreeCRF(window=task.window, **MODELS[model])
+    crf = make_model(task, MODELS[model])
     flat = flatten(crf.fit(X, y))
     n_leaves = len(flat._flat.entry_of_leaf)
     print(f"\n## {task.name}, {model}\n\n{n_leaves} leaves, {flat.n_conjunctions_} conjunctions, "

@@ -13,9 +13,9 @@ import time
 import numpy as np
 from measure import markdown
 from papers_data import NAMES, Task, load
-from settings import chosen
+from settings import chosen, make_model
 
-from treecrf import LinearCRF, TreeCRF, flatten
+from treecrf import LinearCRF, flatten
 
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 HEADER = ("data, iterations", "weights", "trees: labels %", "log-likelihood", "l2",
@@ -38,14 +38,13 @@ def main() -> None:
 def row(name: str, n_iter: int) -> list[str]:
     task = load(name)
     X, y, *test = task.arrays()
-    settings = chosen(name, "first") | {"max_iter": n_iter, "window": task.window}
+    trees = make_model(task, chosen(name, "first") | {"max_iter": n_iter})
     held_out = X[::3], y[::3]
     kept = X[1::3] + X[2::3], y[1::3] + y[2::3]
-    flat = flatten(TreeCRF(**settings).fit(*kept))
+    flat = flatten(trees.fit(*kept))
     scores = [again(flat, c).fit(*kept).predict_log_likelihood(*held_out).sum() for c in PENALTIES]
     best = PENALTIES[int(np.argmax(scores))]
-    trees = TreeCRF(**settings).fit(X, y)
-    flat = flatten(trees)
+    flat = flatten(trees.fit(X, y))
     start = time.process_time()
     model = again(flat, best).fit(X, y)
     seconds = time.process_time() - start

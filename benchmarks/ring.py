@@ -10,6 +10,7 @@ import argparse
 
 import numpy as np
 from measure import markdown
+from settings import papers_model
 
 from treecrf import TreeCRF
 from treecrf.datasets import make_ring_hmm
@@ -41,7 +42,7 @@ def evaluate(seed: int, inference: dict) -> list[tuple[float, float]]:
     """Accuracy of test labels and of whole sequences after some of the iterations."""
     X, y = make_ring_hmm(n_sequences=500, random_state=2 * seed)
     X_test, y_test = make_ring_hmm(n_sequences=2000, random_state=2 * seed + 1)
-    model = TreeCRF(**PARAMETERS, **inference, warm_start=True)
+    model = papers_model(TreeCRF, **PARAMETERS, **inference, warm_start=True)
     fractions = []
     for n_iter in JUDGED:
         model.set_params(max_iter=n_iter).fit(X, y)

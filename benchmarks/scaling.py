@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from measure import Spread, markdown, peak_growth, seconds
 from papers_data import NAMES, load
+from settings import papers_model
 from suite.synthetic import sequences
 
 from treecrf import TreeCRF
@@ -113,7 +114,7 @@ def stage_times(X: list, y: list, window: Any, stages: Sequence[int], repeats: i
 
 
 def fit_time(X: list, y: list, window: Any, n_iterations: int) -> float:
-    model = TreeCRF(window=window, max_iter=n_iterations, n_jobs=1, random_state=0)
+    model = papers_model(TreeCRF, window=window, max_iter=n_iterations, n_jobs=1, random_state=0)
     return seconds(lambda: model.fit(X, y))
 
 
@@ -136,7 +137,8 @@ def memory_case(kind: str, n_sequences: int, n_labels: int) -> tuple[list, list]
 
 
 def fit_few(options: dict[str, Any], n_jobs: int, data: tuple[list, list]) -> None:
-    TreeCRF(window=2, max_iter=3, n_jobs=n_jobs, random_state=0, **options).fit(*data)
+    fixed = {"window": 2, "max_iter": 3, "random_state": 0}
+    papers_model(TreeCRF, n_jobs=n_jobs, **fixed, **options).fit(*data)
 
 
 def titled(title: str, header: tuple, rows: list[list[str]]) -> str:

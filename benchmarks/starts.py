@@ -11,12 +11,13 @@ from itertools import product
 
 from measure import markdown, seconds
 from papers_data import CHOICES, NAMES, Task, load
+from settings import make_model
 
-from treecrf import LinearCRF, TreeCRF
+from treecrf import LinearCRF
 
 # Training positions per unit of the L2 penalty of the linear model; None for scores of 0.
 POSITIONS = (None, 250, 500, 1000, 2000)
-SETTINGS = {"max_iter": 60, "max_leaf_nodes": 50, "random_state": 0}
+SETTINGS = {"max_iter": 60, "max_leaf_nodes": 50}
 STEPS = {"first": {"l2_regularization": 40.0},
          "second": {"l2_regularization": 5.0, "second_order": True}}  # fmt: skip
 SHOWN = (0, 10, 20, 40, 60)
@@ -43,7 +44,7 @@ def rows(task: Task) -> Iterator[list[str]]:
             init = LinearCRF(
                 window=task.window, solver="sgd", max_iter=10, l2_regularization=n / positions
             )
-        crf = TreeCRF(window=task.window, init=init, **SETTINGS, **STEPS[steps])
+        crf = make_model(task, SETTINGS | STEPS[steps], init=init)
         fit = seconds(lambda crf=crf: crf.fit(*parts))
         scores = crf.validation_score_
         yield [task.name, steps, "" if positions is None else str(positions),

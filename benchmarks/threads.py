@@ -25,6 +25,7 @@ from unittest.mock import patch
 
 import numpy as np
 from measure import Spread, markdown
+from settings import papers_model
 from suite.synthetic import sequences
 
 from treecrf import TreeCRF
@@ -274,7 +275,7 @@ def measured(X: list, y: list, n_jobs: int, settings: dict) -> dict[str, list[Ca
     """Fit and predict; return the calls of each part."""
     recorder = Recorder()
     with recorder.in_use():
-        TreeCRF(n_jobs=n_jobs, **settings).fit(X, y).predict(X)
+        papers_model(TreeCRF, n_jobs=n_jobs, **settings).fit(X, y).predict(X)
     first = {name: int(name in REPEATED) for name in recorder.calls}
     return {name: calls[first[name] :] for name, calls in recorder.calls.items()}
 
