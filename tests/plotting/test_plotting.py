@@ -869,8 +869,32 @@ def test_lines_of_numbers(tables):
 def test_many_labels_have_different_lines():
     words = [[f"w{i}" for i in range(20)]]
     model = TreeCRF(max_iter=1).fit(words, [[f"t{i:02}" for i in range(20)]])
-    ax = plot_partial_dependence(model, words, 0, values=["w3", "w4"])
+    ax = plot_partial_dependence(model, words, 0, values=["w3", "w4"], max_labels=20)
     assert len({(line.get_color(), line.get_marker()) for line in ax.lines}) == 20
+    found = partial_dependence(model, words, 0, values=["w3", "w4"])
+    ax = plot_partial_dependence(found, max_labels=2)
+    changes = np.ptp(found.average, axis=0)
+    best = np.sort(np.argsort(-changes, kind="stable")[:2])
+    assert legend_of(ax) == found.labels[best].tolist()
+    assert len(plot_partial_dependence(found).lines) == 8
+
+
+def test_labels_with_little_gain_are_others():
+    words = [[f"w{i % 12}" for i in range(40)] for _ in range(3)]
+    model = TreeCRF(max_iter=1, **FIXED).fit(
+        words, [[w.replace("w", "t") for w in x] for x in words]
+    )
+    found = gain_importance(model, per_label=True)
+    totals = found.importances.sum(axis=(1, 2)) + found.labels_before[:, 0]
+    totals += found.outside.sum(axis=1)
+    best = np.sort(np.argsort(-totals, kind="stable")[:3])
+    ax = plot_importances(found, max_labels=3)
+    assert legend_of(ax) == [*found.labels[best], "others"]
+    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(totals.sum())
+    ax = plot_importances(found)
+    assert len(legend_of(ax)) == 9
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().y0 >= 0
 
 
 def test_partial_dependence_needs_sequences_and_a_feature(trained, letters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from textwrap import wrap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ COLORS = (
 )
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oooo", "----", "||||")
 OTHERS = "#D9D9D9"
+OTHER_STYLE = {"facecolor": OTHERS, "hatch": "", "edgecolor": "white"}
 MAX_LEGEND_ROWS = 24
 # Longer names are cut.
 MAX_CHARACTERS = 40
@@ -88,6 +90,12 @@ def style_of(k: int) -> dict[str, str]:
     """Return the color and the hatch of label number k."""
     hatch = HATCHES[k // len(COLORS) % len(HATCHES)]
     return {"facecolor": COLORS[k % len(COLORS)], "hatch": hatch, "edgecolor": "white"}
+
+
+def check_max_labels(max_labels: Any) -> None:
+    """Raise ValueError unless the number is a positive integer."""
+    if not isinstance(max_labels, numbers.Integral) or max_labels < 1:
+        raise ValueError(f"max_labels={max_labels!r}; expected a positive integer")
 
 
 def plain(text: Any) -> str:

@@ -13,7 +13,9 @@ from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import (
     COLORS,
     axes_of,
+    check_max_labels,
     is_computed,
+    legend_inches,
     plain,
     pyplot,
     set_title,
@@ -22,6 +24,7 @@ from treecrf.plotting.common import (
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
 # Labels after those of the colors repeat them with other lines and markers.
+MAX_CHARACTERS = 20
 LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
 
 
@@ -32,6 +35,7 @@ def plot_partial_dependence(
     offset: int | None = 0,
     *,
     labels: Any = None,
+    max_labels: int = 8,
     values: Any = None,
     lengths: LengthsLike = None,
     groups: GroupsLike = None,
@@ -52,7 +56,9 @@ def plot_partial_dependence(
     offset : int or None, default=0
         Offset in the window, or None for all offsets.
     labels : list, optional
-        Labels to show; all by default.
+        Labels to show; by default those whose mean changes the most.
+    max_labels : int, default=8
+        Maximum number of labels, unless they are given.
     values : list, optional
         As in `treecrf.inspection.partial_dependence`.
     lengths, groups : optional
@@ -87,6 +93,7 @@ def plot_partial_dependence(
     ['a', 'b', 'c', 'm', 'n', 'p']
     """
     pyplot()
+    check_max_labels(max_labels)
     if is_computed(dependence, "grid_values", "partial_dependence"):
         found = dependence
     elif X is None or feature is None:
@@ -97,8 +104,9 @@ def plot_partial_dependence(
         found = partial_dependence(
             dependence, X, feature, offset, values=values, lengths=lengths, groups=groups
         )
-    codes = _codes(found, labels)
-    ax = axes_of(ax, (6.0, 3.8))
+    codes = _codes(found, labels, max_labels)
+    n_values = 0 if found.is_number else len(found.grid_values)
+    ax = axes_of(ax, (max(6.4, 3.0 + 0.2 * n_values), max(3.8, 1 + legend_inches(len(codes)))))
     places = found.grid_values if found.is_number else np.arange(len(found.grid_values))
     for k in codes:
         name = plain(shortened(found.labels[k]))
@@ -109,15 +117,17 @@ def plot_partial_dependence(
         _name_values(ax, found.grid_values.tolist())
     ax.set_xlabel(plain(found.feature_name))
     ax.set_ylabel(f"mean {found.response}")
-    ax.legend(title="label", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    style = {"title": "label", "frameon": False, "fontsize": "small"}
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), **style)
     ax.spines[["top", "right"]].set_visible(False)
     set_title(ax, f"mean {found.response} of labels by {found.feature_name}")
     return ax
 
 
-def _codes(found: Bunch, labels: Any) -> list[int]:
+def _codes(found: Bunch, labels: Any, max_labels: int) -> list[int]:
     if labels is None:
-        return list(range(len(found.labels)))
+        changes = np.ptp(found.average, axis=0)
+        return sorted(np.argsort(-changes, kind="stable")[:max_labels].tolist())
     return [code_of(found.labels, label) for label in as_list(labels, "labels", "labels")]
 
 
@@ -130,7 +140,7 @@ def _style(k: int, is_number: bool) -> dict[str, str]:
 
 
 def _name_values(ax: Any, values: list) -> None:
-    names = [plain(shortened(value)) for value in values]
+    names = [plain(shortened(value, MAX_CHARACTERS)) for value in values]
     long = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 if long else 0)
     ax.set_xlim(-0.6, len(names) - 0.4)

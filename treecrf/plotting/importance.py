@@ -11,8 +11,10 @@ from treecrf.inspection import gain_importance
 from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import (
     COLORS,
+    OTHER_STYLE,
     add_legend,
     axes_of,
+    check_max_labels,
     is_computed,
     legend_inches,
     plain,
@@ -32,7 +34,9 @@ ENDS = "sequence ends"
 BEYOND = "#9A9A9A"
 
 
-def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None) -> Any:
+def plot_importances(
+    importances: Any, *, max_features: int = 20, max_labels: int = 8, ax: Any = None
+) -> Any:
     """Plot the importance of features as bars, the most important on top.
 
     Gains of tests of previous labels and of the ends of sequences are shown, too, in gray and as
@@ -47,6 +51,8 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
         in the colors of the labels, and permutation importances with their standard deviation.
     max_features : int, default=20
         Maximum number of bars.
+    max_labels : int, default=8
+        Maximum number of labels with their own colors, those with the highest gains.
     ax : matplotlib axes, optional
         Axes to draw on; those of a new figure by default.
 
@@ -60,8 +66,8 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
         If matplotlib is not installed.
     NotFittedError
         If the model is not fitted.
-    TypeError
-        If the model has no trees, or ``ax`` is not an Axes object.
+    ValueError, TypeError
+        If the model has no trees, a parameter is invalid, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -75,6 +81,7 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     ['x0', 'label[-1]', 'x1']
     """
     pyplot()
+    check_max_labels(max_labels)
     is_result = is_computed(importances, "importances", "gain_importance")
     found = importances if is_result else gain_importance(importances)
     is_permuted = "importances_mean" in found
@@ -85,13 +92,19 @@ def plot_importances(importances: Any, *, max_features: int = 20, ax: Any = None
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
     height = 1.2 + BAR_INCHES * len(chosen)
-    ax = axes_of(ax, (6.4, max(height, len(table) > 1 and legend_inches(len(table)))))
+    n_rows = min(len(table), max_labels + 1)
+    ax = axes_of(ax, (6.4, max(height, n_rows > 1 and 0.6 + legend_inches(n_rows))))
     if is_permuted:
         spread = found.importances_std[chosen]
         ax.barh(range(len(chosen)), total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
         ax.axvline(0, color=COLORS[-1], linewidth=0.8)
     else:
-        _stack(ax, table[:, chosen], found.labels, chosen >= len(names))
+        is_beyond = chosen >= len(names)
+        if len(table) == 1:
+            colors = np.where(is_beyond, BEYOND, COLORS[0])
+            ax.barh(range(len(chosen)), total[chosen], color=colors, linewidth=0)
+        else:
+            _stack(ax, table[:, chosen], found.labels, max_labels)
     shown = [plain(shortened((names + other_names)[j])) for j in chosen]
     ax.set_yticks(range(len(chosen)), shown)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
@@ -127,16 +140,19 @@ def _title_of_gain(found: Bunch, what: str = "importance by gain") -> str:
     return f"{what}, {found.n_iter} iteration{'s' * (found.n_iter != 1)}{start}"
 
 
-def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, is_other: np.ndarray) -> None:
-    """Draw stacked bars, one part per row, with a legend if there are several."""
+def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> None:
+    """Draw stacked bars, one part per label, and one for the weakest labels together."""
+    ranks = np.argsort(-table.sum(axis=1), kind="stable")
+    shown, others = np.sort(ranks[:max_labels]), ranks[max_labels:]
+    few = len(labels) <= len(COLORS)
+    styles = {str(labels[k]): style_of(int(k) if few else j) for j, k in enumerate(shown)}
+    table = np.concatenate([table[shown], table[others].sum(axis=0, keepdims=True)])
     starts = np.cumsum(table, axis=0) - table
-    for k, (start, row) in enumerate(zip(starts, table, strict=True)):
-        bars = ax.barh(range(len(row)), row, left=start, linewidth=0, **style_of(k))
-        for bar, gray in zip(bars, is_other, strict=True):
-            if gray and len(table) == 1:
-                bar.set_facecolor(BEYOND)
-    if len(table) > 1:
-        add_legend(ax, {str(label): style_of(k) for k, label in enumerate(labels)}, "label")
+    if len(others):
+        styles["others"] = OTHER_STYLE
+    for start, row, style in zip(starts, table, styles.values(), strict=False):
+        ax.barh(range(len(row)), row, left=start, linewidth=0, **style)
+    add_legend(ax, styles, "label")
 
 
 def plot_importance_map(

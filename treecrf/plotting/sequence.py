@@ -13,9 +13,10 @@ from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model
 from treecrf.plotting.common import (
     COLORS,
-    OTHERS,
+    OTHER_STYLE,
     add_legend,
     axes_of,
+    check_max_labels,
     legend_inches,
     plain,
     pyplot,
@@ -34,7 +35,6 @@ WRONG = 1.35
 MIN_SHOWN = 0.02
 MIN_FONT, MAX_FONT = 4.0, 10.0
 MAX_CHARACTERS = 16
-OTHER_STYLE = {"facecolor": OTHERS, "hatch": "", "edgecolor": "white"}
 
 
 def plot_sequence(
@@ -121,7 +121,7 @@ def plot_sequence(
     """
     pyplot()
     check_model(model)
-    _check_max_labels(max_labels)
+    check_max_labels(max_labels)
     one = OneSequence.of(model, x, y, times, groups, group)
     proba = model.predict_proba([one.x])[0]
     axis = Axis.of(one, len(proba), is_given=times is not None)
@@ -149,11 +149,6 @@ def plot_sequence(
     set_title(ax, _title(model, one, predicted, true))
     _write_symbols(ax, axis, written)
     return ax
-
-
-def _check_max_labels(max_labels: Any) -> None:
-    if not isinstance(max_labels, numbers.Integral) or max_labels < 1:
-        raise ValueError(f"max_labels={max_labels!r}; expected a positive integer")
 
 
 def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
