@@ -85,7 +85,8 @@ html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["treecrf.css"]
-html_sidebars = {name: [] for name in ("index", "install", "tutorial", "contributing", "changelog")}
+WITHOUT_SIDEBAR = ("index", "install", "tutorial", "contributing", "versions", "changelog")
+html_sidebars = {name: [] for name in WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"text": "treecrf", "alt_text": "treecrf"},
     "header_links_before_dropdown": 5,
