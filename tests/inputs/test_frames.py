@@ -181,7 +181,8 @@ def test_a_category_is_equivalent_to_indicators(library, columns, labels):
     frames = [LIBRARIES[library](some) for some in columns]
     arrays = [as_indicators(some) for some in columns]
     # A window of 0 and class weights avoid ties between tests.
-    options = {"window": 0, "class_weight": {"x": 1.0, "y": 1.1, "z": 1.23}}
+    weights = {"x": 1.0, "y": 1.1, "z": 1.23}
+    options = {"window": 0, "class_weight": weights, "init": "zero", "early_stopping": False}
     one, other = small(**options).fit(frames, labels), small(**options).fit(arrays, labels)
     np.testing.assert_allclose(
         np.concatenate(one.predict_proba(frames)), np.concatenate(other.predict_proba(arrays))
