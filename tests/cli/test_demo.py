@@ -1,5 +1,6 @@
 """The demonstration: labels and features of lines, the output files, and the whole command."""
 
+import re
 import sysconfig
 import textwrap
 
@@ -265,8 +266,39 @@ def test_page_escapes_the_source_and_marks_errors():
 
 def test_page_loads_no_other_files():
     page = demo.render_page(make_file("x = 1\n"), {"one": ["code"]})
-    for word in ("http", "src=", "href=", "@import", "url("):
+    for word in ("http", "src=", "<link", "@import", "url("):
         assert word not in page
+
+
+def test_links_lead_to_the_errors():
+    file = make_file("x = 1\n" * 6)
+    wrong = np.array(["code", "blank", "blank", "code", "comment", "blank"])
+    page = demo.render_page(file, {"right": file.labels, "wrong": wrong})
+    assert [(run.first, run.last, run.label) for run in demo.error_runs(file, wrong)] == [
+        (2, 3, "blank"), (5, 5, "comment"), (6, 6, "blank")
+    ]  # fmt: skip
+    targets = set(re.findall('href="([^"]*)"', page))
+    assert targets == {"#line-2", "#line-5", "#line-6"}
+    for target in targets:
+        assert page.count(f'id="{target[1:]}"') == 1
+    summary, lines = page.split("<h2>The file</h2>")
+    assert "<b>right</b>: all lines are correct" in summary
+    assert '<a href="#line-2">lines 2 to 3</a> (code labeled blank), <a' in summary
+    chain = re.findall('href="#line-([0-9])">(first|next) error', lines)
+    assert chain == [("2", "first"), ("5", "next"), ("6", "next")]
+    marks = re.findall('title="(line.*?)" style="top:(.*?)%;height:(.*?)%"', lines)
+    assert marks[0] == ("lines 2 to 3: code labeled blank", "16.67", "33.33")
+    assert len(marks) == 3
+
+
+def test_confusions_are_counted_by_model():
+    files = [make_file("x = 1\n# c\n"), make_file("x = 1\n\n")]
+    one = [np.array(["comment", "comment"]), np.array(["comment", "code"])]
+    right = [file.labels for file in files]
+    assert demo.confusion_rows(files, [one, right]) == [
+        ("code labeled comment", ["2", "0"]), ("blank labeled code", ["1", "0"])
+    ]  # fmt: skip
+    assert demo.confusion_rows(files, [right]) == []
 
 
 def test_minimaps_mark_errors():
@@ -317,6 +349,7 @@ def test_the_whole_command(tmp_path, capsys, folder, monkeypatch):
     for label in LABELS:
         assert f"recall of {label}" in printed and f"F1 of {label}" in printed
     assert str(output) in printed
+    assert printed.endswith(f"\nopen {output}\n")
     assert "</html>" in output.read_text(encoding="utf-8")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from treecrf.cli.demo.compare import Result, evaluate, format_table, make_models, table_rows
+from treecrf.cli.demo.errors import confusion_rows
 from treecrf.cli.demo.figure import draw_minimaps
 from treecrf.cli.demo.files import SourceFile, load_files, show_case
 from treecrf.cli.demo.lines import FEATURES
@@ -60,8 +61,9 @@ def run(options: argparse.Namespace) -> int:
         report(f"Training {name}, {options.iterations} iterations ...")
         results.append(evaluate(name, model, train, test))
     print(f"\n{format_table(results)}\n")
-    for path in write_pictures(options.output, test, results):
-        print(f"Wrote {path}")
+    written = write_pictures(options.output, test, results)
+    print(f"wrote {' and '.join(map(str, written))}")
+    print(f"open {options.output}")
     return 0
 
 
@@ -71,7 +73,9 @@ def write_pictures(output: Path, test: list[SourceFile], results: list[Result]) 
     which = next(index for index, other in enumerate(test) if other is file)
     columns = {result.name: result.predictions[which] for result in results}
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(render_page(file, columns, table_rows(results)), encoding="utf-8")
+    confusions = confusion_rows(test, [result.predictions for result in results])
+    page = render_page(file, columns, table_rows(results), confusions)
+    output.write_text(page, encoding="utf-8")
     try:
         from matplotlib.figure import Figure
     except ImportError:
