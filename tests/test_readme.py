@@ -1,0 +1,21 @@
+"""The example of the README runs as it stands, and prints what stands below it."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_example_prints_what_the_page_shows(capsys):
+    text = README.read_text()
+    code, shown = re.search(r"```python\n(.*?)```\n\n((?: {4}.*\n)+)", text, re.DOTALL).groups()
+    exec(compile(code, str(README), "exec"), {})
+    assert capsys.readouterr().out.splitlines() == [line[4:] for line in shown.splitlines()]
+
+
+def test_links_to_files_exist():
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", README.read_text())
+    files = [target for target in targets if "://" not in target]
+    assert files
+    for file in files:
+        assert (README.parent / file).exists(), file
