@@ -8,7 +8,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_the_example_prints_what_the_page_shows(capsys):
     text = README.read_text()
-    code, shown = re.search(r"```python\n(.*?)```\n\n((?: {4}.*\n)+)", text, re.DOTALL).groups()
+    code, shown = re.search(r"```python\n(.*?)```\n\n((?: {4}[^\n]*\n)+)", text, re.DOTALL).groups()
     exec(compile(code, str(README), "exec"), {})
     assert capsys.readouterr().out.splitlines() == [line[4:] for line in shown.splitlines()]
 
