@@ -32,7 +32,7 @@ train_X, train_y = X[clean] + X[doubtful], y[clean] + wrong
 # adds a metric to the objective. The learning rate falls as training goes on.
 
 falling = LearningRateSchedule(lambda iteration: 0.3 * 0.95**iteration)
-settings = {"window": 2, "max_leaf_nodes": 10, "second_order": True, "l2_regularization": 5.0}
+settings = {"window": 2, "max_leaf_nodes": 10, "l2_regularization": 5.0, "early_stopping": False}
 crf = TreeCRF(max_iter=60, scoring="accuracy", **settings)
 sets = {"training": (X[clean], y[clean]), "new": (X[held_out], y[held_out])}
 crf.fit(train_X, train_y, eval_set=list(sets.values()), callbacks=[falling])
