@@ -37,6 +37,9 @@ def test_values_that_are_excluded_are_merged():
     written = conjunction(encoder, tests)
     days = """('Mo', 'Tu', "is 'We'")"""
     assert written == f"not day[-1] is 'Mo' and day[0] not in {days} and not light[0] > 2.5"
+    tests = [((1, 0, 3), False), ((1, 0, 1), True), ((1, -1, 0), True), ((1, -1, 2), True)]
+    expected = "light[-1] > 0.5 and light[-1] > 2.5 and 1.5 < light[0] <= 3.5"
+    assert conjunction(encoder, tests) == expected
     tests = [((0, 0, 0), True), ((0, 0, 1), False), ((0, 0, 2), False)]
     assert conjunction(encoder, tests[:2]) == "day[0] is 'Mo' and not day[0] is 'Tu'"
     assert conjunction(encoder, tests) == """day[0] is 'Mo' and day[0] not in ('Tu', "is 'We'")"""
@@ -63,6 +66,9 @@ def test_tests_on_sparse_numbers_may_point_down():
     column = sparse.csr_array(np.array([[-2.0], [0], [0], [0], [0], [0], [0], [0], [0], [3.0]]))
     encoder = encoder_of([column] * 3, ["xxxxxyyyyy"] * 3)
     assert [name_of_test(encoder, 0, 0, k) for k in range(2)] == ["x0 <= -1", "x0 > 1.5"]
+    both = [((0, 0, 0), False), ((0, 0, 1), False)]
+    assert conjunction(encoder, both) == "not x0 <= -1 and not x0 > 1.5"
+    assert conjunction(encoder, [((0, 0, 0), True), both[1]]) == "x0 <= -1 and not x0 > 1.5"
 
 
 def test_sequences_read_from_their_end():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -30,38 +31,35 @@ def conjunction(
     -------
     str
         Such as ``aa[-2] is 'P' and not aa[0] is 'G'``, or ``aa[0] not in ('G', 'P')`` for several
-        tests that fail. The brackets hold the offset from the labeled position, to the right; they
-        are omitted for windows of one position. ``outside[-2]`` means that the sequence has no such
-        position.
+        tests that fail, or ``0.5 < size[0] <= 2`` for an interval. The brackets hold the offset
+        from the labeled position, to the right; they are omitted for windows of one position.
+        ``outside[-2]`` means that the sequence has no such position.
     """
-    by_place: dict[tuple, list[Test]] = {}
+    by_place: dict[tuple[int, int], list[tuple[Test, bool]]] = {}
     for test, holds in sorted(tests):
-        column, offset, _ = test
-        excludes = not holds and _is_category(encoder, column)
-        by_place.setdefault((column, offset) if excludes else (test, holds), []).append(test)
-    excluded = {key for key in by_place if not isinstance(key[0], tuple)}
-    names = (
-        _name_of_exclusion(encoder, some, backward)
-        if key in excluded
-        else ("" if key[1] else "not ") + name_of_test(encoder, *some[0], backward=backward)
-        for key, some in by_place.items()
-    )
-    return " and ".join(names) or "anything"
+        by_place.setdefault(test[:2], []).append((test, holds))
+    names = (_names_of_place(encoder, some, backward) for some in by_place.values())
+    return " and ".join(chain.from_iterable(names)) or "anything"
 
 
-def _is_category(encoder: Encoder, column: int) -> bool:
-    return column != BOUNDARY and encoder.columns[column].kind == "category"
-
-
-def _name_of_exclusion(encoder: Encoder, tests: list[Test], backward: bool) -> str:
-    """Name the condition that a category has none of some values."""
-    name = name_of_test(encoder, *tests[0], backward=backward)
-    if len(tests) == 1:
-        return f"not {name}"
-    values = encoder.columns[tests[0][0]].values
-    first = f" is {values[tests[0][2]].item()!r}"
-    listed = ", ".join(repr(values[value].item()) for _, _, value in tests)
-    return f"{name.removesuffix(first)} not in ({listed})"
+def _names_of_place(encoder: Encoder, tests: list[tuple[Test, bool]], backward: bool) -> list[str]:
+    """Name tests of one column at one offset; several values that fail, and intervals, are one."""
+    names = [name_of_test(encoder, *test, backward=backward) for test, _ in tests]
+    (column, _, first), results = tests[0][0], [holds for _, holds in tests]
+    written = ["" if holds else "not " for holds in results]
+    written = [negation + name for negation, name in zip(written, names, strict=True)]
+    kind = None if column == BOUNDARY else encoder.columns[column].kind
+    if kind == "category" and results.count(False) > 1:
+        values = encoder.columns[column].values
+        what = names[0].removesuffix(f" is {values[first].item()!r}")
+        excluded = [values[test[2]].item() for test, holds in tests if not holds]
+        kept = [name for name, holds in zip(names, results, strict=True) if holds]
+        return [*kept, f"{what} not in ({', '.join(map(repr, excluded))})"]
+    if kind == "number" and results == [True, False]:
+        low, high = (f"{encoder.columns[column].values[test[2]]:.6g}" for test, _ in tests)
+        if names[0].endswith(f" > {low}") and names[1].endswith(f" > {high}"):
+            return [f"{low} < {names[0].removesuffix(f' > {low}')} <= {high}"]
+    return written
 
 
 def name_of_test(
