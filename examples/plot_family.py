@@ -44,9 +44,10 @@ def as_symbols(sequences: list[np.ndarray]) -> list[np.ndarray]:
 # %%
 # The models
 # ----------
-# Boosted models use first-order steps, as in the dissertation. They hold out a tenth of the training
-# sequences and stop when the likelihood of these sequences no longer improves. With few contexts, a
-# beam is slow, so its number of iterations is kept small. The network is a scikit-learn estimator.
+# Boosted models use first-order steps, as in the dissertation. They hold out a tenth of the
+# training sequences and stop when the likelihood of these sequences no longer improves. With few
+# contexts, a beam is slow, so its number of iterations is kept small. The network is a scikit-learn
+# estimator.
 
 trees = {
     "second_order": False,
