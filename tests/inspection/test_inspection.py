@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from support.cases import random_sequences
 from support.family import COUNTED, ESTIMATED, FAMILY, GROWN, every, value_of
+from support.settings import FIXED
 
 from treecrf import HMMClassifier, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.contexts import previous_labels
@@ -391,8 +392,15 @@ def test_the_curve_of_the_training_data_is_that_of_training(name, fitted, letter
     assert curve.iterations.tolist() == list(range(model.n_iter_ + 1))
     np.testing.assert_array_equal(curve.train, model.train_score_)
     assert curve.validation is None
-    assert np.isnan(curve.given[0])
-    np.testing.assert_allclose(curve.given[1:], model.train_score_[1:], atol=1e-9)
+    np.testing.assert_allclose(curve.given, model.train_score_, atol=1e-9)
+
+
+def test_curves_start_from_a_linear_model(letters):
+    model = TreeCRF(init="linear", max_iter=2, **FIXED).fit(*letters)
+    for some in (model, model.truncated(0)):
+        curve = likelihood_curve(some, *letters)
+        np.testing.assert_allclose(curve.given, some.train_score_, atol=1e-9)
+        assert curve.given[0] > -np.log(3)  # that of scores of 0
 
 
 @every(GROWN)

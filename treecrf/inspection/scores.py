@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,7 @@ def likelihood_curve(
         - validation : float array (n_iter + 1,), ``validation_score_``, or None without validation
           data;
         - given : float array (n_iter + 1,), the same for X and y, or None without them; the first
-          entry is NaN, because there are no trees yet.
+          entry is that of the linear start, or of scores of 0.
 
     Raises
     ------
@@ -213,9 +214,9 @@ def _objective_on(model: SequenceClassifier, data: RawData) -> np.ndarray:
     if model._trained_backward:
         sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
     with Threads(model.n_jobs) as threads:
-        stages = model._staged_lattices(sequences, threads)
-        values = [_value(model, lattice, codes) for lattice in stages]
-    return np.append(np.nan, values)
+        start = model.truncated(0)._lattice(sequences, None, threads)
+        stages = chain([start], model._staged_lattices(sequences, threads))
+        return np.array([_value(model, lattice, codes) for lattice in stages])
 
 
 def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> float:
