@@ -122,8 +122,8 @@ def contributions(
     there [2]_. The base value is the value of the empty coalition.
 
     - With ``missing="weighting"``, positions without a value are treated in the same way, hence the
-      contribution of a missing value is exactly 0. The model rounds fractions to multiples of
-      2**-16, so that scores may differ from the sum of contributions by about 1e-5.
+      contribution of a missing value to the trees is exactly 0. The model rounds fractions to
+      multiples of 2**-16, so that scores may differ from the sum of contributions by about 1e-5.
     - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
       and the contribution is that of this feature. With ``"impute"`` or ``"indicator"``, it is the
       contribution of the imputed value or of the indicator.
