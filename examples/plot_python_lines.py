@@ -5,56 +5,155 @@ Code, comment, docstring or blank?
 What is each line of a Python file? Most lines can be recognized on their own. Lines inside a
 docstring cannot. An empty line, a line of an example, or a sentence could appear elsewhere as well,
 and the opening quotes may be far outside any window. The data is the standard library of the
-current Python interpreter, so nothing has to be downloaded. `tokenize` and `ast` provide the true
-labels.
+current Python interpreter, so nothing has to be downloaded.
 
-The command ``treecrf demo`` runs the same comparison.
+The example has the steps of most projects: describe each position by features, train, compare with
+baselines, look into the model, and look at its mistakes. The command ``treecrf demo`` solves the
+same problem with more features.
 """
 
 # %%
-# The data
-# --------
-# Each file is a sequence, and each line is a position. The features describe single lines. They are
-# numbers (indentation, length, ...), categories (the class of the first and of the last character,
-# with one indicator per class), and booleans (whether the line contains triple quotes, a call,
-# ...). The test set consists of whole files, not of single lines.
+# The labels
+# ----------
+# Each file is a sequence, and each line is a position. The modules `ast` and `tokenize` provide the
+# true labels, because they read the whole file.
+
+import ast
+import io
+import keyword
+import random
+import sysconfig
+import tokenize
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from treecrf.cli import demo
+from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF
+from treecrf.metrics import token_classification_report, token_f1_score
+from treecrf.plotting import plot_importances, plot_sequence, plot_transition_scores
 
-files = demo.load_files(225, seed=0)
-test, train = files[:75], files[75:]
-n_lines = sum(len(file.lines) for file in train)
-print(f"{n_lines:,} training lines, {len(demo.FEATURES)} features")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
-sample = demo.show_case(train)
-for line, label in list(zip(sample.lines, sample.labels, strict=True))[:15]:
-    print(f"{label:9s} | {line}")
 
-# %%
-# Two models
-# ----------
-# Both models use the features of the line and of the two lines before and after it. They differ
-# only in ``order``. With ``order=0``, each line is labeled on its own. With ``order=1``, the trees
-# can also test the previous label, and all labels of a file are predicted jointly.
+def label_lines(source: str) -> list[str]:
+    """Return the kind of each line."""
+    labels = ["code" if line.strip() else "blank" for line in source.splitlines()]
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+            labels[token.start[0] - 1] = "comment"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            text = node.body[0]
+            for row in range(text.lineno - 1, text.end_lineno):
+                labels[row] = "docstring"
+    return labels
 
-models = demo.make_models(window=2, iterations=60, n_jobs=2, seed=0)
-for model in models.values():
-    print(model)
-
-results = [demo.evaluate(name, model, train, test) for name, model in models.items()]
-print(demo.format_table(results))
 
 # %%
-# A picture
-# ---------
-# This is one test file at a reduced size. The color of each word shows the predicted label of its
-# line, and errors are marked. The file was selected by its true labels, not by the predictions of
-# the models.
+# The features
+# ------------
+# The features describe single lines. They are numbers (indentation, ...), categories (the kind of
+# the first and of the last character), and booleans. A position is a dict of features. ``window``
+# will add the lines before and after it.
 
-file = demo.show_case(test)
-position = [other.name for other in test].index(file.name)
-columns = {result.name: result.predictions[position] for result in results}
-demo.draw_minimaps(plt.figure(), file, columns)
+
+def kind(character: str) -> str:
+    """Return a class of characters, or the character itself."""
+    if character.isalpha():
+        return "capital" if character.isupper() else "letter"
+    return "digit" if character.isdigit() else character or "none"
+
+
+def describe(line: str) -> dict:
+    """Return the features of a line."""
+    text = line.strip()
+    words = text.split()
+    return {
+        "indentation": len(line) - len(line.lstrip()),
+        "length": len(text),
+        "words": len(words),
+        "first": kind(text[:1]),
+        "last": kind(text[-1:]),
+        "quotes": text.count('"""') + text.count("'''"),
+        "keyword": bool(words) and words[0] in keyword.kwlist,
+        "call": "(" in text,
+        "assignment": " = " in text,
+    }
+
+
+def load(path: Path) -> tuple[list[str], list[str]] | None:
+    """Read the lines of a file and their labels, unless the file is unsuitable."""
+    try:
+        source = path.read_text(encoding="utf-8")
+        lines, labels = source.splitlines(), label_lines(source)
+    except (SyntaxError, ValueError, tokenize.TokenError, IndexError):
+        return None
+    return (lines, labels) if 50 <= len(lines) <= 800 and len(lines) == len(labels) else None
+
+
+paths = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
+files = [file for file in map(load, paths) if file]
+random.Random(0).shuffle(files)
+X = [[describe(line) for line in lines] for lines, _ in files]
+y = [labels for _, labels in files]
+X_train, y_train, X_test, y_test = X[30:], y[30:], X[:30], y[:30]
+print(f"{sum(map(len, X_train)):,} lines for training, {sum(map(len, X_test)):,} for testing")
+
+lines, labels = files[0]
+for line, label in list(zip(lines, labels, strict=True))[:12]:
+    print(f"{label:9} | {line}")
+
+# %%
+# Three models
+# ------------
+# All models use the features of the line and of the two lines before and after it. The window
+# classifier labels each line on its own. The others predict all labels of a file jointly: one with
+# weighted sums of features, and one with trees, which combine features and find thresholds.
+
+settings = {"window": 2, "max_iter": 60, "early_stopping": False, "n_jobs": 2}
+models = {
+    "window": SlidingWindowClassifier(**settings),
+    "linear": LinearCRF(window=2, solver="sgd", max_iter=20, random_state=0),
+    "TreeCRF": TreeCRF(**settings, init="zero"),
+}
+for name, model in models.items():
+    predicted = model.fit(X_train, y_train).predict(X_test)
+    f1 = token_f1_score(y_test, predicted, labels=["docstring"], average="macro")
+    print(f"{name:8} accuracy {model.score(X_test, y_test):.3f}, F1 of docstrings {f1:.3f}")
+
+# %%
+# The details for the last model:
+crf = models["TreeCRF"]
+print(token_classification_report(y_test, predicted, digits=3))
+
+# %%
+# What the model has learned
+# --------------------------
+# The label of the previous line matters: a docstring goes on until its closing quotes. The second
+# plot shows the mean score of each label after another one.
+
+fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+plot_importances(crf, max_features=10, ax=axes[0])
+plot_transition_scores(crf, X_train[:20], ax=axes[1])
 plt.show()
+
+# %%
+# A file with its mistakes
+# ------------------------
+# For each line, the plot shows the probabilities of the labels. Above it are the predicted and the
+# true labels, and marks where they differ. Among the test files of less than 400 lines, it is the
+# one with the most mistakes.
+
+predictions = crf.predict(X_test)
+wrong = [
+    [t for t in range(len(truth)) if predicted[t] != truth[t]]
+    for predicted, truth in zip(predictions, y_test, strict=True)
+]
+worst = max((i for i in range(len(wrong)) if len(X_test[i]) < 400), key=lambda i: len(wrong[i]))
+fig, ax = plt.subplots(figsize=(10, 3), layout="constrained")
+plot_sequence(crf, X_test[worst], y_test[worst], ax=ax)
+plt.show()
+
+for t in wrong[worst][:8]:
+    predicted, truth = predictions[worst][t], y_test[worst][t]
+    print(f"{t:4} {predicted:9} should be {truth:9} | {files[worst][0][t]}")
