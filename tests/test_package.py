@@ -1,6 +1,7 @@
 """The package's namespace."""
 
 import importlib
+import pickle
 import subprocess
 import sys
 import tomllib
@@ -53,6 +54,12 @@ for name in {SUB_PACKAGES}:
 assert "matplotlib" not in sys.modules
 """
     run(code)
+
+
+def test_an_unpickled_estimator_can_be_trained_in_another_process():
+    """As by scikit-learn's ``n_jobs``: only the module of the estimator has been imported."""
+    pickled = pickle.dumps(treecrf.TreeCRF(max_iter=1))
+    run(f"import pickle; pickle.loads({pickled!r}).fit(['ab', 'b'] * 90, ['xy', 'y'] * 90)")
 
 
 def test_sub_packages_can_be_imported_as_names():

@@ -100,8 +100,6 @@ def __getattr__(name: str) -> Any:
     if name in _SUB_PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _HOMES:
-        # All of them, because estimators find one another by name.
-        importlib.import_module("treecrf.learners.registry")
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value

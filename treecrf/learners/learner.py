@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -77,6 +78,8 @@ class SequenceLearner(SequenceClassifier):
     @classmethod
     def _class_named(cls, name: str) -> type[SequenceLearner]:
         """Return the estimator of this package with this base class and this name."""
+        # A process that got an estimator by pickle may not have imported the others.
+        importlib.import_module("treecrf.learners.registry")
         for kind in cls.__subclasses__():
             # Base classes define no constructor.
             is_estimator = "__init__" in vars(kind) and kind.__module__.startswith("treecrf.")

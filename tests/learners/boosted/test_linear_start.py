@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from support.model_files import read, sealed
 from support.settings import PLAIN
 
@@ -259,3 +260,14 @@ def test_conjunctions_alone_give_no_starting_weights(letters):
     flat = flatten(small().fit(*letters))
     again = LinearCRF(attributes=flat, transition_features=True).fit(*letters)
     assert again.train_score_[0] == pytest.approx(-np.log(3))
+
+
+def test_the_own_linear_model_does_not_warn_of_settings_that_a_user_cannot_change(letters):
+    _, y = letters
+    crowded = [np.arange(len(labels))[:, None] + 1e6 for labels in y]
+    settings = {"solver": "lbfgs", "max_iter": 1}
+    with pytest.warns(ConvergenceWarning, match="LinearCRF did not converge in max_iter=1 "):
+        small(init=LinearCRF(**settings)).fit(crowded, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(start_module, "_penalty", lambda *_: settings)
+        assert small().fit(crowded, y).init_.max_iter == 1

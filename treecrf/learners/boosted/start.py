@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import ChainMap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.learner import SequenceLearner
@@ -59,14 +61,19 @@ class LinearStart:
             If a fitted estimator has other labels or other attributes, or the scores of its labels
             depend on the attributes and the previous label jointly.
         """
-        if given in (STRONG, WEAK):
+        is_own = given in (STRONG, WEAK)
+        if is_own:
             given = _class_of_linear_models()(
                 **settings, **_penalty(given, len(data.training.codes))
             )
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
         if not hasattr(given, "classes_"):
-            given = given._fitted_to(data, n_jobs)
+            with warnings.catch_warnings():
+                if is_own:
+                    # Trees follow, and its settings are not parameters of the user.
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                given = given._fitted_to(data, n_jobs)
         elif not np.array_equal(given.classes_, data.classes):
             raise ValueError(
                 f"init was fitted to the labels {given.classes_.tolist()}; expected "
