@@ -364,3 +364,19 @@ def test_large_integers_are_refused(folder, fail):
     expected = "large.parquet: row 2, column 'k': 9223372036854775808 is larger than 64 bits"
     for words in (["--label", "y", "--category", "k"], ["--label", "k", "--drop", "y"]):
         assert expected in fail("train", "large.parquet", "--model", "other", *words, *SMALL)
+
+
+@pytest.mark.parametrize(("separator", "option"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
+def test_another_separator_is_suggested(separator, option, folder, run):
+    (folder / "other.csv").write_text(TABLE.replace(",", separator))
+    words = ["train", "other.csv", "--model", "new", *COLUMNS, *SMALL]
+    assert f"; try --separator '{option}'" in run(*words)[2]
+    assert run(*words, "--separator", option)[0] == 0
+
+
+def test_a_model_without_trees_has_neither_rules_nor_importances(folder, run):
+    X, y = [np.arange(6.0)[:, None]] * 2, ["ababab", "bababa"]
+    treecrf.TreeCRF(max_iter=1, early_stopping=False).fit(X, y).truncated(0).save("none")
+    status, text, _ = run("info", "none")
+    assert status == 0 and "iterations     0" in text
+    assert "strongest" not in text and "importances" not in text

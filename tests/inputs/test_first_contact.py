@@ -129,6 +129,13 @@ def test_groups_of_polars_are_refused(frame):
         small().fit(pl.DataFrame(frame.to_dict("list")).group_by("day"), "state")
 
 
+def test_lazy_frames_of_polars_are_refused(frame):
+    lazy = pl.DataFrame(frame.to_dict("list")).lazy()
+    for X, y in ((lazy, "state"), ([lazy], [frame.state])):
+        with pytest.raises(TypeError, match=r"LazyFrame has no rows yet; pass frame.collect\(\)"):
+            small().fit(X, y, groups="day" if X is lazy else None)
+
+
 # Lists of attributes
 
 ATTRIBUTES = [[["w=a", "t=b"], ["w=c"]], [["w=c"], [], ("w=a",), {"w=a", "t=b"}]]

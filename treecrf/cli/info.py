@@ -88,8 +88,13 @@ def _description(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
         yield "validation", f"{model.validation_score_[-1]:.6f} per validation position"
 
 
+def _has_no_iterations(model: SequenceClassifier) -> bool:
+    """Return whether a boosted model has no trees, as if none improved cross-validation."""
+    return getattr(model, "n_iter_", None) == 0
+
+
 def _print_features(model: SequenceClassifier, n: int) -> None:
-    if not hasattr(model, "feature_importances_"):
+    if not hasattr(model, "feature_importances_") or _has_no_iterations(model):
         return
     print("feature importances")
     for j in np.argsort(-model.feature_importances_, kind="stable")[:n]:
@@ -97,7 +102,7 @@ def _print_features(model: SequenceClassifier, n: int) -> None:
 
 
 def _print_rules(model: SequenceClassifier, n: int) -> None:
-    if n > 0 and has_trees(model):
+    if n > 0 and has_trees(model) and not _has_no_iterations(model):
         print("strongest rules")
         for rule in strongest_rules(model, n_rules=n):
             print(f"  {rule}")

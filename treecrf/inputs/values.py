@@ -28,8 +28,17 @@ def is_number(kind: type) -> bool:
 
 
 def is_frame(item: Any) -> bool:
-    """Return whether an object is a data frame, judging by its class."""
-    return hasattr(type(item), "columns")
+    """Return whether an object is a data frame, judging by its class.
+
+    Raises
+    ------
+    TypeError
+        If it is a lazy frame of polars, which has no rows yet.
+    """
+    kind = type(item)
+    if kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars."):
+        raise TypeError("a polars LazyFrame has no rows yet; pass frame.collect()")
+    return hasattr(kind, "columns")
 
 
 def column_names(frame: Any) -> list:

@@ -21,6 +21,8 @@ from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import short_list
 
 MAX_NAMES = 30
+# Characters that separate columns in files named .csv, and how they are written as an option.
+SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
 
 
 def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> FileData:
@@ -141,6 +143,10 @@ def _check_names(file: TableFile, names: Iterable[str]) -> None:
 
 
 def _columns(file: TableFile) -> str:
+    if len(file.names) == 1:
+        for separator, option in SEPARATORS.items():
+            if separator in file.names[0]:
+                return f"the only column is {file.names[0]!r}; try --separator '{option}'"
     return f"the columns are: {short_list(file.names, MAX_NAMES)}"
 
 
