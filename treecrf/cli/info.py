@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -104,7 +105,9 @@ def _print_features(model: SequenceClassifier, n: int) -> None:
 def _print_rules(model: SequenceClassifier, n: int) -> None:
     if n > 0 and has_trees(model) and not _has_no_iterations(model):
         print("strongest rules")
-        for rule in strongest_rules(model, n_rules=n):
+        with warnings.catch_warnings(action="ignore"):  # the weights of a linear start follow
+            rules = strongest_rules(model, n_rules=n)
+        for rule in rules:
             print(f"  {rule}")
 
 
