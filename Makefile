@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive fuzz docs lint clean
+.PHONY: demo test test-all test-exhaustive fuzz docs lint wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -42,6 +42,23 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint treecrf
 	$(BIN)/mypy
+
+# The wheel for Python 3.11 and later: its symbols, its size, and a check in an environment and a
+# folder of its own.
+WHEEL_CHECK = build/wheel-check
+MAX_WHEEL_BYTES = 6000000
+wheel: $(BIN)/python
+	$(INSTALL) build abi3audit auditwheel
+	rm -rf dist $(WHEEL_CHECK)
+	TREECRF_ABI3=1 $(BIN)/python -m build --outdir dist . > /dev/null
+	$(BIN)/abi3audit --strict --summary dist/*-abi3-*.whl
+	if [ "$$(uname)" = Linux ]; then $(BIN)/auditwheel show dist/*-abi3-*.whl; fi
+	ls -l dist
+	find dist -name '*.whl' -size -$(MAX_WHEEL_BYTES)c | grep .
+	$(PYTHON) -m venv $(WHEEL_CHECK)/env
+	$(WHEEL_CHECK)/env/bin/python -m pip install --quiet dist/*-abi3-*.whl
+	cp tests/wheel_check.py $(WHEEL_CHECK)
+	cd $(WHEEL_CHECK) && env/bin/python wheel_check.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

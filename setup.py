@@ -2,6 +2,7 @@
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -10,6 +11,11 @@ from setuptools.command.build_ext import build_ext
 
 # TREECRF_CHECKS=1 compiles bounds checks into the modules, to find memory errors in a test run.
 CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
+
+# TREECRF_ABI3=1 compiles for the limited API: one wheel for Python 3.11 and all later versions.
+# Python without the global interpreter lock does not have this API.
+ABI3 = os.environ.get("TREECRF_ABI3") == "1" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+ABI3_MACROS = [("Py_LIMITED_API", "0x030b0000"), ("CYTHON_LIMITED_API", "1")]
 
 DIRECTIVES = {
     "language_level": 3,
@@ -58,6 +64,8 @@ def extension(name: str, source: Path) -> Extension:
         include_dirs=[PACKAGE.as_posix()],
         depends=HEADERS,
         extra_link_args=LINK_FLAGS,
+        define_macros=ABI3_MACROS if ABI3 else [],
+        py_limited_api=ABI3,
     )
 
 
@@ -92,4 +100,8 @@ class BuildExt(build_ext):
 
 # Processes that translate may import this file again.
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
+    setup(
+        ext_modules=extensions(),
+        cmdclass={"build_ext": BuildExt},
+        options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+    )

@@ -9,19 +9,51 @@ import cython
 import numpy as np
 
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble
+from cpython.float cimport PyFloat_AsDouble
 from cpython.long cimport PyLong_AsDouble, PyLong_AsLong
 from cpython.object cimport PyObject
 from libc.math cimport NAN, isinf, isnan
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
 
 cdef extern from "Python.h":
-    int PyUnicode_KIND(object text)
-    void *PyUnicode_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
     str PyUnicode_FromObject(object text)
+
+cdef extern from *:
+    """
+    #define TREECRF_SHORT_BYTES 16
+
+    /* Copy a string into 16 bytes, the last of which is its length; return 0 if it does not fit.
+     * Equal strings have equal bytes, and different strings have different bytes. The limited API
+     * does not give access to Latin-1 characters, but to UTF-8, which is the same for ASCII. */
+    static int treecrf_shorten(PyObject *string, void *bytes)
+    {
+        Py_ssize_t n;
+        const void *characters;
+    #ifdef Py_LIMITED_API
+        /* Not for long strings: those that are not ASCII keep their UTF-8 in memory. */
+        if (PyUnicode_GetLength(string) >= TREECRF_SHORT_BYTES)
+            return 0;
+        characters = PyUnicode_AsUTF8AndSize(string, &n);
+        if (characters == NULL) { /* a lone surrogate */
+            PyErr_Clear();
+            return 0;
+        }
+    #else
+        if (PyUnicode_KIND(string) != PyUnicode_1BYTE_KIND)
+            return 0;
+        characters = PyUnicode_DATA(string);
+        n = PyUnicode_GET_LENGTH(string);
+    #endif
+        if (n >= TREECRF_SHORT_BYTES)
+            return 0;
+        memset(bytes, 0, TREECRF_SHORT_BYTES);
+        memcpy(bytes, characters, (size_t)n);
+        ((unsigned char *)bytes)[TREECRF_SHORT_BYTES - 1] = (unsigned char)n;
+        return 1;
+    }
+    """
+    bint shorten "treecrf_shorten" (str string, void *short)
 
 cdef extern from "utils/compiler.h" nogil:
     void prefetch "TREECRF_PREFETCH" (const void *address)
@@ -135,17 +167,6 @@ cdef class StringCodes:
             if shorten(string, &shorts[<Py_ssize_t> i]):
                 slots[self._slot(shorts[<Py_ssize_t> i])] = i
         return 0
-
-
-cdef inline bint shorten(str string, Short *short) noexcept:
-    """Copy a string into 16 bytes; return False if it does not fit."""
-    cdef Py_ssize_t n = PyUnicode_GET_LENGTH(string)
-    if n > 15 or PyUnicode_KIND(string) != 1:
-        return False
-    short.low, short.high = 0, 0
-    memcpy(short, PyUnicode_DATA(string), n)
-    (<uint8_t *> short)[15] = <uint8_t> n
-    return True
 
 
 cdef inline uint64_t hashed(Short short) noexcept:
@@ -279,7 +300,7 @@ cdef class Entries:
         if type(value) is str:
             return self._code(column, value)
         if type(value) is float:
-            return self._number(column, PyFloat_AS_DOUBLE(value))
+            return self._number(column, PyFloat_AsDouble(value))
         if value is None:
             return NAN
         if type(value) is bool:
