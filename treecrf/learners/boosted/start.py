@@ -73,7 +73,7 @@ class LinearStart:
                 if is_own:
                     # Trees follow, and its settings are not parameters of the user.
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                given = given._fitted_to(data, n_jobs)
+                given = given._fitted_to(data, n_jobs, standardized=is_own)
         elif not np.array_equal(given.classes_, data.classes):
             raise ValueError(
                 f"init was fitted to the labels {given.classes_.tolist()}; expected "

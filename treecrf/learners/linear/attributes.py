@@ -6,6 +6,7 @@ the window is: learners apply the window to the rows, and no windowed copy is ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +22,7 @@ from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import checks
 from treecrf.utils.model_file import as_section, section
 
@@ -90,17 +92,27 @@ class WindowAttributes:
         value of all others.
     min_count : int
         Attributes that are non-zero at fewer training positions are dropped.
+    standardized : bool, default=False
+        Whether numbers are standardized, see `Standardization`.
     """
 
     kind: ClassVar[str] = "window"
 
     schema: InputSchema | None = None
     imputation: Imputation
+    standardization: Standardization | None = None
     # Indices of the attributes that are not dropped.
     kept: np.ndarray
 
-    def __init__(self, window: tuple[int, int], missing: str = "indicator", min_count: int = 1):
+    def __init__(
+        self,
+        window: tuple[int, int],
+        missing: str = "indicator",
+        min_count: int = 1,
+        standardized: bool = False,
+    ):
         self.window = window
+        self.standardized = standardized
         self.missing = missing
         self.min_count = min_count
 
@@ -110,8 +122,13 @@ class WindowAttributes:
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(self._n_all())
-        counts = np.bincount(self.rows(sequences).indices, minlength=len(self.kept))
+        self.standardization = None
+        counts = np.zeros(len(self.kept), dtype=np.int64)
+        for piece in self._pieces(sequences):
+            counts += np.bincount(piece.indices, minlength=len(counts))
         self.kept = np.flatnonzero(counts >= self.min_count)
+        if self.standardized:
+            self.standardization = Standardization.learn(sequences)
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
@@ -122,15 +139,22 @@ class WindowAttributes:
         ValueError
             If a number is so large that its products with weights might not be finite.
         """
-        pieces = [self._rows_of(piece) for _, _, piece in sequences.for_model(self.schema).pieces()]
+        pieces = list(self._pieces(sequences))
         rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
         refuse_large(rows, sequences.offsets)
         return rows
 
+    def _pieces(self, sequences: Sequences) -> Iterator[sparse.csr_array]:
+        for _, _, piece in sequences.for_model(self.schema).pieces():
+            yield self._rows_of(piece)
+
     def _rows_of(self, piece: Any) -> sparse.csr_array:
         if piece.ndim == 1:
             piece = Vocabulary(self.schema.categories[0]).column(piece)
-        table = self.imputation.fill(piece).astype(np.float64, copy=False)
+        filled = self.imputation.fill(piece)
+        table = filled.astype(np.float64, copy=self.standardized)
+        if self.standardization is not None:
+            table = self.standardization.apply(table)
         rows = one_hot(table, self._sizes)
         return rows if len(self.kept) == rows.shape[1] else sparse.csr_array(rows[:, self.kept])
 
@@ -179,13 +203,15 @@ class WindowAttributes:
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model: values for JSON, and arrays."""
         schema = self.schema
-        values = {name: getattr(self, name) for name in ("missing", "min_count")}
+        values = {name: getattr(self, name) for name in ("missing", "min_count", "standardized")}
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
         values["window"] = list(self.window)
         values["names"] = None if schema.names is None else list(schema.names)
         arrays = {"kinds": schema.kinds, "kept": self.kept}
         arrays |= {f"categories.{j}": array for j, array in schema.categories.items()}
         arrays |= as_section(self.imputation.state(), "imputation")
+        if self.standardization is not None:
+            arrays |= as_section(vars(self.standardization), "standardization")
         return values, arrays
 
     @classmethod
@@ -195,7 +221,7 @@ class WindowAttributes:
         categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
         names = None if values["names"] is None else tuple(values["names"])
         window = tuple(values["window"])
-        restored = cls(window, values["missing"], values["min_count"])
+        restored = cls(window, values["missing"], values["min_count"], values["standardized"])
         restored.schema = InputSchema(
             values["form"], values["n_features"], names, kinds, categories
         )
@@ -206,6 +232,10 @@ class WindowAttributes:
         symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
+        checks.require(isinstance(restored.standardized, bool), "scales")
+        if restored.standardized:
+            restored.standardization = Standardization(**section(arrays, "standardization"))
+            restored.standardization.check(len(kinds))
         restored.kept = arrays["kept"]
         checks.check_indices(restored.kept, restored._n_all(), "attributes")
         return restored

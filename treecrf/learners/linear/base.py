@@ -170,6 +170,8 @@ class LinearSequenceClassifier(SequenceLearner):
     order = 1
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
+    # Whether numbers are standardized, as for the start of boosting.
+    _standardized = False
 
     # Results of training that saved models store: numbers and arrays of numbers.
     _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
@@ -255,7 +257,7 @@ class LinearSequenceClassifier(SequenceLearner):
         """Return the source of attributes, not fitted."""
         window = self._window()
         if self.attributes is None:
-            return WindowAttributes(window, self.missing, self.min_count)
+            return WindowAttributes(window, self.missing, self.min_count, self._standardized)
         if any(window):
             raise ValueError(
                 f"window={self.window!r} has no effect with attributes, which define the "

@@ -14,6 +14,7 @@ from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.layout import rows_of_positions
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear.standardization import Standardization
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
 from treecrf.utils.exact import rounded_leaves
@@ -23,9 +24,12 @@ from treecrf.utils.threads import Threads
 class LinearStartMixin:
     """Mixin of `LinearCRF`: the methods that `treecrf.learners.boosted.start` calls."""
 
-    def _fitted_to(self, data: TrainingInput, n_jobs: int | None) -> LinearStartMixin:
+    def _fitted_to(
+        self, data: TrainingInput, n_jobs: int | None, standardized: bool
+    ) -> LinearStartMixin:
         """Return a copy that is fitted to data which another estimator has read."""
         copied = clone(self)
+        copied._standardized = standardized
         copied._validate_params()
         training, held_out, seed = data.training, None, data.seed
         if self.random_state is not None:
@@ -61,10 +65,12 @@ class LinearStartMixin:
 
     def _mean_with(self, others: list[LinearStartMixin]) -> LinearStartMixin:
         """Return a copy with the mean weights of this and other models, rounded."""
-        names = self.get_attribute_names()
+        names, scales = self.get_attribute_names(), _scales_of(self)
         for other in others:
             if not np.array_equal(other.get_attribute_names(), names):
                 raise ValueError("init_: the linear models have different attributes")
+            if not _are_equal(_scales_of(other), scales):
+                raise ValueError("init_: the linear models standardize numbers differently")
         vectors = [model._weights.vector for model in (self, *others)]
         copied = copy.copy(self)
         copied._weights = Weights(self._weights.layout, sum(vectors) / len(vectors))
@@ -90,3 +96,14 @@ class LinearStartMixin:
 
         threads.map(fill, table.parts)
         return state, weights.transitions.copy()
+
+
+def _are_equal(one: Standardization | None, other: Standardization | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = zip(vars(one).values(), vars(other).values(), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _scales_of(model: LinearStartMixin) -> Standardization | None:
+    return getattr(model._attributes, "standardization", None)

@@ -1,0 +1,73 @@
+"""Units of measurement do not change the linear start of boosting."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import treecrf
+from treecrf import TreeCRF
+from treecrf.inputs.reading import as_sequences
+from treecrf.learners.linear.standardization import Standardization
+
+
+@pytest.fixture(scope="module")
+def sensors():
+    rng = np.random.default_rng(0)
+    y = [np.cumsum(rng.random(40) < 0.1) % 2 for _ in range(8)]
+    X = [np.column_stack([s + rng.normal(size=40), rng.random(40) < 0.3, rng.normal(size=40)])
+         for s in y]  # fmt: skip
+    for table in X:
+        table[rng.random(table.shape) < 0.1] = np.nan
+    return X, y
+
+
+def learned(tables):
+    return Standardization.learn(as_sequences(tables))
+
+
+def test_numbers_have_a_mean_of_0_and_a_deviation_near_1(sensors):
+    X, _ = sensors
+    tables = [table * [1e5, 1, 1e-3] + [7e6, 0, -2] for table in X]
+    standardization = learned(tables)
+    rows = standardization.apply(np.vstack(tables).copy())
+    np.testing.assert_allclose(np.nanmean(rows[:, [0, 2]], axis=0), 0, atol=1e-7)
+    deviations = np.nanstd(rows[:, [0, 2]], axis=0)
+    assert ((deviations > 0.5) & (deviations < 2)).all()
+    np.testing.assert_array_equal(rows[:, 1], np.vstack(tables)[:, 1])  # only 0 and 1
+    shuffled = learned([table[::-1] for table in tables[::-1]])
+    np.testing.assert_array_equal(shuffled.shifts, standardization.shifts)
+    np.testing.assert_array_equal(shuffled.exponents, standardization.exponents)
+
+
+def test_sparse_columns_are_not_shifted():
+    rows = sparse.random_array((200, 3), density=0.1, rng=np.random.default_rng(0)).tocsr()
+    rows.data = 1000 + rows.data
+    scaled = learned([rows]).apply(rows)
+    assert scaled.nnz == rows.nnz
+    assert ((scaled.data > 0.5) & (scaled.data < 2)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, 1e300])
+def test_constant_columns(value):
+    table = np.column_stack([np.full(5, value), np.full(5, np.nan), [-1e308, 1e308, 0, 0, 0]])
+    standardization = learned([table])
+    rows = standardization.apply(table.copy())
+    assert np.isnan(rows[:, 1]).all()
+    assert np.isfinite(rows[:, [0, 2]]).all()
+    assert np.abs(rows[:, 2]).max() < 4
+
+
+@pytest.mark.parametrize("as_form", [np.asarray, sparse.csr_array])
+def test_units_do_not_change_predictions(as_form, sensors, tmp_path):
+    X, y = sensors
+    settings = {"window": 1, "max_iter": 5, "init": "linear", "early_stopping": False}
+    expected = None
+    for exponents in ([0, 0, 0], [40, 0, -30], [1000, 0, 600]):
+        tables = [as_form(np.ldexp(table, exponents)) for table in X]
+        model = TreeCRF(**settings).fit(tables, y)
+        model.save(tmp_path / f"{exponents}.treecrf")
+        again = treecrf.load(tmp_path / f"{exponents}.treecrf")
+        found = np.concatenate(again.predict_proba(tables))
+        np.testing.assert_array_equal(found, np.concatenate(model.predict_proba(tables)))
+        expected = found if expected is None else expected
+        np.testing.assert_array_equal(found, expected)
