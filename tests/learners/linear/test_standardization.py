@@ -25,14 +25,14 @@ def learned(tables):
     return Standardization.learn(as_sequences(tables))
 
 
-def test_numbers_have_a_mean_of_0_and_a_deviation_near_1(sensors):
+def test_numbers_have_a_mean_of_0_and_a_deviation_of_1_to_2(sensors):
     X, _ = sensors
     tables = [table * [1e5, 1, 1e-3] + [7e6, 0, -2] for table in X]
     standardization = learned(tables)
     rows = standardization.apply(np.vstack(tables).copy())
     np.testing.assert_allclose(np.nanmean(rows[:, [0, 2]], axis=0), 0, atol=1e-7)
     deviations = np.nanstd(rows[:, [0, 2]], axis=0)
-    assert ((deviations > 0.5) & (deviations < 2)).all()
+    assert ((deviations > 0.9) & (deviations < 2)).all()
     np.testing.assert_array_equal(rows[:, 1], np.vstack(tables)[:, 1])  # only 0 and 1
     shuffled = learned([table[::-1] for table in tables[::-1]])
     np.testing.assert_array_equal(shuffled.shifts, standardization.shifts)
@@ -44,7 +44,7 @@ def test_sparse_columns_are_not_shifted():
     rows.data = 1000 + rows.data
     scaled = learned([rows]).apply(rows)
     assert scaled.nnz == rows.nnz
-    assert ((scaled.data > 0.5) & (scaled.data < 2)).all()
+    assert ((scaled.data > 0.9) & (scaled.data < 2.1)).all()
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, 1e300])
@@ -54,7 +54,7 @@ def test_constant_columns(value):
     rows = standardization.apply(table.copy())
     assert np.isnan(rows[:, 1]).all()
     assert np.isfinite(rows[:, [0, 2]]).all()
-    assert np.abs(rows[:, 2]).max() < 4
+    assert np.abs(rows[:, 2]).max() < 8
 
 
 @pytest.mark.parametrize("as_form", [np.asarray, sparse.csr_array])

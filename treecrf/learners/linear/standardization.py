@@ -18,8 +18,8 @@ from treecrf.utils import checks
 class Standardization:
     """Shift and scale of columns.
 
-    Numbers of tables have a mean of 0 and a standard deviation near 1 afterwards. Sparse columns
-    are not shifted, and their stored values have a mean square near 1. Categories and columns
+    Numbers of tables have a mean of 0 and a standard deviation of 1 to 2 afterwards. Sparse columns
+    are not shifted, and their stored values have a mean square of 1 to 4. Categories and columns
     of 0 and 1 stay as they are.
 
     Attributes
@@ -52,8 +52,8 @@ class Standardization:
             np.add.at(counts, columns, 1)
         is_free = (sequences.schema.kinds == NUMBER) & ~is_binary & (sums > 0)
         logarithms = np.log2(sums / np.maximum(counts, 1), where=is_free, out=np.zeros(n))
-        # Sums depend on their order in the last digits; no simple data are near a limit of 0.6.
-        exponents = np.where(is_free, np.floor(logarithms / 2 + 0.6) + unit + 1, 0)
+        # Sums depend on their order in the last digits; no simple data are near 2**-0.1.
+        exponents = np.where(is_free, np.floor(logarithms / 2 + 0.1) + unit + 1, 0)
         return cls(np.where(is_free, means, 0.0), exponents.astype(np.int64))
 
     def apply(self, table: Any) -> Any:
