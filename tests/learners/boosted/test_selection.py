@@ -269,14 +269,21 @@ def test_starts_are_given_up_only_if_they_rise_too_slowly():
     assert not candidate(over).is_hopeless(0.5)
 
 
+def own_start(penalty):
+    """The start that `init="auto"` makes."""
+    start = LinearCRF(l2_regularization=penalty)
+    start._standardized = True
+    return start
+
+
 @pytest.mark.parametrize("make", [sensors, products])
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
     crf = auto(max_iter=30, n_iter_no_change=30).fit(X, y)
     starts = {
         "zero": None,
-        1.0: LinearCRF(l2_regularization=1.0),
-        10.0: LinearCRF(l2_regularization=10.0),
+        1.0: own_start(1.0),
+        10.0: own_start(10.0),
     }
     best = {}
     for name, init in starts.items():
@@ -289,7 +296,7 @@ def test_the_best_start_is_that_of_separate_runs(make):
 def test_scores_do_not_depend_on_the_other_starts():
     X, y = sensors()
     crf = auto().fit(X, y)
-    alone = auto(init=LinearCRF(l2_regularization=crf.init_.l2_regularization)).fit(X, y)
+    alone = auto(init=own_start(crf.init_.l2_regularization)).fit(X, y)
     np.testing.assert_array_equal(crf.validation_score_, alone.validation_score_)
     np.testing.assert_array_equal(crf.train_score_, alone.train_score_)
 

@@ -66,6 +66,7 @@ class LinearStart:
             given = _class_of_linear_models()(
                 **settings, **_penalty(given, len(data.training.codes))
             )
+            given._standardized = True
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
         if not hasattr(given, "classes_"):
@@ -73,7 +74,7 @@ class LinearStart:
                 if is_own:
                     # Trees follow, and its settings are not parameters of the user.
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                given = given._fitted_to(data, n_jobs, standardized=is_own)
+                given = given._fitted_to(data, n_jobs)
         elif not np.array_equal(given.classes_, data.classes):
             raise ValueError(
                 f"init was fitted to the labels {given.classes_.tolist()}; expected "

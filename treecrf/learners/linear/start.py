@@ -24,12 +24,10 @@ from treecrf.utils.threads import Threads
 class LinearStartMixin:
     """Mixin of `LinearCRF`: the methods that `treecrf.learners.boosted.start` calls."""
 
-    def _fitted_to(
-        self, data: TrainingInput, n_jobs: int | None, standardized: bool
-    ) -> LinearStartMixin:
+    def _fitted_to(self, data: TrainingInput, n_jobs: int | None) -> LinearStartMixin:
         """Return a copy that is fitted to data which another estimator has read."""
         copied = clone(self)
-        copied._standardized = standardized
+        copied._standardized = self._standardized
         copied._validate_params()
         training, held_out, seed = data.training, None, data.seed
         if self.random_state is not None:
