@@ -168,7 +168,7 @@ def test_lists_of_strings_of_the_same_length_remain_tables():
     model = small().fit(table, ["xy"])
     assert not hasattr(model, "feature_names_in_")
     assert model.n_features_in_ == 2
-    with pytest.raises(ValueError, match=r"sequence 0 is ragged .*; expected lists of the same"):
+    with pytest.raises(ValueError, match=r"sequence 0 is ragged: .*; expected lists of the same"):
         model.predict(ATTRIBUTES)
     named = small().fit([pd.DataFrame({"p": ["a", "c"], "q": ["b", "d"]})], ["xy"])
     assert np.array_equal(named.predict_proba(table)[0], model.predict_proba(table)[0])

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from support.family import PREDICTING, every, variant
 
@@ -183,6 +184,15 @@ def test_forms_of_rows(form, missing):
     model = TreeCRF(window=1, max_iter=3, l2_regularization=1.0, missing=missing).fit(X, y)
     for x, whole in zip(X, model.predict_proba(X), strict=True):
         np.testing.assert_allclose(run(model.stream(10), x)[1], whole, atol=1e-12)
+
+
+def test_rows_of_sparse_matrices():
+    X = [sparse.csr_array([[1.0, 0], [0, 2], [3, 0], [0, 0]])] * 2
+    model = TreeCRF(window=1, max_iter=3).fit(X, ["xyxy", "xyxx"])
+    rows = [X[0][[t]] for t in range(4)]
+    np.testing.assert_allclose(
+        run(model.stream(10), rows)[1], model.predict_proba(X)[0], atol=1e-12
+    )
 
 
 def test_bad_rows_leave_the_stream_unchanged():

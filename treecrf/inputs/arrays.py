@@ -157,6 +157,11 @@ def _as_item(item: Any, where: str) -> Any:
         raise TypeError(f"{where} is a dict; expected a list of dicts, one for each position")
     if isinstance(item, bytes):
         raise TypeError(f"{where} is of type bytes; decode it to a string")
+    if array.ndim == 0 and array.dtype.kind in "biuf":
+        raise ValueError(
+            f"{where} is the number {array.item()}; expected a list of sequences: for a single "
+            "sequence x of numbers, pass [numpy.reshape(x, (-1, 1))]"
+        )
     raise ValueError(f"{where} has {array.ndim} dimensions; {FORMS}")
 
 
@@ -169,10 +174,17 @@ def _as_array(item: Any, where: str) -> np.ndarray:
             # NumPy converts [["a", 1]] to strings.
             array = np.array(item, dtype=object)
     except ValueError as error:
-        raise ValueError(
-            f"{where} is ragged or not an array: {error}; {_forms_for(item)}"
-        ) from None
+        raise ValueError(f"{where} is ragged{_place_in(item, error)}; {_forms_for(item)}") from None
     return array if np.ma.is_masked(array) else np.asarray(array)
+
+
+def _place_in(item: Any, error: ValueError) -> str:
+    """Return where rows of different lengths are, or what NumPy says."""
+    sizes = [len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in item]
+    t = next((t for t, size in enumerate(sizes) if size != sizes[0]), None)
+    if t is None or min(sizes) < 0:
+        return f" or not an array: {error}"
+    return f": position 0 has {sizes[0]} values, position {t} has {sizes[t]}"
 
 
 def _forms_for(item: Any) -> str:

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
@@ -112,7 +113,8 @@ class Stream:
         Parameters
         ----------
         row : object
-            One position of the input: a symbol, a dict, or a 1-D array or list of feature values.
+            One position of the input: a symbol, a dict, or a 1-D array, sparse row or list of
+            feature values.
 
         Returns
         -------
@@ -125,6 +127,7 @@ class Stream:
         ValueError, TypeError
             If the row does not match the training data. The stream then remains unchanged.
         """
+        row = row.toarray().ravel() if sparse.issparse(row) else row
         rows = [*self._rows, row]
         sequences = self._read(rows)
         n_scored = self.n_pushed + 1 - self._right
