@@ -90,7 +90,7 @@ def test_the_values_of_conditions_that_hold_are_the_score(kind, order):
     [
         ("x0[0] > 1.5 and x0[0] > 0.5", "x0[0] > 1.5"),
         ("not x0[0] > 1.5 and not x0[0] > 0.5", "not x0[0] > 0.5"),
-        ("x0[0] > 0.5 and not x0[0] > 1.5", "x0[0] > 0.5 and not x0[0] > 1.5"),
+        ("x0[0] > 0.5 and not x0[0] > 1.5", "0.5 < x0[0] <= 1.5"),
         ("x0[-1] > 1.5 and x0[0] > 0.5", "x0[-1] > 1.5 and x0[0] > 0.5"),
         ("x1[0] is 'b' and not x1[0] is 'a'", "x1[0] is 'b'"),
         ("x1[+1] is 'b' and not x1[0] is 'a'", "not x1[0] is 'a' and x1[+1] is 'b'"),

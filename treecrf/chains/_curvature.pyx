@@ -231,9 +231,9 @@ cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t
         row += row_stride(chain, i)
 
 
-cdef inline double limited(const Influence *influence, double own, double others) noexcept nogil:
+cdef inline double limited(const Influence *influence, double own, double bound) noexcept nogil:
     """Return the curvature per unit of probability."""
-    return max(own, influence.bound_share * (own + others))
+    return max(own, influence.bound_share * bound)
 
 
 cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ssize_t i,
@@ -241,19 +241,21 @@ cdef void store_curvatures(const Chain *chain, const Influence *influence, Py_ss
     """Write the curvature of the pairs of label v at the j-th position of tile i, rounded."""
     cdef Py_ssize_t low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double future
+    cdef double future, own
     cdef double *past = row_of(chain, influence.past, j)
     cdef double *row = pairs_at(chain, i, j) + v * row_stride(chain, i)
     for low in range(n_ends):
         future = row_of(chain, influence.future, j + 1)[low * chain.shape.n_labels + v]
         for h in range(n_starts):
             c = h * n_ends + low
-            out[c] = rounded(row[c] * limited(influence, own_influence(row[c]), future + past[c]))
+            own = own_influence(row[c])
+            out[c] = rounded(row[c] * limited(influence, own, own + future + past[c]))
 
 
 cdef double curvature_of(const Chain *chain, const Influence *influence, Py_ssize_t v,
                          Py_ssize_t t, Py_ssize_t j, Py_ssize_t c, double p) noexcept nogil:
     """Return the curvature of one pair of probability p at position t, the j-th one of its tile."""
     cdef Py_ssize_t after = c % n_ends_of(chain, t) * chain.shape.n_labels + v
-    return p * limited(influence, own_influence(p), row_of(chain, influence.future, j + 1)[after]
+    cdef double own = own_influence(p)
+    return p * limited(influence, own, own + row_of(chain, influence.future, j + 1)[after]
                        + row_of(chain, influence.past, j)[c])
