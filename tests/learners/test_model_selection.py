@@ -381,7 +381,7 @@ def test_the_column_of_groups_is_remembered(frame, table):
     one = model.predict([features.iloc[:4]])
     assert len(one) == 1
     assert len(model.predict(features, lengths=[len(y)])) == len(y)
-    with pytest.raises(TypeError, match="X lacks the column 'day', which separated the sequences"):
+    with pytest.raises(TypeError, match="X is one DataFrame"):
         model.predict(features)
     unnamed = small().fit(features, y, groups=groups)
     with pytest.raises(TypeError, match="X is one DataFrame"):

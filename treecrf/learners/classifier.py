@@ -659,16 +659,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         return Segmentation(lengths, groups)
 
     def _group_column(self, X: Any) -> str | None:
-        """Return the name of the groups in training, if X is one data frame."""
+        """Return the name of the groups in training, if X is one data frame with this column."""
         name = self._columns.group
-        if name is None or not is_frame(X):
-            return None
-        if name not in column_names(X):
-            raise TypeError(
-                f"X lacks the column {name!r}, which separated the sequences in training; for one "
-                "sequence, pass [X]; for several, pass groups= or lengths="
-            )
-        return name
+        return name if name is not None and is_frame(X) and name in column_names(X) else None
 
     def _is_empty(
         self, X: Any, segmentation: Segmentation, allowed: Any = None, known: Any = None
