@@ -174,7 +174,7 @@ def means_of(sequences: Sequences) -> np.ndarray:
     """
     if sequences.form == "symbols":
         return np.zeros(sequences.n_features)
-    exponents = _exponents(sequences)
+    exponents = exponents_of(sequences)
     high, low, n_present = np.zeros((3, sequences.n_features), dtype=np.int64)
     for _, _, piece in sequences.pieces():
         more_high, more_low = _sum_columns(_missing_to_zero(piece), exponents)
@@ -185,7 +185,7 @@ def means_of(sequences: Sequences) -> np.ndarray:
     return np.ldexp(from_integers(high, low) / np.maximum(n_present, 1), exponents)
 
 
-def _exponents(sequences: Sequences) -> np.ndarray:
+def exponents_of(sequences: Sequences) -> np.ndarray:
     """Find the smallest powers of 2 above the absolute values of each column; int array."""
     largest = np.zeros(sequences.n_features)
     for _, _, piece in sequences.pieces():

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import treecrf
 from treecrf import TreeCRF
+from treecrf.encoding.imputation import means_of
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.linear.standardization import Standardization
 
@@ -22,7 +23,8 @@ def sensors():
 
 
 def learned(tables):
-    return Standardization.learn(as_sequences(tables))
+    sequences = as_sequences(tables)
+    return Standardization.learn(sequences, means_of(sequences))
 
 
 def test_numbers_have_a_mean_of_0_and_a_deviation_of_1_to_2(sensors):

@@ -128,7 +128,8 @@ class WindowAttributes:
             counts += np.bincount(piece.indices, minlength=len(counts))
         self.kept = np.flatnonzero(counts >= self.min_count)
         if self.standardized:
-            self.standardization = Standardization.learn(sequences)
+            # The values that replace missing numbers are means.
+            self.standardization = Standardization.learn(sequences, means=self.imputation.values)
         return self
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.imputation import means_of
+from treecrf.encoding.imputation import exponents_of
 from treecrf.inputs.schema import NUMBER
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils import checks
@@ -33,28 +33,23 @@ class Standardization:
     exponents: np.ndarray
 
     @classmethod
-    def learn(cls, sequences: Sequences) -> Standardization:
-        """Learn shifts and scales from training data; they do not depend on its order."""
+    def learn(cls, sequences: Sequences, means: np.ndarray) -> Standardization:
+        """Learn the scales from training data with these means; they do not depend on its order."""
         n = sequences.n_features
         if sequences.form == "symbols":
             return cls(np.zeros(n), np.zeros(n, dtype=np.int64))
         is_sparse = any(sparse.issparse(piece) for _, _, piece in sequences.pieces())
-        means = np.zeros(n) if is_sparse else means_of(sequences)
-        sums, counts, is_binary = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
-        largest = np.zeros(n)
-        for values, columns in _entries(sequences):
-            np.maximum.at(largest, columns, np.abs(values / 2 - means[columns] / 2))
-            np.logical_and.at(is_binary, columns, (values == 0) | (values == 1))
-        unit = np.frexp(largest)[1]
-        for values, columns in _entries(sequences):
-            deviations = np.ldexp(values / 2 - means[columns] / 2, -unit[columns])
-            np.add.at(sums, columns, deviations**2)
-            np.add.at(counts, columns, 1)
-        is_free = (sequences.schema.kinds == NUMBER) & ~is_binary & (sums > 0)
-        logarithms = np.log2(sums / np.maximum(counts, 1), where=is_free, out=np.zeros(n))
+        shifts, units = np.zeros(n) if is_sparse else means, exponents_of(sequences)
+        squares, n_values, n_others = np.zeros((3, n))
+        for _, _, piece in sequences.pieces():
+            sums = _sums_of_sparse(piece, units) if is_sparse else _sums(piece, means, units)
+            for total, of_piece in zip((squares, n_values, n_others), sums, strict=True):
+                total += of_piece
+        is_free = (sequences.schema.kinds == NUMBER) & (n_others > 0) & (squares > 0)
+        logarithms = np.log2(squares / np.maximum(n_values, 1), where=is_free, out=np.zeros(n))
         # Sums depend on their order in the last digits; no simple data are near 2**-0.1.
-        exponents = np.where(is_free, np.floor(logarithms / 2 + 0.1) + unit + 1, 0)
-        return cls(np.where(is_free, means, 0.0), exponents.astype(np.int64))
+        exponents = np.where(is_free, np.floor(logarithms / 2 + 0.1) + units, 0)
+        return cls(np.where(is_free, shifts, 0.0), exponents.astype(np.int64))
 
     def apply(self, table: Any) -> Any:
         """Standardize the columns of a table; columns that follow them stay as they are."""
@@ -75,14 +70,24 @@ class Standardization:
         checks.require((np.abs(self.exponents) <= 1100).all(), "scales")
 
 
-def _entries(sequences: Sequences) -> Any:
-    """Yield values that are not missing, and their columns; those of tables include zeros."""
-    for _, _, piece in sequences.pieces():
-        if sparse.issparse(piece):
-            entries = piece.tocoo()
-            values, columns = entries.data.astype(np.float64), entries.col
-        else:
-            values = piece.astype(np.float64).ravel()
-            columns = np.tile(np.arange(piece.shape[1]), len(piece))
-        present = ~np.isnan(values)
-        yield values[present], columns[present]
+def _sums(table: np.ndarray, means: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Sum the squared deviations of each column; count its values, and those other than 0 and 1.
+
+    Deviations are divided by powers of 2 above the values, so that no square overflows.
+    """
+    table = table.astype(np.float64)
+    present = ~np.isnan(table)
+    deviations = np.ldexp(table, -units) - np.ldexp(means, -units)
+    is_other = present & (table != 0) & (table != 1)
+    squares = np.square(deviations, where=present, out=np.zeros(table.shape))
+    return squares.sum(axis=0), present.sum(axis=0), is_other.sum(axis=0)
+
+
+def _sums_of_sparse(table: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Do the same with the stored values, without a mean."""
+    entries = table.tocoo()
+    present = ~np.isnan(entries.data)
+    values, columns = entries.data[present].astype(np.float64), entries.col[present]
+    squares = np.ldexp(values, -units[columns]) ** 2
+    weights = squares, np.ones(len(values)), (values != 0) & (values != 1)
+    return tuple(np.bincount(columns, each, minlength=len(units)) for each in weights)
