@@ -1,0 +1,161 @@
+"""Fleets of parts: where the parts of the data are, and where functions of them run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Each:
+    """An argument with one item for each part of a fleet; other arguments are shared by all parts.
+
+    Attributes
+    ----------
+    items : sequence of length ``n_parts``
+    """
+
+    items: Sequence[Any]
+
+
+class Fleet(Protocol):
+    """Parts of the data, wherever they are kept: this process, files, or workers.
+
+    A fleet does not change. Functions are defined at the top level of modules and are pure, so that
+    they can be sent to other processes and repeated after a loss. Their results do not depend on
+    where they run.
+    """
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part, in the order of the parts.
+
+        Results come to the caller, so they should be small. An argument of type `Each` passes one
+        item to each part.
+        """
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> Fleet:
+        """Return the fleet of which the parts are ``function(part, *args)``.
+
+        The new parts stay where they are computed, and may be computed when they are first used.
+        Arguments are those of `map`.
+        """
+
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``, with the list of all parts in order, in one place."""
+
+
+class LocalFleet:
+    """Parts in the memory of this process.
+
+    Parameters
+    ----------
+    parts : sequence
+    """
+
+    def __init__(self, parts: Sequence[Any]):
+        self._parts = list(parts)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self._parts)
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part, in the order of the parts."""
+        return [function(part, *arguments_of(i, args)) for i, part in enumerate(self._parts)]
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> LocalFleet:
+        """Return the fleet of which the parts are ``function(part, *args)``."""
+        return LocalFleet(self.map(function, *args))
+
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``."""
+        return function(list(self._parts), *args)
+
+
+class View:
+    """The parts of a fleet as a function sees them, or some of them.
+
+    The function is cheap, because each use of a part computes it again.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    function : callable
+        The parts are ``function(part, *args)``.
+    *args : object
+        The same for all parts.
+    chosen : sequence of bool, optional
+        Which parts to keep; the function is not called for the others.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        function: Callable[..., Any],
+        *args: Any,
+        chosen: Sequence[bool] | None = None,
+    ):
+        self._fleet = fleet
+        self._seen = function, args
+        self._chosen = [True] * fleet.n_parts if chosen is None else list(chosen)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return sum(self._chosen)
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part, in the order of the parts."""
+        results = self._fleet.map(_of_seen, *self._calling(function, args))
+        return [result for result, kept in zip(results, self._chosen, strict=True) if kept]
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> View:
+        """Return the fleet of which the parts are ``function(part, *args)``."""
+        derived = self._fleet.derive(_of_seen, *self._calling(function, args))
+        return View(derived, _itself, chosen=self._chosen)
+
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``."""
+        return self._fleet.reduce(_of_all_seen, self._chosen, self._seen, function, args)
+
+    def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
+        """Return the arguments of `_of_seen`; each `Each` has an item for every part."""
+        return [Each(self._chosen), self._seen, function, *map(self._spread, args)]
+
+    def _spread(self, arg: Any) -> Any:
+        if not isinstance(arg, Each):
+            return arg
+        items = iter(arg.items)
+        return Each([next(items) if kept else None for kept in self._chosen])
+
+
+def _itself(part: Any) -> Any:
+    return part
+
+
+def _of_seen(part: Any, is_chosen: bool, seen: tuple, function: Callable, *args: Any) -> Any:
+    """Call a function with a part as a view shows it; None for parts that it leaves out."""
+    return function(_as_seen(part, seen), *args) if is_chosen else None
+
+
+def _of_all_seen(
+    parts: list, chosen: Sequence[bool], seen: tuple, function: Callable, args: Sequence[Any]
+) -> Any:
+    kept = [_as_seen(part, seen) for part, is_kept in zip(parts, chosen, strict=True) if is_kept]
+    return function(kept, *args)
+
+
+def _as_seen(part: Any, seen: tuple) -> Any:
+    function, args = seen
+    return function(part, *args)
+
+
+def arguments_of(i: int, args: Sequence[Any]) -> list:
+    """Return the arguments of part i: the item of an `Each`, and all others as they are."""
+    return [arg.items[i] if isinstance(arg, Each) else arg for arg in args]
