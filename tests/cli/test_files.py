@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treecrf import TreeCRF
-from treecrf.cli.files import ModelInput, Reading, Source, blocks, format_of, read_file
+from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
 from treecrf.cli.files.spool import Spool
+from treecrf.inputs.files import blocks
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 
 pa = pytest.importorskip("pyarrow")

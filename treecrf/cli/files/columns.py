@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files.arrow import ArrowConverter
-from treecrf.cli.files.kinds import BOOLEAN, WHOLE
 from treecrf.inputs.column_reader import Coder
+from treecrf.inputs.files.arrow import ArrowConverter
+from treecrf.inputs.files.kinds import BOOLEAN, WHOLE
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.values import refuse_infinite, string_array
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
-from treecrf.cli.files.source import Source
 from treecrf.datasets.conll import DOCUMENT, split_rows, splitter
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
 from treecrf.inputs.column_reader import Coder, ColumnValues
+from treecrf.inputs.files.source import Source
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.inputs.sequences import ListedSequences, LongSequences

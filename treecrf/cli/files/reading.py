@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from treecrf.cli.files.blocks import CsvFile, ParquetFile
 from treecrf.cli.files.content import format_of_content
 from treecrf.cli.files.data import FileData, ModelInput, Reading
 from treecrf.cli.files.lines import read_conll_file, read_crfsuite_file, read_sparse_file
-from treecrf.cli.files.source import HEAD_BYTES, Source
 from treecrf.cli.files.tables import read_table
+from treecrf.inputs.files.blocks import CsvFile, ParquetFile
+from treecrf.inputs.files.source import HEAD_BYTES, Source
 
 Reader = Callable[[Source, Reading, ModelInput | None], FileData]
 

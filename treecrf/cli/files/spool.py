@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from treecrf.cli.files.source import temporary_file, temporary_space
+from treecrf.inputs.files.source import temporary_file, temporary_space
 
 
 class Spool:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from treecrf.cli.files.arrow import ArrowConverter
-from treecrf.cli.files.blocks import TableFile
 from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, NumberColumn
 from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
-from treecrf.cli.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.cli.files.spool import Spool
+from treecrf.inputs.files.arrow import ArrowConverter
+from treecrf.inputs.files.blocks import TableFile
+from treecrf.inputs.files.kinds import BOOLEAN, NUMBER, TEXT, WHOLE, find_kinds
 from treecrf.inputs.labels import ColumnNames
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import KINDS

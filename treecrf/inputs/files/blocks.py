@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from treecrf.cli.files.source import Source
+from treecrf.inputs.files.source import Source
 
 # Parsed text takes several times its size. A block of text must be longer than the longest row.
 BLOCK_BYTES = 1 << 18

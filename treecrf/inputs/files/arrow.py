@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.cli.files.blocks import import_pyarrow
+from treecrf.inputs.files.blocks import import_pyarrow
 
 # Texts that stand for a missing number or boolean. Among categories, only the empty text does: "NA"
 # and "None" may be values.

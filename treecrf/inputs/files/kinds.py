@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from treecrf.cli.files.arrow import ArrowConverter
-from treecrf.cli.files.blocks import TableFile
+from treecrf.inputs.files.arrow import ArrowConverter
+from treecrf.inputs.files.blocks import TableFile
 
 # Whole numbers and text are categories, of integers and of strings.
 BOOLEAN, NUMBER, WHOLE, TEXT = "boolean", "number", "whole", "text"
