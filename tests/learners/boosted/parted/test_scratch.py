@@ -1,0 +1,94 @@
+"""Fleets in scratch files."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+from treecrf.learners.boosted.parted.scratch import ScratchFleet
+from treecrf.utils.fleet import Each, LocalFleet
+from treecrf.utils.scratch import Scratch
+
+SIZES = (3, 5000, 1, 20_000)
+
+
+class Loads:
+    """Loads of arrays that count how often they are read, and how many are in memory at a time."""
+
+    def __init__(self):
+        self.n_reads, self.n_alive, self.n_most = 0, 0, 0
+
+    def __call__(self, n):
+        self.n_reads, self.n_alive = self.n_reads + 1, self.n_alive + 1
+        self.n_most = max(self.n_most, self.n_alive)
+        array = np.arange(float(n))
+        weakref.finalize(array, self.dropped)
+        return array
+
+    def dropped(self):
+        self.n_alive -= 1
+
+
+def scaled(array, factor, offset):
+    return array * factor + offset
+
+
+def total(array):
+    return float(array.sum())
+
+
+def joined(arrays, name):
+    return name, np.concatenate(arrays)
+
+
+@pytest.fixture(params=["memory", "scratch"])
+def fleet(request, tmp_path):
+    def make(loads):
+        scratch = None if request.param == "memory" else Scratch(tmp_path)
+        return ScratchFleet([lambda n=n: loads(n) for n in SIZES], scratch)
+
+    return make
+
+
+def test_results_are_those_of_a_fleet_in_memory(fleet):
+    loads = Loads()
+    local = LocalFleet([np.arange(float(n)) for n in SIZES])
+    results = []
+    for one in (local, fleet(loads)):
+        first = one.derive(scaled, 2.0, Each([0, 1, 2, 3]))
+        second = first.derive(scaled, -1.0, 0.5)
+        name, array = second.reduce(joined, "all")
+        results.append((one.n_parts, first.map(total), second.map(total), name, array.tolist()))
+    assert results[0] == results[1]
+    assert loads.n_alive == 0
+
+
+def test_one_part_at_a_time_is_in_memory(fleet):
+    loads = Loads()
+    derived = fleet(loads).derive(scaled, 2.0, 1.0)
+    derived.map(total)
+    derived.derive(scaled, 1.0, 0.0).map(total)
+    assert loads.n_most == 1
+
+
+def test_parts_in_scratch_files_are_computed_once(tmp_path):
+    loads = Loads()
+    fleet = ScratchFleet([lambda n=n: loads(n) for n in SIZES], Scratch(tmp_path))
+    derived = fleet.derive(scaled, 2.0, 1.0)
+    for _ in range(3):
+        derived.map(total)
+    assert loads.n_reads == len(SIZES)
+    assert not derived.reduce(lambda arrays: arrays[1].flags.writeable)
+    assert fleet.allocate == fleet._scratch.allocate
+
+
+def test_a_failure_leaves_nothing_in_the_folder(tmp_path):
+    def fails(array):
+        if len(array) == SIZES[-1]:
+            raise KeyboardInterrupt
+        return array
+
+    fleet = ScratchFleet([lambda n=n: np.arange(n) for n in SIZES], Scratch(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        fleet.derive(fails)
+    assert list(tmp_path.iterdir()) == []

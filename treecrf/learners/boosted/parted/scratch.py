@@ -1,0 +1,73 @@
+"""Fleet of one process, of which parts are read when they are used or are kept in scratch files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from treecrf.utils.fleet import arguments_of
+from treecrf.utils.scratch import Scratch
+
+Load = Callable[[], Any]
+
+
+class ScratchFleet:
+    """Parts of which only one is in memory at a time.
+
+    Parameters
+    ----------
+    loads : sequence of callables
+        Return the parts, such as pieces of files.
+    scratch : Scratch, optional
+        Where to store derived parts. Without it, they are computed again each time they are used.
+
+    Attributes
+    ----------
+    allocate : callable
+        Makes arrays of zeros like `numpy.zeros`, in scratch files if there are any.
+    """
+
+    def __init__(self, loads: Sequence[Load], scratch: Scratch | None = None):
+        self._loads = list(loads)
+        self._scratch = scratch
+        self.allocate = np.zeros if scratch is None else scratch.allocate
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self._loads)
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part, in the order of the parts."""
+        return [compute() for compute in self._computing(function, args)]
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> ScratchFleet:
+        """Return the fleet of which the parts are ``function(part, *args)``.
+
+        Raises
+        ------
+        OSError
+            If the disk of the scratch files has too little space.
+        """
+        computing: list[Load] = self._computing(function, args)
+        if self._scratch is None:
+            return ScratchFleet(computing)
+        stored = self._scratch.store(compute() for compute in computing)
+        return ScratchFleet(stored, self._scratch)
+
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``."""
+        return function([load() for load in self._loads], *args)
+
+    def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
+        return [
+            partial(_compute, load, function, arguments_of(i, args))
+            for i, load in enumerate(self._loads)
+        ]
+
+
+def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:
+    return function(load(), *args)

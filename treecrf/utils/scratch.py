@@ -1,0 +1,210 @@
+"""Arrays and objects in temporary files, which are mapped into memory.
+
+The operating system reads their pages when they are used, and removes them from memory when it is
+needed for something else.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import mmap
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterable
+from itertools import pairwise
+from os import PathLike
+from typing import IO, Any
+
+import numpy as np
+
+# Smaller arrays stay in memory, with the object that holds them.
+MIN_BYTES = 1 << 12
+# Arrays in a file start at multiples of this number of bytes.
+ALIGNMENT = 64
+# Sizes of files: a new one is as large as all before it, between these bounds.
+MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 22, 1 << 30
+# Errors of the system that mean that there is no space left.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ZEROS = bytes(1 << 20)
+
+
+class Scratch:
+    """A folder for temporary files.
+
+    The files have no names, so nothing is left of them however the process ends, and other files in
+    the folder are not touched. Their space is free again when their arrays are no longer used.
+
+    Parameters
+    ----------
+    folder : str or path-like
+
+    Raises
+    ------
+    OSError
+        If there is no such folder.
+    """
+
+    def __init__(self, folder: str | PathLike):
+        self.folder = os.fspath(folder)
+        if not os.path.isdir(self.folder):
+            raise FileNotFoundError(
+                errno.ENOENT, "there is no such folder for temporary files", self.folder
+            )
+        self._arena = _Arena(self.folder)
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+        """Return an array of zeros in a file, in C order; the arguments are those of `np.zeros`.
+
+        Raises
+        ------
+        OSError
+            If the disk has too little space.
+        """
+        return self._arena.allocate(shape, np.dtype(dtype))
+
+    def store(self, items: Iterable[Any]) -> list[Stored]:
+        """Write objects to files one by one, with all large arrays that they hold.
+
+        Raises
+        ------
+        OSError
+            If the disk has too little space.
+        """
+        arena = _Arena(self.folder)
+        return [arena.store(item) for item in items]
+
+
+class Stored:
+    """An object, of which the large arrays are in a file.
+
+    Parameters
+    ----------
+    header : bytes
+        The object without these arrays.
+    buffers : list of memoryview
+        The arrays.
+    """
+
+    def __init__(self, header: bytes, buffers: list[memoryview]):
+        self._header = header
+        self._buffers = buffers
+
+    def __call__(self) -> Any:
+        """Return the object. Its large arrays cannot be written to."""
+        return pickle.loads(self._header, buffers=self._buffers)
+
+
+class _Arena:
+    """Large files that hold many arrays each, because every mapped file takes a descriptor."""
+
+    def __init__(self, folder: str):
+        self._folder = folder
+        self._rest = memoryview(b"")
+        self._n_bytes = 0
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        if not n_bytes:
+            return np.zeros(shape, dtype)
+        return np.frombuffer(self._take(n_bytes), dtype).reshape(shape)
+
+    def store(self, item: Any) -> Stored:
+        header, buffers = pickled(item)
+        ends = np.cumsum([0, *(_aligned(buffer.nbytes) for buffer in buffers)]).tolist()
+        space = self._take(ends[-1])
+        views = [
+            space[start : start + buffer.nbytes]
+            for buffer, (start, _) in zip(buffers, pairwise(ends), strict=True)
+        ]
+        for view, buffer in zip(views, buffers, strict=True):
+            view[:] = buffer
+        return Stored(header, [view.toreadonly() for view in views])
+
+    def _take(self, n_bytes: int) -> memoryview:
+        size = _aligned(n_bytes)
+        if size > len(self._rest):
+            self._rest = self._file(size)
+        taken, self._rest = self._rest[:n_bytes], self._rest[size:]
+        return taken
+
+    def _file(self, needed: int) -> memoryview:
+        """Map a new file with at least this number of bytes."""
+        size = max(needed, min(max(self._n_bytes, MIN_FILE_BYTES), MAX_FILE_BYTES))
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            try:
+                size = _reserve(file, needed, size)
+                mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE))
+            except OSError as error:
+                raise described(error, self._folder, needed) from None
+        self._n_bytes += size
+        return mapped
+
+
+def pickled(item: Any) -> tuple[bytes, list[memoryview]]:
+    """Return the pickle of an object, and its large arrays, which are not part of the pickle."""
+    buffers: list[memoryview] = []
+
+    def is_kept(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes < MIN_BYTES:
+            return True
+        buffers.append(raw)
+        return False
+
+    file = io.BytesIO()
+    _Pickler(file, protocol=5, buffer_callback=is_kept).dump(item)
+    return file.getvalue(), buffers
+
+
+class _Pickler(pickle.Pickler):
+    """Pickler that stores an array of one repeated value as this value."""
+
+    def reducer_override(self, item: Any) -> Any:
+        if type(item) is np.ndarray and item.size > 1 and not any(item.strides):
+            return np.broadcast_to, (item.flat[0], item.shape)
+        return NotImplemented
+
+
+def described(error: OSError, folder: str, n_bytes: int) -> OSError:
+    """Return an error of the system; a lack of space is described in numbers."""
+    if error.errno not in NO_SPACE:
+        return error
+    free = shutil.disk_usage(folder).free
+    text = f"temporary files need {n_bytes:,} more bytes, but {free:,} are free"
+    return OSError(error.errno, text, folder)
+
+
+def _aligned(n_bytes: int) -> int:
+    return -(-n_bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _reserve(file: IO[bytes], needed: int, wanted: int) -> int:
+    """Reserve space, because writing to a mapped file without space would end the process.
+
+    Returns
+    -------
+    int
+        The number of bytes: ``wanted``, or ``needed`` if there is less space.
+    """
+    try:
+        _fill(file, wanted)
+    except OSError as error:
+        if error.errno not in NO_SPACE or needed == wanted:
+            raise
+        file.truncate(0)
+        _fill(file, needed)
+        return needed
+    return wanted
+
+
+def _fill(file: IO[bytes], n_bytes: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        return
+    file.seek(0)
+    for start in range(0, n_bytes, len(ZEROS)):
+        file.write(ZEROS[: n_bytes - start])
+    file.flush()
