@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.thresholds import learn_thresholds
-from treecrf.encoding.vocabulary import Vocabulary
+from treecrf.inputs.description import Description
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_categories, require
+from treecrf.utils.fleet import Fleet
 
 # Names of the arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")
@@ -173,21 +174,36 @@ class ColumnStatistics:
     has_missing: np.ndarray
 
 
-def learn_columns(sequences: Sequences, max_bins: int, seed: int) -> ColumnStatistics:
-    """Learn categories, thresholds, density and missing values of all columns."""
-    if sequences.form == "symbols":
-        return ColumnStatistics(_symbols(sequences), np.ones(1), np.zeros(1, dtype=bool))
-    if sequences.kinds is None and sequences.dtype.kind == "b":
-        columns, fractions = _booleans(sequences)
+def learn_columns(
+    fleet: Fleet, described: Description, max_bins: int, seed: int
+) -> ColumnStatistics:
+    """Learn categories, thresholds, density and missing values of all columns.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Parts of the sequences, with the same categories.
+    described : Description
+        Description of all of them. How they are cut into parts changes nothing.
+    max_bins, seed : int
+        As for `learn_thresholds`.
+    """
+    schema = described.schema
+    if described.form == "symbols":
+        columns = _symbols(schema.categories[0])
+        return ColumnStatistics(columns, np.ones(1), np.zeros(1, dtype=bool))
+    if described.is_boolean:
+        columns, fractions = _booleans(fleet, described)
         return ColumnStatistics(columns, fractions, np.zeros(len(columns), dtype=bool))
-    no_categories = np.flatnonzero(sequences.column_kinds != CATEGORY)
-    sizes = np.zeros(sequences.n_features, dtype=np.int64)
-    sizes[no_categories], thresholds = learn_thresholds(sequences, no_categories, max_bins, seed)
-    columns = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
-    if sequences.kinds is not None:
-        columns = _with_kinds(columns, sequences.kinds, sequences.categories)
-    fractions = _fraction_listed(sequences, columns.only_thresholds)
-    return ColumnStatistics(columns, fractions, find_missing(sequences))
+    no_categories = np.flatnonzero(schema.kinds != CATEGORY)
+    sizes = np.zeros(schema.n_features, dtype=np.int64)
+    sizes[no_categories], thresholds = learn_thresholds(
+        fleet, described, no_categories, max_bins, seed
+    )
+    numbers = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
+    columns = _with_kinds(numbers, schema.kinds, schema.categories)
+    fractions = _fraction_listed(fleet, columns.only_thresholds, described.n_positions)
+    return ColumnStatistics(columns, fractions, find_missing_in(fleet))
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
@@ -198,8 +214,14 @@ def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.nd
     kinds = np.where((kinds == BOOLEAN) & (numbers.sizes == 0), NUMBER, kinds).astype(np.uint8)
     kept = np.repeat(kinds == NUMBER, numbers.sizes)
     sizes = np.where(kinds == NUMBER, numbers.sizes, 0)
-    sizes[list(categories)] = [len(values) for values in categories.values()]
+    for j, values in categories.items():
+        sizes[j] = len(values)
     return Columns(kinds, sizes, numbers.thresholds[kept], categories)
+
+
+def find_missing_in(fleet: Fleet) -> np.ndarray:
+    """Mark the columns of which values are missing in any part of the sequences."""
+    return np.any(fleet.map(find_missing), axis=0)
 
 
 def find_missing(sequences: Sequences) -> np.ndarray:
@@ -215,24 +237,29 @@ def find_missing(sequences: Sequences) -> np.ndarray:
     return found
 
 
-def _booleans(sequences: Sequences) -> tuple[Columns, np.ndarray]:
+def _booleans(fleet: Fleet, described: Description) -> tuple[Columns, np.ndarray]:
     """Make boolean columns; those with constant values become numbers without thresholds."""
-    fractions = _fraction_listed(sequences, np.zeros(sequences.n_features))
+    thresholds = np.zeros(described.schema.n_features)
+    fractions = _fraction_listed(fleet, thresholds, described.n_positions)
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
 
 
-def _symbols(sequences: Sequences) -> Columns:
-    values = Vocabulary.of(sequences).symbols
+def _symbols(values: np.ndarray) -> Columns:
     kinds, sizes = np.array([CATEGORY], dtype=np.uint8), np.array([len(values)], dtype=np.int64)
     return Columns(kinds, sizes, np.zeros(0), {0: values})
 
 
-def _fraction_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+def _fraction_listed(fleet: Fleet, thresholds: np.ndarray, n_positions: int) -> np.ndarray:
     """Compute the fraction of the values above their column's threshold, or with a negative one.
 
     Zeros of sparse columns do not count as values.
     """
+    return np.sum(fleet.map(_count_listed, thresholds), axis=0) / n_positions
+
+
+def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
+    """Count the values above their column's threshold, or with a negative one."""
     counts = np.zeros(sequences.n_features)
     for _, _, piece in sequences.pieces():
         if sparse.issparse(piece):
@@ -244,4 +271,4 @@ def _fraction_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray
             counts += piece.sum(axis=0)
         else:
             counts += ((piece > thresholds) | (thresholds < 0)).sum(axis=0)
-    return counts / sequences.n_positions
+    return counts

@@ -18,9 +18,11 @@ from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, le
 from treecrf.encoding.layout import RowLayout, check_window
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.encoding.writer import RowWriter
+from treecrf.inputs.description import Description
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import require
+from treecrf.utils.fleet import Fleet, LocalFleet, View
 from treecrf.utils.model_file import as_section, section
 from treecrf.utils.threads import Threads
 
@@ -76,18 +78,31 @@ class Encoder:
 
         Many positions are sampled for the quantiles of numbers, with the seed.
         """
-        self.form = "symbols" if sequences.form == "symbols" or sequences.of_symbols else "table"
-        self.names = sequences.names
+        return self.fit_parts(LocalFleet([sequences]), Description.of(sequences), seed)
+
+    def fit_parts(self, fleet: Fleet, described: Description, seed: int = 0) -> Encoder:
+        """Learn the same from parts of the sequences.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            Parts of the sequences, with the same categories, in which no part is empty.
+        described : Description
+            Description of all sequences.
+        seed : int, default=0
+        """
+        schema = described.schema
+        self.form, self.names = schema.form, schema.names
         self.imputation = self._schema = None
         if self.missing in FILLED:
-            schema = sequences.schema
-            self.imputation = learn_imputation(sequences, schema, self.missing)
-            sequences = ImputedSequences.of(sequences, self.imputation, schema)
-        learned = learn_columns(sequences, self.max_bins, seed)
+            self.imputation = learn_imputation(fleet, schema, self.missing)
+            fleet = View(fleet, ImputedSequences.of, self.imputation, schema)
+            described = self.imputation.described(described)
+        learned = learn_columns(fleet, described, self.max_bins, seed)
         self.columns = learned.columns
         self.plan = make_plan(
             learned,
-            is_sparse=sequences.form == "sparse",
+            is_sparse=described.form == "sparse",
             of_symbols=self._of_symbols,
             has_window=any(self.window),
         )

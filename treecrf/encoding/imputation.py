@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.columns import find_missing
+from treecrf.encoding.columns import find_missing_in
 from treecrf.encoding.vocabulary import Vocabulary
+from treecrf.inputs.description import Description
 from treecrf.inputs.schema import BOOLEAN, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import check_indices, require
 from treecrf.utils.exact import from_integers, integer_parts
+from treecrf.utils.fleet import Fleet
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
 
@@ -46,6 +48,14 @@ class Imputation:
     def kinds(self, kinds: np.ndarray) -> np.ndarray:
         """Return the kinds of all columns, given those of the input."""
         return np.append(kinds, np.full(len(self.indicator_columns), BOOLEAN)).astype(np.uint8)
+
+    def described(self, base: Description) -> Description:
+        """Describe sequences without missing values, given the description of those with them."""
+        schema = base.schema
+        n, kinds = len(self.sources), self.kinds(schema.kinds)
+        filled = InputSchema("table", n, None, kinds, schema.categories)
+        form = "sparse" if base.form == "sparse" else "dense"
+        return replace(base, schema=filled, form=form, is_boolean=False)
 
     def fill(self, piece: Any) -> Any:
         """Return a table without missing values, followed by the indicator columns."""
@@ -133,66 +143,93 @@ class ImputedSequences(Sequences):
         return replace(self, base=self.base.reversed())
 
 
-def learn_imputation(sequences: Sequences, schema: InputSchema, method: str) -> Imputation:
+def learn_imputation(fleet: Fleet, schema: InputSchema, method: str) -> Imputation:
     """Learn the replacements of missing values.
 
     Parameters
     ----------
-    sequences : Sequences
+    fleet : Fleet
+        Parts of the sequences.
     schema : InputSchema
-        Description of these sequences.
+        Description of all sequences.
     method : {"impute", "indicator"}
         ``"impute"``: the most frequent value, or the mean of numbers. ``"indicator"``: 0, and an
         indicator column for each column with missing values.
     """
     symbols = schema.categories[0] if schema.form == "symbols" else None
     if method == IMPUTE:
-        values = _usual_values(sequences, schema)
+        values = _usual_values(fleet, schema)
         return Imputation(values, np.zeros(0, dtype=np.int64), symbols)
     values = np.zeros(schema.n_features)
-    return Imputation(values, np.flatnonzero(find_missing(sequences)), symbols)
+    return Imputation(values, np.flatnonzero(find_missing_in(fleet)), symbols)
 
 
-def _usual_values(sequences: Sequences, schema: InputSchema) -> np.ndarray:
+def _usual_values(fleet: Fleet, schema: InputSchema) -> np.ndarray:
     """Compute the mean of each number, and the most frequent value of each other column."""
-    counts = {j: np.zeros(len(values) + 1) for j, values in schema.categories.items()}
-    for _, _, piece in sequences.pieces() if counts else ():
-        table = Vocabulary(schema.categories[0]).column(piece) if piece.ndim == 1 else piece
-        for j, of_column in counts.items():
-            of_column += _count_values(table[:, [j]], len(of_column))
-    means = means_of(sequences)
+    means = means_of(fleet)
     values = np.where(schema.kinds == BOOLEAN, means > 0.5, means)
-    for j, of_column in counts.items():
-        values[j] = of_column.argmax()
+    if schema.categories:
+        of_parts = fleet.map(_counts_of, schema.categories)
+        for j in schema.categories:
+            values[j] = sum(counts[j] for counts in of_parts).argmax()
     return values
 
 
-def means_of(sequences: Sequences) -> np.ndarray:
+def _counts_of(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Count the values of each category; index 0 counts absent values."""
+    counts = {j: np.zeros(len(values) + 1, dtype=np.int64) for j, values in categories.items()}
+    for _, _, piece in sequences.pieces():
+        table = Vocabulary(categories[0]).column(piece) if piece.ndim == 1 else piece
+        for j, of_column in counts.items():
+            of_column += _count_values(table[:, [j]], len(of_column))
+    return counts
+
+
+def means_of(fleet: Fleet) -> np.ndarray:
     """Compute the mean of the values of each column that are not missing.
 
     It is 0 for symbols, and for columns without values.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Parts of the sequences. The mean does not depend on how they are cut.
     """
-    if sequences.form == "symbols":
-        return np.zeros(sequences.n_features)
-    exponents = exponents_of(sequences)
+    exponents = np.frexp(np.max(fleet.map(_largest_of), axis=0))[1]
+    highs, lows, n_present = zip(*fleet.map(_sums_of, exponents), strict=True)
+    # Sums of integers of any size: those of many parts may not fit 64 bits.
+    high, low = (np.sum(sums, axis=0, dtype=object) for sums in (highs, lows))
+    # The sum of large values may exceed the range of float64; their mean does not.
+    means = from_integers(high, low) / np.maximum(np.sum(n_present, axis=0), 1)
+    return np.ldexp(means, exponents)
+
+
+def _sums_of(
+    sequences: Sequences, exponents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sum the integer parts of the values of each column, and count the values."""
     high, low, n_present = np.zeros((3, sequences.n_features), dtype=np.int64)
-    for _, _, piece in sequences.pieces():
+    for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
         more_high, more_low = _sum_columns(_missing_to_zero(piece), exponents)
         high += more_high
         low += more_low
         n_present += piece.shape[0] - _count_missing(piece)
-    # The sum of large values may exceed the range of float64; their mean does not.
-    return np.ldexp(from_integers(high, low) / np.maximum(n_present, 1), exponents)
+    return high, low, n_present
 
 
 def exponents_of(sequences: Sequences) -> np.ndarray:
     """Find the smallest powers of 2 above the absolute values of each column; int array."""
+    return np.frexp(_largest_of(sequences))[1]
+
+
+def _largest_of(sequences: Sequences) -> np.ndarray:
+    """Find the largest absolute value of each column; 0 for symbols."""
     largest = np.zeros(sequences.n_features)
-    for _, _, piece in sequences.pieces():
+    for _, _, piece in sequences.pieces() if sequences.form != "symbols" else ():
         of_piece = abs(_missing_to_zero(piece).astype(np.float64)).max(axis=0)
         dense = of_piece.toarray() if sparse.issparse(of_piece) else of_piece
         np.maximum(largest, dense.ravel(), out=largest)
-    return np.frexp(largest)[1]
+    return largest
 
 
 def _sum_columns(table: Any, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ and with them the model, do not depend on that order.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,22 @@ from treecrf.utils.hashing import mix, ranks_of_equals
 
 # Positions are hashed in runs of this size, so that intermediate results stay in the cache.
 RUN_POSITIONS = 1 << 14
+
+
+@dataclass(frozen=True)
+class SequenceHashes:
+    """Hashes of sequences.
+
+    Attributes
+    ----------
+    content : uint64 array (n_sequences,)
+        Equal for identical sequences.
+    ties : uint64 array (n_sequences,) or None
+        Hashes of numbers that order identical sequences. All parts of the data have some, or none.
+    """
+
+    content: np.ndarray
+    ties: np.ndarray | None
 
 
 def sequence_keys(
@@ -44,6 +61,16 @@ def sequence_keys(
     uint64 array (n_sequences,)
         Hashes of rows, labels, masks, and the rank of each sequence among identical ones.
     """
+    return keys_of([encoded_hashes(encoded, codes, *masks, ties=ties)])[0]
+
+
+def encoded_hashes(
+    encoded: EncodedSequences,
+    codes: np.ndarray,
+    *masks: np.ndarray | None,
+    ties: Iterable[np.ndarray] = (),
+) -> SequenceHashes:
+    """Hash each labeled sequence, see `sequence_keys`; those of identical sequences are equal."""
     hashes = np.empty(len(encoded.offsets) - 1, dtype=np.uint64)
     for first, last in runs(encoded.offsets, RUN_POSITIONS):
         positions = slice(encoded.offsets[first], encoded.offsets[last])
@@ -51,7 +78,7 @@ def sequence_keys(
         of_labels = _hash_labels(codes, masks, positions)
         offsets = encoded.offsets[first : last + 1]
         hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
-    return _distinct(hashes, encoded.offsets, ties)
+    return SequenceHashes(hashes, _hash_ties(ties, encoded.offsets))
 
 
 def input_keys(
@@ -76,6 +103,16 @@ def input_keys(
     -------
     uint64 array (n_sequences,)
     """
+    return keys_of([input_hashes(sequences, codes, *masks, ties=ties)])[0]
+
+
+def input_hashes(
+    sequences: Sequences,
+    codes: np.ndarray | None = None,
+    *masks: np.ndarray | None,
+    ties: Iterable[np.ndarray] = (),
+) -> SequenceHashes:
+    """Hash each sequence, see `input_keys`; those of identical sequences are equal."""
     hashes, done = [], 0
     for start, stop, piece in sequences.pieces():
         content = _hash_values(piece)
@@ -84,18 +121,25 @@ def input_keys(
         n = int(np.searchsorted(sequences.offsets, stop)) - done
         hashes.append(_hash_sequences(content, sequences.offsets[done : done + n + 1]))
         done += n
-    return _distinct(np.concatenate(hashes), sequences.offsets, ties)
+    return SequenceHashes(np.concatenate(hashes), _hash_ties(ties, sequences.offsets))
 
 
-def _distinct(hashes: np.ndarray, offsets: np.ndarray, ties: Iterable[np.ndarray]) -> np.ndarray:
-    """Make the hashes of identical sequences different."""
+def keys_of(parts: list[SequenceHashes]) -> list[np.ndarray]:
+    """Compute keys that are different in all parts: hashes, with the ranks of identical ones."""
+    content = np.concatenate([hashes.content for hashes in parts])
+    if parts[0].ties is None:
+        keys = mix(content, ranks_of_equals(content))
+    else:
+        order = np.argsort(np.concatenate([hashes.ties for hashes in parts]), kind="stable")
+        keys = np.empty_like(content)
+        keys[order] = mix(content[order], ranks_of_equals(content[order]))
+    return np.split(keys, np.cumsum([len(hashes.content) for hashes in parts])[:-1])
+
+
+def _hash_ties(ties: Iterable[np.ndarray], offsets: np.ndarray) -> np.ndarray | None:
+    """Hash the numbers that order identical sequences; None if there are none."""
     of_ties = [_hash_sequences(tie.view(np.uint64), offsets) for tie in ties]
-    if not of_ties:
-        return mix(hashes, ranks_of_equals(hashes))
-    order = np.argsort(mix(*of_ties), kind="stable")
-    keys = np.empty_like(hashes)
-    keys[order] = mix(hashes[order], ranks_of_equals(hashes[order]))
-    return keys
+    return mix(*of_ties) if of_ties else None
 
 
 def _hash_sequences(of_positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from treecrf.encoding.sequence_keys import input_keys
+from treecrf.encoding.sequence_keys import input_hashes, keys_of
+from treecrf.inputs.description import Description
 from treecrf.inputs.offsets import positions_in_sequences, runs
 from treecrf.inputs.sequences import Sequences
-from treecrf.utils.hashing import mix, smallest
+from treecrf.utils.fleet import Each, Fleet
+from treecrf.utils.hashing import likely_bound, mix, smallest
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000
@@ -19,14 +21,16 @@ RUN_VALUES = 1 << 18
 
 
 def learn_thresholds(
-    sequences: Sequences, columns: np.ndarray, max_bins: int, seed: int
+    fleet: Fleet, described: Description, columns: np.ndarray, max_bins: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the thresholds of some columns, as if all of them were numbers.
 
     Parameters
     ----------
-    sequences : Sequences
-        Tables.
+    fleet : Fleet
+        Parts of the sequences, which are tables.
+    described : Description
+        Description of all sequences.
     columns : int array (n_columns,)
     max_bins : int
         Maximum number of bins per column; columns with more distinct values have thresholds at
@@ -43,7 +47,33 @@ def learn_thresholds(
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
-    sampled = _sample(sequences, columns, seed)
+    kept = None if len(columns) == described.schema.n_features else columns
+    chosen = Each(_choose(fleet, described.n_positions, seed))
+    return fleet.derive(_sample, kept, chosen).reduce(_learn, max_bins)
+
+
+def _choose(fleet: Fleet, n_positions: int, seed: int) -> list[np.ndarray | None]:
+    """Choose enough positions for quantiles in each part: those with the smallest hashes.
+
+    None stands for all of them.
+    """
+    if n_positions <= MAX_SAMPLES:
+        return [None] * fleet.n_parts
+    keys = Each(fleet.derive(input_hashes).reduce(keys_of))
+    for bound in (likely_bound(MAX_SAMPLES, n_positions), None):
+        found = fleet.map(_find_smallest, keys, seed, bound)
+        hashes = np.concatenate([of_part for _, of_part in found])
+        if len(hashes) >= MAX_SAMPLES:
+            break
+    is_chosen = np.split(
+        smallest(hashes, MAX_SAMPLES), np.cumsum([len(of_part) for _, of_part in found])
+    )
+    return [positions[kept] for (positions, _), kept in zip(found, is_chosen, strict=False)]
+
+
+def _learn(samples: list, max_bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """Learn the thresholds of all columns of samples."""
+    sampled = _stacked(samples)
     if sparse.issparse(sampled):
         sampled = sampled.tocsc()
         sizes = np.diff(sampled.indptr) + 1
@@ -56,23 +86,36 @@ def learn_thresholds(
     return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
-def _sample(sequences: Sequences, columns: np.ndarray, seed: int) -> Any:
-    """Return all rows, or enough of them for quantiles: those with the smallest hashes."""
-    is_whole = len(columns) == sequences.n_features
-    chosen = None
-    if sequences.n_positions > MAX_SAMPLES:
-        keys = np.repeat(input_keys(sequences), np.diff(sequences.offsets))
-        hashes = mix(seed, keys, positions_in_sequences(sequences.offsets))
-        chosen = np.flatnonzero(smallest(hashes, MAX_SAMPLES))
+def _find_smallest(
+    sequences: Sequences, keys: np.ndarray, seed: int, bound: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions with a hash up to a bound, and their hashes."""
+    of_positions = np.repeat(keys, np.diff(sequences.offsets))
+    hashes = mix(seed, of_positions, positions_in_sequences(sequences.offsets))
+    if bound is None:
+        return np.arange(len(hashes)), hashes
+    found = np.flatnonzero(hashes <= np.uint64(bound))
+    return found, hashes[found]
+
+
+def _sample(sequences: Sequences, columns: np.ndarray | None, chosen: np.ndarray | None) -> Any:
+    """Return the rows of the chosen positions, and their values in some columns, or all of them."""
     parts = []
     for start, stop, piece in sequences.pieces():
         if chosen is not None:
             first, last = np.searchsorted(chosen, [start, stop])
             piece = piece[chosen[first:last] - start]
-        parts.append(piece if is_whole else piece[:, columns])
-    if sequences.form == "sparse":
-        return sparse.vstack(parts, format="csr")
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        parts.append(piece if columns is None else piece[:, columns])
+    return _stacked(parts)
+
+
+def _stacked(tables: list) -> Any:
+    """Join tables one below another."""
+    if len(tables) == 1:
+        return tables[0]
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(tables, format="csr")
+    return np.concatenate(tables)
 
 
 def _sorted_values(table: Any, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,8 @@ whatever order the items are visited. The header of the same name is for kernels
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 _MODULUS = 1 << 64
@@ -71,6 +73,14 @@ def ranks_of_equals(values: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[order] = n_before - np.maximum.accumulate(np.where(is_first, n_before, 0))
     return ranks
+
+
+def likely_bound(n: int, n_items: int) -> int:
+    """Return a bound that the n smallest hashes of many items do not exceed, nearly always."""
+    fraction = n / n_items
+    # The number of hashes below a bound has a binomial distribution.
+    fraction += 8 * math.sqrt(fraction / n_items) + 64 / n_items
+    return min(_MODULUS - 1, int(fraction * _MODULUS))
 
 
 def smallest(hashes: np.ndarray, n: int) -> np.ndarray:

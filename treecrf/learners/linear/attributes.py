@@ -24,6 +24,7 @@ from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import checks
+from treecrf.utils.fleet import LocalFleet
 from treecrf.utils.model_file import as_section, section
 
 # Squares of numbers, and their products with weights, must be finite.
@@ -264,8 +265,8 @@ def learn_attribute_imputation(sequences: Sequences, missing: str) -> Imputation
     """Learn the values that replace missing ones, see `WindowAttributes`."""
     schema = sequences.schema
     if missing == IMPUTE:
-        return learn_imputation(sequences, schema, IMPUTE)
-    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(sequences))
+        return learn_imputation(LocalFleet([sequences]), schema, IMPUTE)
+    values = np.where(schema.kinds == CATEGORY, 0.0, means_of(LocalFleet([sequences])))
     indicator_columns = np.zeros(0, dtype=np.int64)
     if sequences.form != "symbols":
         indicator_columns = np.flatnonzero(find_missing(sequences))
