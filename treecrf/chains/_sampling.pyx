@@ -86,6 +86,11 @@ cdef struct Example:
     int32_t position, context, depth, random
 
 
+# The same for arrays.
+EXAMPLE = np.dtype([("residual", "f8"), ("curvature", "f8"), ("position", "i4"), ("context", "i4"),
+                    ("depth", "i4"), ("random", "i4")])
+
+
 cdef enum:
     # Examples are allocated in blocks, since arrays that grow leave holes in the memory.
     BLOCK = 1 << 9
@@ -160,6 +165,48 @@ cdef class Sample:
     def n_examples(self, Py_ssize_t label):
         """Return the number of examples of a label."""
         return self.vectors[label].n
+
+    def mark_positions(self, uint8_t[::1] marks):
+        """Mark the positions of the examples with 1."""
+        cdef Py_ssize_t v, i
+        with nogil:
+            for v in range(self.n_labels):
+                for i in range(self.vectors[v].n):
+                    marks[item(&self.vectors[v], i).position] = 1
+
+    def pack(self, Py_ssize_t label, const int32_t[::1] numbers):
+        """Return the examples of a label, `EXAMPLE` array (n,), with these numbers of positions."""
+        cdef Py_ssize_t i, n = self.vectors[label].n
+        examples = np.empty(n, dtype=EXAMPLE)
+        cdef uint8_t[::1] data = examples.view(np.uint8)
+        cdef Example *example
+        with nogil:
+            for i in range(n):
+                example = <Example *> &data[i * sizeof(Example)]
+                example[0] = item(&self.vectors[label], i)[0]
+                example.position = numbers[example.position]
+        return examples
+
+    @staticmethod
+    def unpack(list packed, Py_ssize_t order, int64_t size, Py_ssize_t first):
+        """Return a sample of the examples of each label, from `pack`.
+
+        ``size`` is that of the sample, and ``first`` is added to the numbers of positions.
+        """
+        cdef Sample sample = Sample(len(packed), order)
+        cdef Py_ssize_t v, i
+        cdef const uint8_t[::1] data
+        cdef Example example
+        sample.size = size
+        for v, examples in enumerate(packed):
+            data = examples.view(np.uint8)
+            with nogil:
+                for i in range(data.shape[0] // sizeof(Example)):
+                    example = (<const Example *> &data[i * sizeof(Example)])[0]
+                    example.position += <int32_t> first
+                    sample.add(v, example)
+        sample.check()
+        return sample
 
     cdef inline void add(self, Py_ssize_t v, Example example) noexcept nogil:
         cdef ExampleVector *vector = &self.vectors[v]

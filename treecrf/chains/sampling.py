@@ -153,6 +153,39 @@ def mu_for(mu: float, size: int, max_examples: int | None) -> float:
     return mu if max_examples is None else max(mu, size * SUM_UNIT / max_examples)
 
 
+def floor_for(
+    mu: float, max_examples: int | None, total: float, n_examples: int, floor: float = FLOOR
+) -> float:
+    """Return the probability that an example of weight 1 without a residual is kept.
+
+    In the mean, at most a quarter as many examples are kept for their weight alone as can be for
+    their residuals: ``max_examples``, or all that a threshold of ``mu`` admits. Otherwise they
+    would be nearly all examples if labels are many, since most residuals are tiny.
+
+    Parameters
+    ----------
+    mu : float
+    max_examples : int or None
+    total : float
+        Sum of the weights of all positions.
+    n_examples : int
+        Number of labels and contexts of a position.
+    floor : float, default=1/16
+        The largest probability.
+    """
+    if total == 0:
+        return floor
+    most = MAX_RESIDUALS * total / mu
+    if max_examples is not None:
+        most = min(most, max_examples)
+    return min(floor, WEIGHT_FRACTION * most / (total * n_examples))
+
+
+def guess_for(mu: float, size: int, max_examples: int | None) -> float:
+    """Return a threshold that is probably below that of the next draw; ``size`` is the latest."""
+    return max(mu, PROBABLE_DECREASE * mu_for(mu, size, max_examples))
+
+
 class Sampler:
     """Drawing of the examples of some sequences, the same whatever their order is.
 
@@ -194,25 +227,16 @@ class Sampler:
     ) -> float:
         """Return the probability that an example of weight 1 without a residual is kept.
 
-        In the mean, at most a quarter as many examples are kept for their weight alone as can be
-        for their residuals: ``max_examples``, or all that a threshold of ``mu`` admits. Otherwise
-        they would be nearly all examples if labels are many, since most residuals are tiny.
-
         Parameters
         ----------
-        mu : float
-        max_examples : int or None
+        mu, max_examples, n_examples
+            As in `floor_for`.
         weights : float64 array (n_positions,) or None
-        n_examples : int
-            Number of labels and contexts of a position.
         """
-        total = self.n_positions if weights is None else exact_sum(weights)
-        if self.floor == 0 or total == 0:
+        if self.floor == 0:
             return self.floor
-        most = MAX_RESIDUALS * total / mu
-        if max_examples is not None:
-            most = min(most, max_examples)
-        return min(self.floor, WEIGHT_FRACTION * most / (total * n_examples))
+        total = self.n_positions if weights is None else exact_sum(weights)
+        return floor_for(mu, max_examples, total, n_examples, self.floor)
 
     def _draw(
         self,
@@ -247,7 +271,7 @@ class Sampler:
             self._size = draw(KEEP_NONE).size
             guess = mu_for(mu, self._size, max_examples)
         else:
-            guess = max(mu, PROBABLE_DECREASE * mu_for(mu, self._size, max_examples))
+            guess = guess_for(mu, self._size, max_examples)
         raw = draw(guess)
         self._size = raw.size
         needed = mu_for(mu, raw.size, max_examples)

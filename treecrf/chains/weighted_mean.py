@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.utils.exact import exact_sum
+from treecrf.utils.exact import ExactSum, exact_sum
+
+
+@dataclass(frozen=True)
+class MeanSums:
+    """The two sums of which a mean is the quotient; those of parts of the data can be added.
+
+    Attributes
+    ----------
+    values : ExactSum
+        Sum of the weighted values.
+    positions : ExactSum
+        Sum of the weights of the positions.
+    """
+
+    values: ExactSum
+    positions: ExactSum
+
+    def __add__(self, other: MeanSums) -> MeanSums:
+        return MeanSums(self.values + other.values, self.positions + other.positions)
+
+    def __float__(self) -> float:
+        return float(self.values) / float(self.positions)
 
 
 class WeightedMean:
@@ -21,6 +44,9 @@ class WeightedMean:
         None stands for ones.
     offsets : int64 array (n_items + 1,)
         Positions of each item: a sequence, or a single position.
+    largest : float, optional
+        The largest weight in all parts of the data, if these are some of them. Their sums can then
+        be added.
 
     Attributes
     ----------
@@ -30,17 +56,31 @@ class WeightedMean:
         Sums of the weights of the items and of the positions, divided likewise.
     """
 
-    def __init__(self, weights: np.ndarray | None, offsets: np.ndarray):
+    def __init__(
+        self, weights: np.ndarray | None, offsets: np.ndarray, largest: float | None = None
+    ):
+        self._weights, self._offsets = weights, offsets
         self.of_items = None
-        self.n_items, self.n_positions = float(len(offsets) - 1), float(offsets[-1])
+        self.n_items = float(len(offsets) - 1)
+        self._positions = ExactSum.of(np.array([offsets[-1]], dtype=np.float64))
         if weights is not None:
-            lengths, scale = np.diff(offsets), 2.0 ** math.frexp(weights.max())[1]
+            lengths = np.diff(offsets)
+            scale = 2.0 ** math.frexp(weights.max() if largest is None else largest)[1]
             self.of_items = np.add.reduceat(weights, offsets[:-1]) / (lengths * scale)
             self.n_items = exact_sum(self.of_items)
-            self.n_positions = exact_sum(self.of_items * lengths)
+            self._positions = ExactSum.of(self.of_items * lengths)
+        self.n_positions = float(self._positions)
+
+    def of_part(self, largest: float | None) -> WeightedMean:
+        """Return the same mean for data that are a part of others, with this largest weight."""
+        return WeightedMean(self._weights, self._offsets, largest)
 
     def __call__(self, values: np.ndarray) -> float:
         """Compute the mean per position, given one value per item."""
+        return float(self.sums(values))
+
+    def sums(self, values: np.ndarray) -> MeanSums:
+        """Return the sums of which the mean is the quotient."""
         if self.of_items is not None:
             values = np.where(self.of_items > 0, values, 0.0) * self.of_items
-        return exact_sum(values) / self.n_positions
+        return MeanSums(ExactSum.of(values), self._positions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,8 +23,9 @@ LEAF_UNIT = 2.0**-20
 # Bits left for a sum of fractions of rows: 16 bits hold a fraction, and one bit is spare.
 FRACTION_SUM_BITS = 53 - 16 - 1
 BLOCK = 1 << 16
-# Greatest absolute value in an exact sum by integers.
+# Greatest absolute value in an exact sum by 64-bit integers, and the bits after the point.
 MAX_EXACT = 2.0**29
+SUM_BITS = 50
 
 
 def rounded(values: np.ndarray, rounding: np.ufunc = np.rint) -> np.ndarray:
@@ -127,6 +129,56 @@ def from_integers(high: np.ndarray, low: np.ndarray) -> np.ndarray:
     return (units / 2 ** (HIGH_BITS + LOW_BITS)).astype(np.float64)
 
 
+@dataclass(frozen=True)
+class ExactSum:
+    """Sum of values, each rounded to a multiple of 2**-50, to which other sums can be added.
+
+    The sum of the sums of parts is that of all values, however they are divided into parts.
+
+    Attributes
+    ----------
+    units : int
+        Sum of the finite values, in units of 2**-50.
+    other : float
+        Sum of the infinite values and NaN.
+    """
+
+    units: int = 0
+    other: float = 0.0
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> ExactSum:
+        """Sum a float64 array."""
+        total = cls()
+        for block in _blocks(values):
+            if not np.abs(block).max() <= MAX_EXACT:
+                is_large = ~(np.abs(block) <= MAX_EXACT)
+                total += _sum_of_large(block[is_large].tolist())
+                block = block[~is_large]
+            # 64 bits hold the sums of a block of values up to 2**29.
+            high, low = integer_parts(block * 2.0**-12)
+            total += cls((int(high.sum()) << LOW_BITS) + int(low.sum()))
+        return total
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        return ExactSum(self.units + other.units, self.other + other.other)
+
+    def __float__(self) -> float:
+        if self.other != 0.0:  # or NaN
+            return self.other
+        try:
+            return self.units / 2**SUM_BITS
+        except OverflowError:
+            return math.inf if self.units > 0 else -math.inf
+
+
+def _sum_of_large(values: list[float]) -> ExactSum:
+    """Sum values beyond `MAX_EXACT`, which are multiples of the unit unless they are infinite."""
+    finite = [value.as_integer_ratio() for value in values if math.isfinite(value)]
+    units = sum((n << SUM_BITS) // d for n, d in finite)
+    return ExactSum(units, sum(value for value in values if not math.isfinite(value)))
+
+
 def exact_sum(values: np.ndarray) -> float:
     """Sum values, rounded to multiples of 2**-50; the same in any order.
 
@@ -135,20 +187,4 @@ def exact_sum(values: np.ndarray) -> float:
     values : float64 array
         With infinite values or NaN, the sum is not finite either.
     """
-    total = 0
-    for block in _blocks(values):
-        if not np.abs(block).max() <= MAX_EXACT:
-            return _sum_of_large(values)
-        # 64 bits hold the sums of a block of values up to 2**29.
-        high, low = integer_parts(block * 2.0**-12)
-        total += (int(high.sum()) << LOW_BITS) + int(low.sum())
-    return total / 2 ** (HIGH_BITS + LOW_BITS - 12)
-
-
-def _sum_of_large(values: np.ndarray) -> float:
-    """Sum values that may be beyond the range of `exact_sum`; if all are finite, in any order."""
-    try:
-        return math.fsum(values.ravel().tolist())
-    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(values.sum())
+    return float(ExactSum.of(values))

@@ -13,7 +13,7 @@ from support.settings import PLAIN
 from treecrf import TreeCRF, average, flatten, load
 from treecrf.chains.sampling import Draw, ExampleList
 from treecrf.inspection import likelihood_curve, transition_scores
-from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.trees.forest import LABEL, Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT
@@ -242,7 +242,9 @@ def test_steps_are_newton_steps(order, has_curvature):
     )
     forest = Forest(n_labels, order, has_transitions=True)
     draw = drawn(rng, 13, depths, n_labels, order)
-    TransitionGrowth(forest, growth, offsets, codes, has_curvature).grow(draw, weights)
+    of_contexts = ContextWeights(offsets, codes, n_labels, order).sums(weights)
+    of_contexts = None if has_curvature else of_contexts
+    TransitionGrowth(forest, growth, has_curvature).grow(draw, depths, of_contexts)
     expected = np.zeros((order + 1, n_labels, n_labels**order))
     for d, v, c in np.ndindex(expected.shape):
         examples = draw.lists[v]

@@ -17,7 +17,10 @@ from treecrf.chains.constraints import Constraints, as_transitions
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import Lattice, require_memory
 from treecrf.chains.objectives import Objective
+from treecrf.chains.sampling import TableSampler
+from treecrf.encoding.encoded import EncodedColumns
 from treecrf.encoding.encoder import METHODS, Encoder
+from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
@@ -33,11 +36,19 @@ from treecrf.learners.boosted.evaluation import (
 )
 from treecrf.learners.boosted.loop import (
     Booster,
+    IterationWeights,
     Validation,
     boost,
     report_to,
 )
-from treecrf.learners.boosted.sampled import Sampling, TableBooster
+from treecrf.learners.boosted.parted.parts import EncodedLabeled
+from treecrf.learners.boosted.sampled import (
+    ListedPositions,
+    ListGrowth,
+    PartsValidation,
+    SampledBooster,
+    Sampling,
+)
 from treecrf.learners.boosted.selection import (
     MAX_EXAMPLES,
     MAX_POSITIONS,
@@ -47,7 +58,9 @@ from treecrf.learners.boosted.selection import (
     folds,
     sample,
 )
-from treecrf.learners.boosted.start import LinearStart
+from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
+from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
 from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import Callbacks, IterationInfo
@@ -297,8 +310,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
     ) -> Booster:
         """Make the `Booster` that adds trees to the forest."""
+        sampling = self._sampling(data)
+        if sampling is not None:
+            return self._sampled_booster(data, encoder, forest, sampling, threads)
         training, classes = data.training, data.classes
-        arguments = (
+        return self._booster_class()(
             forest,
             encoder,
             encoder.encode(training.sequences, threads),
@@ -308,10 +324,64 @@ class BoostedSequenceClassifier(SequenceLearner):
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
         )
-        sampling = self._sampling(data)
-        if sampling is None:
-            return self._booster_class()(*arguments)
-        return TableBooster(sampling, *arguments)
+
+    def _sampled_booster(
+        self,
+        data: TrainingInput,
+        encoder: Encoder,
+        forest: Forest,
+        sampling: Sampling,
+        threads: Threads,
+    ) -> SampledBooster:
+        """Make the booster that adds trees grown on samples of the examples to the forest."""
+        training, classes, growth = data.training, data.classes, self._growth(data, encoder)
+        weights = self._position_weights(training, classes)
+        encoded = encoder.encode(training.sequences, threads)
+        masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
+        labeled = EncodedLabeled(
+            encoded,
+            training.codes,
+            *masks,
+            training.weights,
+            weights,
+            sequence_keys(encoded, training.codes, *masks, ties=ties),
+            *starting_parts(data.start, training.sequences, threads),
+        )
+        positions = self._listed_positions(labeled, len(classes))
+        lists = ListGrowth(forest, encoder, positions, growth, self._is_newton(), threads)
+        scores = self._training_scores(labeled, classes, encoder, growth, threads, lists.columns)
+        return SampledBooster(scores, lists, sampling, self._transition_growth(forest, growth))
+
+    def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+        """Return what trees test at the positions of examples."""
+        return ListedPositions(data.encoded, data.encoded.depth_of(self.order), None)
+
+    def _training_scores(
+        self,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        growth: Growth,
+        threads: Threads,
+        columns: EncodedColumns | None = None,
+    ) -> TrainingScores:
+        """Return the scores of training sequences without those of the trees.
+
+        The ``columns`` are those of the encoded sequences, if there are any already.
+        """
+        return TableScores(
+            encoder,
+            data.encoded,
+            self._objective_of(data, classes, threads),
+            TableSampler(data.offsets, self.order, threads, data.keys, self._is_newton()),
+            IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
+            threads,
+            table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order),
+        )
+
+    def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
+        """Return the growth of constant transitions, if there are any."""
+        return None
 
     def _sampling(self, data: TrainingInput) -> Sampling | None:
         """Return the sampling of the examples that trees are fitted to; None for all of them."""
@@ -326,24 +396,47 @@ class BoostedSequenceClassifier(SequenceLearner):
         self, data: TrainingInput, encoder: Encoder, threads: Threads
     ) -> Validation | None:
         """Make the `Validation` that computes the objective on the validation sequences, if any."""
-        if data.held_out is None:
+        held_out = data.held_out
+        if held_out is None:
             return None
-        objective = self._validation_objective(data.held_out, data.classes, threads)
-        encoded = encoder.encode(data.held_out.sequences, threads)
-        start = _starting_scores(data.start, data.held_out.sequences, self.order, threads)
-        return self._validation_class()(encoder, encoded, objective, start)
+        if self._sampling(data) is not None:
+            labeled = EncodedLabeled(
+                encoder.encode(held_out.sequences, threads),
+                held_out.codes,
+                held_out.allowed,
+                held_out.candidates,
+                held_out.weights,
+                np.ones(0),
+                np.zeros(0, dtype=np.uint64),
+                *starting_parts(data.start, held_out.sequences, threads),
+            )
+            return self._sampled_validation(labeled, data.classes, encoder, threads)
+        return self._validation_class()(
+            encoder,
+            encoder.encode(held_out.sequences, threads),
+            self._validation_objective(held_out, data.classes, threads),
+            _starting_scores(data.start, held_out.sequences, self.order, threads),
+        )
+
+    def _sampled_validation(
+        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
+    ) -> Validation | PartsValidation:
+        """Make the same for trees that are grown on samples."""
+        start = table_of_parts(data.start_state, data.start_transitions, data.offsets, self.order)
+        objective = self._validation_objective(data, classes, threads)
+        return Validation(encoder, data.encoded, objective, start)
 
     def _stopping(self) -> Stopping | None:
         return Stopping(self.n_iter_no_change, self.tol) if self.early_stopping else None
 
     def _objective_of(
-        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
     ) -> Objective:
         constraints = self._constraints_of(data, classes)
         return self._objective(data, len(classes), constraints, threads)
 
     def _validation_objective(
-        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
     ) -> Objective:
         """Return the objective that is reported for validation data."""
         return self._objective_of(data, classes, threads)
@@ -352,13 +445,15 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the weight of each position in tree fitting."""
         return position_weights(self.class_weight, classes, data)
 
-    def _constraints_of(self, data: LabeledSequences, classes: np.ndarray) -> Constraints:
+    def _constraints_of(
+        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray
+    ) -> Constraints:
         """Return the constraints on the labels of training or validation data."""
         return Constraints.of_parameters(
             self.transitions,
             self.order,
             classes,
-            data.sequences.offsets,
+            data.offsets,
             data.allowed,
             self._is_backward(),
         )
@@ -424,7 +519,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     @abstractmethod
     def _objective(
         self,
-        data: LabeledSequences,
+        data: LabeledSequences | EncodedLabeled,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,
@@ -653,15 +748,7 @@ def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
 def _starting_scores(
     start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
 ) -> np.ndarray | None:
-    scores = None if start is None else start.scores(sequences, order, threads)
-    given = sequences.init_scores
-    if given is None:
-        return scores
-    if scores is None:
-        n_positions, n_labels = given.shape
-        scores = np.zeros((n_labels, n_positions, n_labels**order))
-    scores += given.T[:, :, None]
-    return scores
+    return table_of_parts(*starting_parts(start, sequences, threads), sequences.offsets, order)
 
 
 def _history_before(earlier: dict, value: float | None) -> History:

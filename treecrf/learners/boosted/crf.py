@@ -16,9 +16,8 @@ from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import OBJECTIVES, ChainObjective, Objective, make_objective
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
@@ -30,19 +29,20 @@ from treecrf.learners.boosted.beam import (
     BeamValidation,
 )
 from treecrf.learners.boosted.loop import Booster, IterationWeights, Validation
+from treecrf.learners.boosted.parted.parts import EncodedLabeled
 from treecrf.learners.boosted.sampled import (
     THRESHOLD,
-    ListGrowth,
-    PartsBooster,
     PartsValidation,
     Sampling,
 )
-from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear
-from treecrf.learners.boosted.transitions import TransitionGrowth
+from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear, starting_parts
+from treecrf.learners.boosted.training_scores import PartsScores, TrainingScores
+from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.router import Router
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
@@ -472,7 +472,7 @@ class TreeCRF(BoostedSequenceClassifier):
         return super()._model_attributes(data, forest, encoder) | {"init_": init}
 
     def _validation_objective(
-        self, data: LabeledSequences, classes: np.ndarray, threads: Threads
+        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
     ) -> Objective:
         if self.scoring != "log_likelihood" or self.objective == "log":
             return self._objective_of(data, classes, threads)
@@ -583,70 +583,63 @@ class TreeCRF(BoostedSequenceClassifier):
             return None
         raise ValueError(f"sampling={self.sampling!r} {reason}")
 
-    def _booster(
-        self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
-    ) -> Booster | PartsBooster:
-        sampling = self._sampling(data)
-        if sampling is None or not self._has_parts():
-            return super()._booster(data, encoder, forest, threads)
-        training, growth = data.training, self._growth(data, encoder)
-        encoded = encoder.encode(training.sequences, threads)
-        weights = self._position_weights(training, data.classes)
-        masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
-        keys = sequence_keys(encoded, training.codes, *masks, ties=ties)
-        transitions = None
-        if self.constant_transitions:
-            transitions = TransitionGrowth(
-                forest,
-                growth,
-                encoded.offsets,
-                training.codes,
-                self._is_newton(),
-                training.candidates,
+    def _training_scores(
+        self,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        growth: Growth,
+        threads: Threads,
+        columns: EncodedColumns | None = None,
+    ) -> TrainingScores:
+        if not self._has_parts():
+            return super()._training_scores(data, classes, encoder, growth, threads, columns)
+        contexts = None
+        if self.constant_transitions and not self._is_newton():
+            contexts = ContextWeights(
+                data.offsets, data.codes, len(classes), self.order, data.candidates
             )
-        return PartsBooster(
-            self._parts_of(training, data, threads),
-            self._objective_of(training, data.classes, threads),
+        return PartsScores(
+            self._parts_of(data, classes),
+            self._objective_of(data, classes, threads),
             LikelihoodSampler(
-                encoded.offsets,
-                training.codes,
+                data.offsets,
+                data.codes,
                 self.order,
                 threads,
-                keys,
+                data.keys,
                 self._bound_share(),
-                candidates=training.candidates,
+                candidates=data.candidates,
             ),
-            IterationWeights(
-                weights if (weights != 1).any() else None, encoded.offsets, keys, growth
-            ),
-            ListGrowth(
-                forest, encoder, encoded, growth, sampling, self._is_newton(), None, threads
-            ),
-            transitions,
+            IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
+            Router(encoder, data.encoded, self.order, columns=columns),
+            threads,
+            contexts,
         )
 
-    def _validation(
-        self, data: TrainingInput, encoder: Encoder, threads: Threads
-    ) -> Validation | PartsValidation | None:
-        if data.held_out is None or self._sampling(data) is None or not self._has_parts():
-            return super()._validation(data, encoder, threads)
-        held_out = data.held_out
-        encoded = encoder.encode(held_out.sequences, threads)
-        objective = self._validation_objective(held_out, data.classes, threads)
-        parts = self._parts_of(held_out, data, threads)
-        return PartsValidation(Router(encoder, encoded, self.order), objective, parts)
+    def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
+        if not self.constant_transitions:
+            return None
+        return TransitionGrowth(forest, growth, self._is_newton())
+
+    def _sampled_validation(
+        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
+    ) -> Validation | PartsValidation:
+        if not self._has_parts():
+            return super()._sampled_validation(data, classes, encoder, threads)
+        objective = self._validation_objective(data, classes, threads)
+        router = Router(encoder, data.encoded, self.order)
+        return PartsValidation(router, objective, self._parts_of(data, classes))
 
     def _has_parts(self) -> bool:
         """Return whether samples are drawn from scores in parts, without tables of residuals."""
         return self.objective == "log" and self.init != "pseudo_likelihood"
 
-    def _parts_of(
-        self, data: LabeledSequences, training: TrainingInput, threads: Threads
-    ) -> ScoreParts:
+    def _parts_of(self, data: EncodedLabeled, classes: np.ndarray) -> ScoreParts:
         """Return the scores to start from, under the constraints."""
-        constraints = self._constraints_of(data, training.classes)
-        parts = ScoreParts(len(training.classes), self.order, data.sequences.offsets, constraints)
-        return _started(parts, training.start, data.sequences, threads)
+        constraints = self._constraints_of(data, classes)
+        parts = ScoreParts(len(classes), self.order, data.offsets, constraints)
+        return _started(parts, data.start_state, data.start_transitions)
 
     def _booster_class(self) -> type[Booster]:
         return Booster if self.beam_width is None else BeamBooster
@@ -703,12 +696,12 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _objective(
         self,
-        data: LabeledSequences,
+        data: LabeledSequences | EncodedLabeled,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,
     ) -> ChainObjective | BeamObjective:
-        offsets, codes = data.sequences.offsets, data.codes
+        offsets, codes = data.offsets, data.codes
         if self.beam_width is not None:
             return BeamObjective(
                 offsets,
@@ -770,7 +763,7 @@ class TreeCRF(BoostedSequenceClassifier):
         n_labels, order = len(self.classes_), self._trained_order
         self._check_size_of_parts(n_labels, order, sequences.n_positions)
         parts = ScoreParts(n_labels, order, sequences.offsets, constraints)
-        return _started(parts, self._start, sequences, threads)
+        return _started(parts, *starting_parts(self._start, sequences, threads))
 
     def _add_iterations(
         self,
@@ -795,17 +788,13 @@ class TreeCRF(BoostedSequenceClassifier):
 
 
 def _started(
-    parts: ScoreParts, start: LinearStart | None, sequences: Sequences, threads: Threads
+    parts: ScoreParts, state: np.ndarray | None, transitions: np.ndarray | None
 ) -> ScoreParts:
-    """Set scores of 0 to those of the linear model to start from and to given ones, if any."""
-    given = sequences.init_scores
-    if start is None and given is None:
+    """Set scores of 0 to those of `starting_parts`, if there are any."""
+    if state is None:
         return parts
     n_labels = parts.n_labels
-    state, transitions = np.zeros((n_labels, 1)), np.zeros((n_labels + 1, n_labels))
-    if start is not None:
-        state, transitions = start.score_parts(sequences, threads)
-    if given is not None:
-        state = state + given.T
+    if transitions is None:
+        transitions = np.zeros((n_labels + 1, n_labels))
     parts.start_from(state, transitions)
     return parts

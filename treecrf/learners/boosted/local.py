@@ -18,6 +18,8 @@ from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.parted.parts import EncodedLabeled
+from treecrf.learners.boosted.sampled import ListedPositions
 from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import LabeledSequences
 from treecrf.trees.context_scores import tree_scores
@@ -68,13 +70,13 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _objective(
         self,
-        data: LabeledSequences,
+        data: LabeledSequences | EncodedLabeled,
         n_labels: int,
         constraints: Constraints,
         threads: Threads,
     ) -> LocalObjective:
         return LocalObjective(
-            data.sequences.offsets,
+            data.offsets,
             data.codes,
             n_labels,
             self.order,
@@ -83,6 +85,11 @@ class LocalClassifier(BoostedSequenceClassifier):
             threads,
             data.weights,
         )
+
+    def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:
+        depth = data.encoded.depth_of(self.order)
+        given = previous_labels(data.codes, data.offsets, n_labels, self.order)
+        return ListedPositions(data.encoded, depth, given)
 
     def _constrained(
         self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads

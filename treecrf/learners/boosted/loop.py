@@ -329,19 +329,43 @@ class IterationWeights:
         self.keys = keys
         self.growth = growth
 
-    def at(self, iteration: int) -> np.ndarray | None:
-        """Return the weights of an iteration; None if all are 1."""
+    @classmethod
+    def of(
+        cls, weights: np.ndarray, offsets: np.ndarray, keys: np.ndarray, growth: Growth
+    ) -> IterationWeights:
+        """Return those of position weights, which may all be 1."""
+        return cls(weights if (weights != 1).any() else None, offsets, keys, growth)
+
+    def at(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
+        """Return the weights of an iteration; None if all are 1.
+
+        If these sequences are a part of the data, ``last_chosen`` is the largest hash of a sequence
+        in the subsample, see `subsample_hashes`.
+        """
         if self.growth.subsample >= 1:
             return self.positions
-        chosen = subsample(self.keys, self.growth, iteration)
+        if last_chosen is None:
+            chosen = subsample(self.keys, self.growth, iteration)
+        else:
+            chosen = subsample_hashes(self.keys, self.growth, iteration) <= np.uint64(last_chosen)
         weights = np.repeat(chosen, np.diff(self.offsets)).astype(np.float64)
         return weights if self.positions is None else weights * self.positions
 
 
 def subsample(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:
     """Choose the sequences of an iteration; bool array (n_sequences,)."""
-    n_chosen = max(1, round(growth.subsample * len(keys)))
-    return smallest(mix(growth.seed, iteration, keys), n_chosen)
+    n_chosen = subsample_size(len(keys), growth)
+    return smallest(subsample_hashes(keys, growth, iteration), n_chosen)
+
+
+def subsample_size(n_sequences: int, growth: Growth) -> int:
+    """Return the number of sequences in the subsample of an iteration."""
+    return max(1, round(growth.subsample * n_sequences))
+
+
+def subsample_hashes(keys: np.ndarray, growth: Growth, iteration: int) -> np.ndarray:
+    """Return a hash of each sequence; those with the smallest ones are the subsample."""
+    return mix(growth.seed, iteration, keys)
 
 
 def features_of_tree(growth: Growth, seed: int, n_features: int) -> np.ndarray | None:

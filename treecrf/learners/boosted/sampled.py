@@ -10,7 +10,6 @@ are then added to the scores of all positions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -20,20 +19,16 @@ from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
     Draw,
     ExampleList,
-    LikelihoodSampler,
-    TableSampler,
 )
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.crew import Crew
 from treecrf.learners.boosted.loop import (
-    Booster,
-    IterationWeights,
     features_of_tree,
     tree_seed,
 )
+from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
@@ -87,6 +82,24 @@ class Sampling:
         return cls(THRESHOLD if sampling == "auto" else sampling, max_examples)
 
 
+@dataclass(frozen=True)
+class ListedPositions:
+    """Positions of examples: what trees test at them.
+
+    Attributes
+    ----------
+    encoded : EncodedSequences
+    depth : uint8 array (n_positions,)
+        Number of labels before each position that define its context.
+    given : uint8 array (order, n_positions) or None
+        The label at each lag before each position, if a position has one context only.
+    """
+
+    encoded: EncodedSequences
+    depth: np.ndarray
+    given: np.ndarray | None
+
+
 class ListGrowth:
     """Growth of the trees of an iteration on lists of examples.
 
@@ -94,42 +107,39 @@ class ListGrowth:
     ----------
     forest : Forest
         Receives the trees.
-    encoder, encoded : Encoder, EncodedSequences
+    encoder : Encoder
+    positions : ListedPositions
     growth : Growth
-    sampling : Sampling
     has_curvature : bool
         Whether the weights of examples are curvature.
-    given : uint8 array (order, n_positions) or None
-        The label at each lag before each position, if a position has one context only.
     threads : Threads
+    first : int, default=0
+        Number of iterations before those in the forest.
     """
 
     def __init__(
         self,
         forest: Forest,
         encoder: Encoder,
-        encoded: EncodedSequences,
+        positions: ListedPositions,
         growth: Growth,
-        sampling: Sampling,
         has_curvature: bool,
-        given: np.ndarray | None,
         threads: Threads,
+        first: int = 0,
     ):
         self.forest = forest
+        self.positions = positions
         self.growth = growth
-        self.sampling = sampling
         self.has_curvature = has_curvature
-        self.given = given
         self.threads = threads
-        plan, bundled = bundle(encoder, encoded)
-        self.table = number_tests(encoder, plan)
+        self.first = first
+        self.table = number_tests(encoder)
         self.surrogates = encoder.missing == "surrogate"
-        self.row_of_position = encoded.row_of_position
-        self.depth = encoded.depth_of(forest.order)
+        self._rows = positions.encoded.rows_from_first
         self._meanings = forest.meanings(self.table)
-        features = Features(bundled, self.table)
-        self._routed = encoder, bundled, forest.order, plan, features.columns
-        self._crew = self._make_crew(bundled, features)
+        features = Features(positions.encoded, self.table)
+        self.columns = features.columns
+        self._crew = self._make_crew(positions.encoded, features)
 
     def _make_crew(self, encoded: EncodedSequences, features: Features) -> Crew:
         table, n_threads = self.table, self.threads.n_threads
@@ -170,11 +180,6 @@ class ListGrowth:
         self.growth = replace(self.growth, learning_rate=rate)
         self._crew.set_learning_rate(rate)
 
-    @cached_property
-    def router(self) -> Router:
-        """The sequences, to add trees to their scores."""
-        return Router(*self._routed)
-
     def round(self, draw: Draw) -> None:
         """Round the values of examples in place, so that sums of them or their parts are exact."""
         self.threads.map(self._round_examples, draw.lists)
@@ -183,7 +188,8 @@ class ListGrowth:
         weights = examples.curvatures
         if self._joins_contexts and not self.has_curvature:
             # The contexts of a position together have its weight.
-            weights /= self.forest.n_labels ** self.depth[examples.positions].astype(float)
+            depth = self.positions.depth[examples.positions]
+            weights /= self.forest.n_labels ** depth.astype(float)
         for values in (examples.residuals, weights, examples.counts):
             if values is not None:
                 self._round(values)
@@ -195,7 +201,7 @@ class ListGrowth:
 
     def grow(self, draw: Draw) -> None:
         """Add a tree for each label to the forest, grown on its examples, which are rounded."""
-        iteration = self.forest.n_iter
+        iteration = self.first + self.forest.n_iter
         sizes = np.array([len(examples.positions) for examples in draw.lists])
 
         def begin(grower: ListGrower, k: int) -> None:
@@ -211,14 +217,13 @@ class ListGrowth:
         """Return the rows, previous labels, values and counts of examples, as growers read them."""
         values, labels, positions = examples.values, examples.labels, examples.positions
         counts = examples.counts if self.with_counts else None
-        if self.given is not None:
-            labels = np.ascontiguousarray(self.given[:, positions].T)
+        if self.positions.given is not None:
+            labels = np.ascontiguousarray(self.positions.given[:, positions].T)
         if self._joins_contexts:
             first = np.flatnonzero(np.diff(positions, prepend=-1))
             positions, labels = positions[first], np.zeros((len(first), 0), dtype=np.uint8)
             values, counts = _sums_of_runs(values, first), _sums_of_runs(counts, first)
-        rows = self.row_of_position[positions] - self.row_of_position[0]
-        return rows, labels, values, counts
+        return self._rows[positions], labels, values, counts
 
     @property
     def _joins_contexts(self) -> bool:
@@ -231,97 +236,33 @@ def _sums_of_runs(values: np.ndarray | None, starts: np.ndarray) -> np.ndarray |
     return values if values is None or not len(starts) else np.add.reduceat(values, starts)
 
 
-class TableBooster(Booster):
-    """Booster on samples of examples whose residuals are computed in a table.
+class SampledBooster:
+    """Trees and scores of a training run on samples of the examples.
 
     Parameters
     ----------
-    sampling : Sampling
-    others
-        As for `Booster`.
-    """
-
-    def __init__(self, sampling: Sampling, *others: object):
-        self.sampling = sampling
-        super().__init__(*others)
-
-    def _make_growers(self) -> None:
-        """Make the growers of lists."""
-        objective, has_curvature = self.objective, np.isfinite(self.growth.max_leaf_value)
-        self._lists = ListGrowth(
-            self.forest,
-            self.encoder,
-            self.whole,
-            self.growth,
-            self.sampling,
-            has_curvature,
-            objective.given,
-            self.threads,
-        )
-        self._sampler = TableSampler(
-            self.whole.offsets, self.forest.order, self.threads, self.keys, has_curvature
-        )
-
-    def _set_learning_rate(self, rate: float) -> None:
-        self._lists.learning_rate = rate
-
-    def step(self) -> float:
-        """Add one iteration of trees; return the value of the objective before it."""
-        iteration = self.forest.n_iter
-        examples, value = self._weighted_examples(iteration)
-        draw = self._sampler.draw(
-            examples.residuals,
-            examples.curvature,
-            examples.weights,
-            iteration,
-            self.growth.seed,
-            self.sampling.threshold,
-            self.sampling.max_examples,
-            counted=self._lists.with_counts,
-        )
-        self._lists.round(draw)
-        self._lists.grow(draw)
-        self.forest.scores(
-            self.encoder, self.whole, self.threads, (iteration, iteration + 1), self.scores,
-            self.objective.given,
-        )  # fmt: skip
-        return value
-
-
-class PartsBooster:
-    """Booster of the log-likelihood of chains on samples of examples, with scores in parts.
-
-    Parameters
-    ----------
-    parts : ScoreParts
-        Scores without those of the forest.
-    objective : Objective
-        The log-likelihood.
-    sampler : LikelihoodSampler
-    weights : IterationWeights
+    scores : TrainingScores
+        Without those of the forest.
     lists : ListGrowth
         Its forest has the trees to start from.
+    sampling : Sampling
     transitions : TransitionGrowth, optional
         For the same forest, if its transitions are constant.
     """
 
     def __init__(
         self,
-        parts: ScoreParts,
-        objective: Objective,
-        sampler: LikelihoodSampler,
-        weights: IterationWeights,
+        scores: TrainingScores,
         lists: ListGrowth,
+        sampling: Sampling,
         transitions: TransitionGrowth | None = None,
     ):
         self.forest, self.threads = lists.forest, lists.threads
-        self.parts = parts
-        self.objective = objective
-        self.sampler = sampler
-        self.weights = weights
+        self.scores = scores
         self.lists = lists
+        self.sampling = sampling
         self.transitions = transitions
-        self._add_trees(0)
+        scores.add_trees(self.forest)
 
     @property
     def learning_rate(self) -> float:
@@ -336,31 +277,34 @@ class PartsBooster:
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
-        iteration, sampling = self.forest.n_iter, self.lists.sampling
-        weights = self.weights.at(iteration)
-        draw = self.sampler.draw(
-            self.parts,
+        iteration = self.forest.n_iter
+        draw = self.scores.draw(
             iteration,
             self.lists.growth.seed,
-            sampling.threshold,
-            weights,
-            sampling.max_examples,
-            counted=self.lists.with_counts,
+            self.sampling.threshold,
+            self.sampling.max_examples,
+            self.lists.with_counts,
         )
-        value = self.objective.mean(self.sampler.likelihoods)
-        self.lists.round(draw)
-        self.lists.grow(draw)
-        if self.transitions is not None:
-            self.transitions.grow(draw, weights)
-        self._add_trees(iteration)
-        return value
+        grow_iteration(draw, self.lists, self.transitions, self.scores.of_contexts(iteration))
+        self.scores.add_trees(self.forest)
+        return draw.value
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
-        return self.objective.value(self.parts)
+        return self.scores.value()
 
-    def _add_trees(self, first: int) -> None:
-        self.forest.add_to_parts(self.parts, self.lists.router, self.threads, first)
+
+def grow_iteration(
+    draw: Draw,
+    lists: ListGrowth,
+    transitions: TransitionGrowth | None,
+    of_contexts: np.ndarray | None,
+) -> None:
+    """Add the trees of an iteration, and a step of constant transitions, to the forest."""
+    lists.round(draw)
+    lists.grow(draw)
+    if transitions is not None:
+        transitions.grow(draw, lists.positions.depth, of_contexts)
 
 
 class PartsValidation:

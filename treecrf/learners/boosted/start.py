@@ -99,25 +99,6 @@ class LinearStart:
         """
         return self.estimator._score_parts(sequences, threads)
 
-    def scores(self, sequences: Sequences, order: int, threads: Threads) -> np.ndarray:
-        """Compute the scores in all contexts.
-
-        Returns
-        -------
-        float64 array (n_labels, n_positions, n_labels**order)
-            Only the nearest previous label matters. First positions have one context, the first.
-        """
-        state, transitions = self.score_parts(sequences, threads)
-        n_labels = len(state)
-        # The nearest previous label is the lowest digit of a context.
-        scores = np.empty((n_labels, state.shape[1], n_labels**order))
-        scores[:] = np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
-        scores += state[:, :, None]
-        first = sequences.offsets[:-1]
-        scores[:, first] = 0.0
-        scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
-        return scores
-
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model: values for JSON, and arrays."""
         values, arrays = self.estimator._state()
@@ -134,6 +115,49 @@ class LinearStart:
         restored._restore(values, ChainMap({"classes": classes}, arrays))
         checks.require(not values["transition_features"], "start")
         return cls(restored)
+
+
+def starting_parts(
+    start: LinearStart | None, sequences: Sequences, threads: Threads
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the scores that the trees are added to: of the linear model and of the user.
+
+    Returns
+    -------
+    state, transitions : float64 arrays or None
+        As from `LinearStart.score_parts`. None stands for scores of 0.
+    """
+    state, transitions = (None, None) if start is None else start.score_parts(sequences, threads)
+    given = sequences.init_scores
+    if given is not None:
+        state = np.ascontiguousarray(given.T) if state is None else state + given.T
+    return state, transitions
+
+
+def table_of_parts(
+    state: np.ndarray | None, transitions: np.ndarray | None, offsets: np.ndarray, order: int
+) -> np.ndarray | None:
+    """Return the scores in all contexts, given those of `starting_parts`.
+
+    Returns
+    -------
+    float64 array (n_labels, n_positions, n_labels**order) or None
+        Only the nearest previous label matters. First positions have one context, the first.
+    """
+    if state is None:
+        return None
+    n_labels = len(state)
+    scores = np.zeros((n_labels, state.shape[1], n_labels**order))
+    if transitions is None:
+        scores += state[:, :, None]
+        return scores
+    # The nearest previous label is the lowest digit of a context.
+    scores[:] = np.tile(transitions[:-1].T, n_labels ** (order - 1))[:, None]
+    scores += state[:, :, None]
+    first = offsets[:-1]
+    scores[:, first] = 0.0
+    scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
+    return scores
 
 
 def _penalty(strength: float, n_positions: int) -> dict[str, Any]:

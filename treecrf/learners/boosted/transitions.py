@@ -10,7 +10,6 @@ import numpy as np
 from treecrf.chains.contexts import true_contexts
 from treecrf.chains.partial_labels import unknown_contexts
 from treecrf.chains.sampling import Draw, ExampleList
-from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import LEAF_UNIT
@@ -32,38 +31,19 @@ class TransitionGrowth:
     forest : Forest
         Receives the steps.
     growth : Growth
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
     has_curvature : bool
         Whether the weights of examples are curvature. Otherwise a step is divided by the weight of
-        the positions whose true context is that of the transition. A position whose context is not
-        known belongs to all contexts in equal parts.
-    candidates : bool array (n_positions, n_labels), optional
-        The possible labels of each position, if not all labels are known.
+        the positions whose true context is that of the transition.
     """
 
-    def __init__(
-        self,
-        forest: Forest,
-        growth: Growth,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        has_curvature: bool,
-        candidates: np.ndarray | None = None,
-    ):
+    def __init__(self, forest: Forest, growth: Growth, has_curvature: bool):
         self.forest = forest
         self.growth = growth
         self.has_curvature = has_curvature
         self.learning_rate = growth.learning_rate
         self.shape = forest.order + 1, forest.n_labels**forest.order
-        self.depths = np.minimum(positions_in_sequences(offsets), forest.order)
-        depths, contexts = true_contexts(offsets, codes, forest.n_labels, forest.order)
-        self.true_groups = self._groups(depths, contexts)
-        self.unknown = None
-        if candidates is not None:
-            self.unknown = unknown_contexts(candidates, offsets, forest.order)
 
-    def grow(self, draw: Draw, weights: np.ndarray | None) -> None:
+    def grow(self, draw: Draw, depths: np.ndarray, of_contexts: np.ndarray | None) -> None:
         """Add a step to the forest.
 
         The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`
@@ -72,39 +52,32 @@ class TransitionGrowth:
         Parameters
         ----------
         draw : Draw
-        weights : float64 array (n_positions,) or None
-            Weights of the positions in this iteration; None stands for ones.
+        depths : uint8 array (n_positions,)
+            Number of labels before each position that define its context.
+        of_contexts : float64 array or None
+            Without a curvature, the sums of `ContextWeights`.
         """
-        of_contexts = None
-        if not self.has_curvature:
-            units = None if weights is None else np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT
-            of_contexts = self._weights_of_contexts(units)
-        steps = [self._step(examples, of_contexts) for examples in draw.lists]
+        weights = None if of_contexts is None else self._divided(of_contexts)
+        steps = [self._step(examples, depths, weights) for examples in draw.lists]
         self.forest.transitions.append(np.stack(steps, axis=1))
 
-    def _weights_of_contexts(self, weights: np.ndarray | None) -> np.ndarray:
-        """Sum the weights of the positions by depth and true context."""
-        if self.unknown is None:
-            return self._sums(self.true_groups, weights)
-        weights = np.ones(len(self.unknown)) if weights is None else weights
-        known = np.where(self.unknown, 0.0, weights)
-        sums = self._sums(self.true_groups, known).reshape(self.shape)
-        unknown = np.bincount(self.depths, weights - known, minlength=len(sums))
-        for depth, weight in enumerate(unknown):
+    def _divided(self, of_contexts: np.ndarray) -> np.ndarray:
+        """Divide the weight of positions whose context is not known among all contexts."""
+        sums = of_contexts[:, :-1].copy()
+        for depth, weight in enumerate(of_contexts[:, -1]):
             n_contexts = self.forest.n_labels**depth
             sums[depth, :n_contexts] += weight / n_contexts
         return sums.ravel()
 
-    def _groups(self, depths: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-        return depths * self.shape[1] + contexts
-
-    def _sums(self, groups: np.ndarray, values: np.ndarray | None) -> np.ndarray:
+    def _sums(self, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Sum values by depth and context."""
-        return np.bincount(groups, values, np.prod(self.shape)).astype(np.float64)
+        return np.bincount(groups, values, np.prod(self.shape))
 
-    def _step(self, examples: ExampleList, weights: np.ndarray | None) -> np.ndarray:
+    def _step(
+        self, examples: ExampleList, depths: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
         """Return the step of a label; int32 array (order + 1, n_contexts)."""
-        groups = self._groups(self.depths[examples.positions], examples.contexts)
+        groups = depths[examples.positions].astype(np.int64) * self.shape[1] + examples.contexts
         totals = self._sums(groups, examples.residuals)
         if weights is None:
             weights = self._sums(groups, examples.curvatures)
@@ -114,3 +87,45 @@ class TransitionGrowth:
         rate = min(self.learning_rate, MAX_TRANSITION_RATE)
         units = np.rint(np.clip(steps, -bound, bound) * (rate / LEAF_UNIT))
         return units.astype(np.int32).reshape(self.shape)
+
+
+class ContextWeights:
+    """Weights of the positions by their true contexts.
+
+    Parameters
+    ----------
+    offsets, codes : int arrays
+        Starts of the sequences and codes of their labels.
+    n_labels, order : int
+    candidates : bool array (n_positions, n_labels), optional
+        The possible labels of each position, if not all labels are known.
+    """
+
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        codes: np.ndarray,
+        n_labels: int,
+        order: int,
+        candidates: np.ndarray | None = None,
+    ):
+        self.shape = order + 1, n_labels**order + 1
+        depths, contexts = true_contexts(offsets, codes, n_labels, order)
+        if candidates is not None:
+            contexts[unknown_contexts(candidates, offsets, order)] = n_labels**order
+        self.groups = depths * self.shape[1] + contexts
+
+    def sums(self, weights: np.ndarray | None) -> np.ndarray:
+        """Sum the weights of the positions, which None says are 1.
+
+        Returns
+        -------
+        float64 array (order + 1, n_contexts + 1)
+            By the number of previous labels, at most ``order``, and the context. The last column is
+            for positions whose context is not known. The sums of parts of the data are exact and
+            can be added.
+        """
+        if weights is not None:
+            weights = np.rint(weights / WEIGHT_UNIT) * WEIGHT_UNIT
+        sums = np.bincount(self.groups, weights, np.prod(self.shape))
+        return sums.astype(np.float64).reshape(self.shape)

@@ -1,0 +1,214 @@
+"""Scores of the sequences of training, from which the examples of an iteration are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from treecrf.chains._sampling import Sample
+from treecrf.chains.objectives import Objective
+from treecrf.chains.sampling import Draw, LikelihoodSampler, TableSampler
+from treecrf.chains.score_parts import ScoreParts
+from treecrf.chains.weighted_mean import MeanSums
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.encoder import Encoder
+from treecrf.learners.boosted.loop import IterationWeights
+from treecrf.learners.boosted.transitions import ContextWeights
+from treecrf.trees.forest import Forest
+from treecrf.trees.scoring.router import Router
+from treecrf.utils.exact import rounded
+from treecrf.utils.threads import Threads
+
+
+class TrainingScores(Protocol):
+    """Scores of sequences, from which examples are drawn.
+
+    `draw` is for all sequences of training. `sample` is for a part of them: the examples of all
+    parts are weighted together, and the values of the objective are added.
+    """
+
+    def add_trees(self, forest: Forest) -> None:
+        """Add those iterations of the forest that are not in the scores yet."""
+
+    def draw(
+        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
+    ) -> Draw:
+        """Draw the examples of an iteration; see `LikelihoodSampler.draw`."""
+
+    def sample(
+        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples that are not weighted yet, and compute the value of the objective.
+
+        ``last_chosen`` is that of `IterationWeights.at`.
+        """
+
+    def of_contexts(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
+        """Return the sums of `ContextWeights`; None if they are not needed."""
+
+    def value(self) -> float:
+        """Compute the value of the objective."""
+
+    def sums(self) -> MeanSums:
+        """Compute the value of the objective of a part of the sequences."""
+
+
+class PartsScores:
+    """Scores in parts, from which examples of the log-likelihood of chains are drawn.
+
+    Parameters
+    ----------
+    parts : ScoreParts
+        Scores without those of the trees.
+    objective : Objective
+        The log-likelihood.
+    sampler : LikelihoodSampler
+    weights : IterationWeights
+    router : Router
+    threads : Threads
+    contexts : ContextWeights, optional
+    """
+
+    def __init__(
+        self,
+        parts: ScoreParts,
+        objective: Objective,
+        sampler: LikelihoodSampler,
+        weights: IterationWeights,
+        router: Router,
+        threads: Threads,
+        contexts: ContextWeights | None = None,
+    ):
+        self.parts = parts
+        self.objective = objective
+        self.sampler = sampler
+        self.weights = weights
+        self.router = router
+        self.threads = threads
+        self.contexts = contexts
+        self.n_iter = 0
+
+    def add_trees(self, forest: Forest) -> None:
+        """Add those iterations of the forest that are not in the scores yet."""
+        forest.add_to_parts(self.parts, self.router, self.threads, self.n_iter)
+        self.n_iter = forest.n_iter
+
+    def draw(
+        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
+    ) -> Draw:
+        """Draw the examples of an iteration."""
+        weights = self.weights.at(iteration)
+        draw = self.sampler.draw(self.parts, iteration, seed, mu, weights, max_examples, counted)
+        return replace(draw, value=self.objective.mean(self.sampler.likelihoods))
+
+    def sample(
+        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples that are not weighted yet, and compute the value of the objective."""
+        weights = self.weights.at(iteration, last_chosen)
+        samples = self.sampler.sample(self.parts, iteration, seed, mu, weights, floor)
+        return samples, self.objective.mean.sums(self.sampler.likelihoods)
+
+    def of_contexts(self, iteration: int, last_chosen: int | None = None) -> np.ndarray | None:
+        """Return the sums of `ContextWeights`; None if they are not needed."""
+        if self.contexts is None:
+            return None
+        return self.contexts.sums(self.weights.at(iteration, last_chosen))
+
+    def value(self) -> float:
+        """Compute the value of the objective."""
+        return self.objective.value(self.parts)
+
+    def sums(self) -> MeanSums:
+        """Compute the value of the objective of a part of the sequences."""
+        self.objective.value(self.parts)
+        return self.objective.mean.sums(self.objective.likelihoods)
+
+
+class TableScores:
+    """A table of scores, for objectives that compute tables of residuals.
+
+    Parameters
+    ----------
+    encoder, encoded : Encoder, EncodedSequences
+    objective : Objective
+        Only parts of the sequences need its ``likelihoods``, those of a `LocalObjective`.
+    sampler : TableSampler
+    weights : IterationWeights
+    threads : Threads
+    start : float64 array (n_labels, n_positions, n_contexts), optional
+        Scores that the trees are added to; they are changed. Scores of 0 by default.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        encoded: EncodedSequences,
+        objective: Objective,
+        sampler: TableSampler,
+        weights: IterationWeights,
+        threads: Threads,
+        start: np.ndarray | None = None,
+    ):
+        self.encoder = encoder
+        self.encoded = encoded
+        self.objective = objective
+        self.sampler = sampler
+        self.weights = weights
+        self.threads = threads
+        self.scores = start
+        self.n_iter: int | None = None
+
+    def add_trees(self, forest: Forest) -> None:
+        """Add those iterations of the forest that are not in the scores yet."""
+        is_first, iterations = self.n_iter is None, (self.n_iter or 0, forest.n_iter)
+        self.scores = forest.scores(
+            self.encoder, self.encoded, self.threads, iterations, self.scores, self.objective.given
+        )
+        if is_first:
+            self.objective.constrain(self.scores)
+        self.n_iter = forest.n_iter
+
+    def draw(
+        self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
+    ) -> Draw:
+        """Draw the examples of an iteration."""
+        *examples, value = self._examples(iteration)
+        draw = self.sampler.draw(*examples, iteration, seed, mu, max_examples, counted)
+        return replace(draw, value=value)
+
+    def sample(
+        self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
+    ) -> tuple[list[Sample], MeanSums]:
+        """Draw examples that are not weighted yet, and compute the value of the objective."""
+        *examples, _ = self._examples(iteration, last_chosen)
+        samples = self.sampler.sample(*examples, iteration, seed, mu, floor)
+        return samples, self.objective.mean.sums(self.objective.likelihoods)
+
+    def _examples(
+        self, iteration: int, last_chosen: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, float]:
+        """Return the weighted residuals, curvature and counts of all examples, and the value."""
+        residuals, curvature, value = self.objective.examples(self.scores, iteration)
+        weights, counts = self.weights.at(iteration, last_chosen), self.objective.counts
+        if weights is not None:
+            of_positions = weights[None, :, None]
+            residuals = rounded(residuals * of_positions)
+            curvature = None if curvature is None else rounded(curvature * of_positions)
+            counts = weights if counts is None else rounded(counts * weights, np.ceil)
+        return residuals, curvature, counts, value
+
+    def of_contexts(self, iteration: int, last_chosen: int | None = None) -> None:
+        """Return None: no transitions are constant."""
+        return
+
+    def value(self) -> float:
+        """Compute the value of the objective."""
+        return self.objective.value(self.scores)
+
+    def sums(self) -> MeanSums:
+        """Compute the value of the objective of a part of the sequences."""
+        self.objective.value(self.scores)
+        return self.objective.mean.sums(self.objective.likelihoods)
