@@ -1,4 +1,4 @@
-"""Description of sequences: what an encoder needs to have of them before it reads their values."""
+"""Description of sequences: their schema, form and size."""
 
 from __future__ import annotations
 

@@ -43,20 +43,42 @@ def are_attribute_lists(items: list, schema: InputSchema | None) -> bool:
     All are strings. If every list has the same length, sequences are tables, unless the model was
     trained on attributes.
     """
-    lists = [item for item in items if isinstance(item, (list, tuple))]
-    first = next((row for row in chain.from_iterable(lists) if not _is_empty(row)), None)
-    if not isinstance(first, ROWS) or not isinstance(next(iter(first)), str):
+    widths = widths_of_strings(items)
+    if not widths:
         return False
-    rows = list(chain.from_iterable(lists))
-    if len(lists) < len(items) or not all(isinstance(row, ROWS) for row in rows):
-        return False
-    if not all(issubclass(kind, str) for kind in set(map(type, chain.from_iterable(rows)))):
-        return False
-    widths = set(map(len, rows))
     if schema is not None:
         is_table = widths == {schema.n_features} and len(schema.categories) > 0
         return schema.names is not None and not is_table
-    return len(widths) > 1 or isinstance(first, (set, frozenset))
+    return len(widths) > 1 or isinstance(_first_row(items), (set, frozenset))
+
+
+def widths_of_strings(items: list) -> frozenset[int]:
+    """Return the lengths of the lists of strings that stand for positions; none for other items."""
+    first = _first_row(items)
+    if not isinstance(first, ROWS) or not isinstance(next(iter(first)), str):
+        return frozenset()
+    if not all(isinstance(item, (list, tuple)) for item in items):
+        return frozenset()
+    rows = list(chain.from_iterable(items))
+    if not all(isinstance(row, ROWS) for row in rows):
+        return frozenset()
+    if not all(issubclass(kind, str) for kind in set(map(type, chain.from_iterable(rows)))):
+        return frozenset()
+    return frozenset(map(len, rows))
+
+
+def are_empty_rows(items: list) -> bool:
+    """Return whether all positions are empty dicts, or empty lists of attributes."""
+    is_listed = bool(items) and all(isinstance(item, (list, tuple)) for item in items)
+    return is_listed and all(
+        isinstance(row, (Mapping, *ROWS)) and not row for row in chain.from_iterable(items)
+    )
+
+
+def _first_row(items: list) -> Any:
+    """Return the first item of a sequence that is not an empty list."""
+    lists = [item for item in items if isinstance(item, (list, tuple))]
+    return next((row for row in chain.from_iterable(lists) if not _is_empty(row)), None)
 
 
 def _is_empty(row: Any) -> bool:
@@ -184,7 +206,7 @@ def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndar
     flags, is_new = entries.flags, not entries.is_fixed
     strings, others = (flags & STRINGS) > 0, (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0
-    is_coded = np.array([codes is not None for codes in entries.codes])
+    is_coded = np.array([codes is not None for codes in entries.codes], dtype=bool)
     by_reader = others | (strings & (numbers | specs.is_not_category | ~is_coded))
     by_reader |= (numbers & specs.is_category) | (specs.is_boolean & ((flags & BEYOND) > 0))
     for j in np.flatnonzero(strings & ~by_reader & is_new):

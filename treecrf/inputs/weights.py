@@ -19,6 +19,7 @@ from treecrf.inputs.values import (
 # Weights are rounded to multiples of 2**-32, and sums of residuals must stay exact.
 MAX_WEIGHT = 1e6
 RANGE = f"0, or a number from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
+ONLY_ZEROS = "sample_weight holds only zeros; expected at least one positive weight"
 EXPECTED = "weights, one per sequence, or one array per sequence with a weight per position"
 
 
@@ -41,6 +42,18 @@ def as_weights(
         If the number of weights is wrong, a weight is not a number in the valid range, or all
         weights are 0. The message names the sequence.
     """
+    weights = read_weights(sample_weight, offsets, segmentation)
+    if weights is None:
+        return None
+    if not weights.any():
+        raise ValueError(ONLY_ZEROS)
+    return None if (weights == 1).all() else weights
+
+
+def read_weights(
+    sample_weight: Any, offsets: np.ndarray, segmentation: Segmentation
+) -> np.ndarray | None:
+    """Return the weight of each position, even if all are 0 or 1; see `as_weights`."""
     if sample_weight is None:
         return None
     if segmentation.is_long:
@@ -52,10 +65,6 @@ def as_weights(
         i = int(np.argmin(valid))
         where = f"sequence {i}" if per_sequence else position_name(i, offsets)
         raise ValueError(f"sample_weight: {where} has weight {weights[i]}; expected {RANGE}")
-    if not weights.any():
-        raise ValueError("sample_weight holds only zeros; expected at least one positive weight")
-    if (weights == 1).all():
-        return None
     return np.repeat(weights, np.diff(offsets)) if per_sequence else weights
 
 

@@ -1,0 +1,479 @@
+"""Parts of the data that are read one by one: their descriptions, merged into that of all data.
+
+A part is read twice. Without a schema, it shows which columns, categories and labels it has. Then
+all parts are read with the schema of all data, as new data are for a prediction, so that the values
+of a column have the same codes in all parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.inputs.column_reader import ColumnValues
+from treecrf.inputs.description import Description
+from treecrf.inputs.dicts import (
+    are_empty_rows,
+    read_attribute_lists,
+    read_dicts,
+    widths_of_strings,
+)
+from treecrf.inputs.frames import column_of
+from treecrf.inputs.labels import RawData, as_labels, label_kind
+from treecrf.inputs.reading import as_sequences, is_empty_list
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, TYPES, InputSchema, column_name
+from treecrf.inputs.sequences import Sequences, codes_among
+from treecrf.inputs.tables import order_of, table_of
+from treecrf.inputs.values import short_repr
+from treecrf.inputs.weights import read_weights
+
+FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
+# A part of which all dicts, or all lists of attributes, are empty.
+NO_COLUMNS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
+KINDS_OF_LABELS = {"str": "strings", "number": "integers"}
+
+
+@dataclass(frozen=True)
+class PartDescription:
+    """Description of a part that has been read on its own.
+
+    Attributes
+    ----------
+    described : Description
+    dtype : numpy dtype
+        Common type of the values.
+    has_values : bool array (n_features,)
+        Columns of which not all values are missing.
+    labels : array
+        The distinct labels, known or possible, sorted; empty if all are unknown.
+    groups : uint64 array (n_sequences,) or None
+        A hash of the name of each sequence, if the sequences are groups of a long table.
+    widths : frozenset of int
+        Lengths of the lists of strings, if positions are such lists: rows of a table, or
+        attributes.
+    is_weighted, has_weight : bool
+        Whether sample weights other than 1 are given, and whether any weight is positive.
+    has_init_score : bool
+    """
+
+    described: Description
+    dtype: np.dtype
+    has_values: np.ndarray
+    labels: np.ndarray
+    groups: np.ndarray | None
+    widths: frozenset[int]
+    is_weighted: bool
+    has_weight: bool
+    has_init_score: bool
+
+
+@contextmanager
+def named(number: int) -> Iterator[None]:
+    """Put the number of a partition before the messages of errors in its values."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"partition {number}: {error}") from error
+
+
+# Reading
+
+
+def describe_part(
+    raw: RawData,
+    number: int,
+    categorical: Any,
+    schema: InputSchema | None = None,
+    as_attributes: bool = False,
+) -> PartDescription | None:
+    """Read a part and describe it; None if it has no sequences.
+
+    Parameters
+    ----------
+    raw : RawData
+    number : int
+        Number of the part, for error messages.
+    categorical : "from_dtype", None, or list
+        The parameter ``categorical_features``.
+    schema : InputSchema, optional
+        Schema of an earlier model, which the part must match.
+    as_attributes : bool, default=False
+        Whether lists of strings are attributes, although all have one length in this part.
+    """
+    if _is_empty(raw):
+        return None
+    with named(number):
+        raw = raw.resolved()
+        sequences = _read(raw, categorical, schema, as_attributes)
+        labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
+        weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
+        groups = _groups_of(raw, sequences.offsets)
+    present = [values for values in labels.present() if len(values)]
+    return PartDescription(
+        described=Description.of(sequences),
+        dtype=sequences.dtype,
+        has_values=_find_values(sequences),
+        labels=np.unique(np.concatenate(present)) if present else np.zeros(0, dtype=bool),
+        groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
+        widths=widths_of_strings(_listed(raw)),
+        is_weighted=weights is not None and bool((weights != 1).any()),
+        has_weight=weights is None or bool(weights.any()),
+        has_init_score=raw.init_score is not None,
+    )
+
+
+def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]:
+    """Read the sequences of a part with the schema of all data.
+
+    Returns
+    -------
+    sequences : Sequences
+        Their categories and their form are those of all data.
+    resolved : RawData
+        The part with labels that are not the name of a column.
+    """
+    raw, schema = raw.resolved(), described.schema
+    sequences = _read(raw, None, schema, False)
+    if sequences.form == "symbols" and described.form == "dense":
+        # Other parts have missing symbols.
+        sequences = _as_categories(sequences, schema.categories[0])
+    return sequences, raw
+
+
+def _read(
+    raw: RawData, categorical: Any, schema: InputSchema | None, as_attributes: bool
+) -> Sequences:
+    items = _listed(raw)
+    if are_empty_rows(items):
+        return read_dicts(_as_dicts(items), raw.segmentation, schema or NO_COLUMNS, None)
+    if as_attributes and widths_of_strings(items):
+        return read_attribute_lists(items, raw.segmentation, schema, categorical)
+    return as_sequences(raw.X, schema, raw.segmentation, categorical)
+
+
+def _as_dicts(items: list) -> list:
+    """Return an empty dict for each position."""
+    return [[{} for _ in item] for item in items]
+
+
+def _listed(raw: RawData) -> list:
+    """Return the items of X; one for a long table."""
+    if raw.segmentation.is_long:
+        return [raw.X]
+    return raw.X if isinstance(raw.X, (list, tuple)) else []
+
+
+def _is_empty(raw: RawData) -> bool:
+    if not raw.segmentation.is_long:
+        return is_empty_list(raw.X)
+    shape = getattr(raw.X, "shape", None)
+    return shape[0] == 0 if shape else hasattr(raw.X, "__len__") and len(raw.X) == 0
+
+
+def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:
+    """Convert symbols to a table of one category, the form of symbols of which some are missing."""
+    pieces = []
+    for _, _, piece in sequences.pieces():
+        distinct, indices = np.unique(piece, return_inverse=True)
+        pieces.append(codes_among(symbols, distinct)[1:].astype(np.int32)[indices])
+    column = ColumnValues(CATEGORY, np.concatenate(pieces), symbols)
+    return table_of([column], sequences.offsets, None, of_symbols=True)
+
+
+def _find_values(sequences: Sequences) -> np.ndarray:
+    """Mark the columns that hold any value."""
+    found = np.zeros(sequences.n_features, dtype=bool)
+    if sequences.form == "symbols":
+        return ~found
+    for _, _, piece in sequences.pieces():
+        if sparse.issparse(piece):
+            found[piece.indices[~np.isnan(piece.data)]] = True
+        elif piece.dtype.kind == "f":
+            found |= ~np.isnan(piece).all(axis=0)
+        else:
+            return ~np.zeros_like(found)
+    return found
+
+
+def _groups_of(raw: RawData, offsets: np.ndarray) -> list | None:
+    """Return the name of each sequence, if there are names."""
+    segmentation = raw.segmentation
+    if segmentation.groups is None:
+        return None
+    groups = segmentation.groups
+    if segmentation.column is not None:
+        groups = column_of(raw.X, segmentation.column)
+    groups = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    return groups[offsets[:-1]].tolist()
+
+
+def _hash(group: Any) -> int:
+    """Hash the name of a group; the same in all processes."""
+    if isinstance(group, float) and group.is_integer():
+        group = int(group)
+    text = f"{type(group).__name__} {group!r}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def group_of_hash(raw: RawData, hashed: int) -> str | None:
+    """Write the group with this hash, if it is in a part."""
+    if _is_empty(raw):
+        return None
+    raw = raw.resolved()
+    offsets = as_sequences(raw.X, None, raw.segmentation).offsets
+    groups = _groups_of(raw, offsets) or []
+    return next((short_repr(group) for group in groups if _hash(group) == hashed), None)
+
+
+# Merging
+
+
+def has_attributes(parts: Sequence[PartDescription]) -> bool:
+    """Return whether lists of strings that look like rows of a table in parts are attributes."""
+    widths = frozenset().union(*(part.widths for part in parts))
+    is_sparse = any(part.described.form == "sparse" for part in parts)
+    return len(widths) > 1 or (bool(widths) and is_sparse)
+
+
+def merged(parts: Sequence[PartDescription | None]) -> Description:
+    """Describe all data.
+
+    A column whose values are all missing in a part has no kind there, and joins with any other.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the forms or the columns of two parts, or the kinds of a column in them, do not fit
+        together. The message names the column and both partitions.
+    """
+    numbered = [(i, part) for i, part in enumerate(parts) if part is not None]
+    if not numbered:
+        raise ValueError("X holds no sequences in any partition")
+    _check_forms(numbered)
+    described = [part.described for _, part in numbered]
+    is_symbols = described[0].schema.form == "symbols"
+    schema = _merged_symbols(numbered) if is_symbols else _merged_tables(numbered)
+    with_missing = is_symbols and any(each.form == "dense" for each in described)
+    return Description(
+        schema,
+        "dense" if with_missing else described[0].form,
+        all(each.is_boolean for each in described),
+        sum(each.n_sequences for each in described),
+        sum(each.n_positions for each in described),
+    )
+
+
+def resized(described: Description, parts: Sequence[PartDescription | None]) -> Description:
+    """Return a description with the number of sequences and positions of some parts."""
+    present = [part.described for part in parts if part is not None]
+    return replace(
+        described,
+        n_sequences=sum(part.n_sequences for part in present),
+        n_positions=sum(part.n_positions for part in present),
+    )
+
+
+def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
+    """Return the distinct labels of all parts, sorted.
+
+    Raises
+    ------
+    TypeError
+        If some parts have strings, and others numbers.
+    ValueError
+        If there is only one label, or none.
+    """
+    known = [(i, part.labels) for i, part in enumerate(parts) if part is not None]
+    known = [(i, labels) for i, labels in known if len(labels)]
+    _refuse_different(
+        known,
+        label_kind,
+        lambda kind, i: f"the labels are {KINDS_OF_LABELS[kind]} in partition {i}",
+        "all strings or all integers",
+        TypeError,
+    )
+    classes = np.zeros(0, dtype=bool)
+    if known:
+        classes = np.unique(np.concatenate([labels for _, labels in known]))
+    if len(classes) < 2:
+        found = f"only the label {classes[0].item()!r}" if len(classes) else "no labels"
+        raise ValueError(f"y holds {found}; expected at least 2 different labels")
+    return classes
+
+
+def find_shared_group(
+    parts: Sequence[PartDescription | None],
+) -> tuple[int, list[int]] | None:
+    """Find a group with positions in several parts.
+
+    Returns
+    -------
+    hashed : int
+        Its hash, for `group_of_hash`.
+    numbers : list of int
+        The parts.
+    """
+    owners = [i for i, part in enumerate(parts) if part is not None and part.groups is not None]
+    if len(owners) < 2:
+        return None
+    hashes = np.concatenate([parts[i].groups for i in owners])
+    numbers = np.repeat(owners, [len(parts[i].groups) for i in owners])
+    order = np.argsort(hashes, kind="stable")
+    equal = np.flatnonzero(np.diff(hashes[order]) == 0)
+    if not len(equal):
+        return None
+    shared = hashes[order[equal[0]]]
+    return int(shared), sorted(set(numbers[hashes == shared].tolist()))
+
+
+def _check_forms(numbered: list[tuple[int, PartDescription]]) -> None:
+    def form_of(part: PartDescription) -> str:
+        described = part.described
+        return "symbols" if described.schema.form == "symbols" else described.form
+
+    _refuse_different(
+        numbered,
+        form_of,
+        lambda form, i: f"partition {i} holds {FORMS[form]}",
+        "sequences of the same form",
+        ValueError,
+    )
+
+
+def _refuse_different(
+    numbered: list[tuple[int, Any]],
+    kind_of: Callable[[Any], Any],
+    describe: Callable[[Any, int], str],
+    expected: str,
+    error: type[Exception],
+) -> None:
+    """Raise an error if parts are of different kinds."""
+    kinds: dict[Any, int] = {}
+    for i, part in numbered:
+        kinds.setdefault(kind_of(part), i)
+    if len(kinds) > 1:
+        (one, i), (other, j) = list(kinds.items())[:2]
+        raise error(f"{describe(one, i)}, but {describe(other, j)}; expected {expected}")
+
+
+def _merged_symbols(numbered: list[tuple[int, PartDescription]]) -> InputSchema:
+    symbols = [(i, part.described.schema.categories[0]) for i, part in numbered]
+    values = _united("X", symbols)
+    if not len(values):
+        raise ValueError("all symbols of X are missing")
+    return replace(numbered[0][1].described.schema, categories={0: values})
+
+
+def _united(column: str, categories: list[tuple[int, np.ndarray]]) -> np.ndarray:
+    """Return the values of a category in any part, sorted."""
+    known = [(i, values) for i, values in categories if len(values)]
+    _refuse_different(
+        known,
+        lambda values: values.dtype.kind,
+        lambda kind, i: f"{column} holds {TYPES[kind]} in partition {i}",
+        "a single type",
+        TypeError,
+    )
+    if not known:
+        return np.zeros(0, dtype=np.str_)
+    return np.unique(np.concatenate([values for _, values in known]))
+
+
+def _merged_tables(numbered: list[tuple[int, PartDescription]]) -> InputSchema:
+    names, indices = _matched_columns(numbered)
+    n = len(indices[0]) if names is None else len(names)
+    with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)
+    categories: dict[int, list] = {}
+    for (i, part), at in zip(numbered, indices, strict=True):
+        kinds = part.described.schema.kinds
+        with_numbers[at[(kinds != CATEGORY) & part.has_values]] = True
+        are_numbers[at[kinds == NUMBER]] = True
+        are_booleans[at[kinds == BOOLEAN]] = True
+        for k, values in part.described.schema.categories.items():
+            categories.setdefault(int(at[k]), []).append((i, values))
+            with_categories[at[k]] |= len(values) > 0
+    mixed = np.flatnonzero(with_categories & with_numbers)
+    if len(mixed):
+        _refuse_mixture(int(mixed[0]), names, numbered, indices)
+    kinds = np.select(
+        [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
+    ).astype(np.uint8)
+    schema = InputSchema("table", n, names, kinds, {})
+    united = {
+        j: _united(schema.column(j), values)
+        for j, values in sorted(categories.items())
+        if kinds[j] == CATEGORY
+    }
+    return replace(schema, categories=united)
+
+
+def _matched_columns(
+    numbered: list[tuple[int, PartDescription]],
+) -> tuple[tuple[str, ...] | None, list[np.ndarray]]:
+    """Match the columns of parts by their names, or by their order if they have none.
+
+    Returns
+    -------
+    names : tuple of str or None
+        Those of data frames in the order of the first part, and the keys of dicts, sorted.
+    indices : list of int arrays
+        For each column of each part, its index among all columns.
+    """
+    schemas = [part.described.schema for _, part in numbered]
+    _refuse_different(
+        numbered,
+        lambda part: part.described.schema.names is None,
+        lambda lacks, i: f"partition {i} has {'no column names' if lacks else 'column names'}",
+        "column names in all partitions, or in none",
+        ValueError,
+    )
+    if schemas[0].names is None:
+        _refuse_different(
+            numbered,
+            lambda part: part.described.schema.n_features,
+            lambda n, i: f"partition {i} has {n} features",
+            "the same number in all partitions",
+            ValueError,
+        )
+        return None, [np.arange(schema.n_features) for schema in schemas]
+    if numbered[0][1].described.form == "sparse":
+        names = tuple(sorted(set().union(*(schema.names for schema in schemas))))
+        if not names:
+            raise ValueError("the sequences have 0 features: all dicts are empty")
+        index = {name: j for j, name in enumerate(names)}
+        return names, [
+            np.fromiter(map(index.__getitem__, schema.names), np.intp, len(schema.names))
+            for schema in schemas
+        ]
+    names, indices = schemas[0].names, []
+    for (i, _), schema in zip(numbered, schemas, strict=True):
+        order = order_of(schema.names, names, f"partition {i}", f"partition {numbered[0][0]}")
+        indices.append(np.argsort(order))
+    return names, indices
+
+
+def _refuse_mixture(
+    j: int,
+    names: tuple[str, ...] | None,
+    numbered: list[tuple[int, PartDescription]],
+    indices: list[np.ndarray],
+) -> NoReturn:
+    """Raise TypeError for a column of categories in one part, and of numbers in another."""
+    owners: dict[bool, int] = {}
+    for (i, part), at in zip(numbered, indices, strict=True):
+        for k in np.flatnonzero(at == j).tolist():
+            schema = part.described.schema
+            is_category = schema.kinds[k] == CATEGORY
+            if len(schema.categories[k]) if is_category else part.has_values[k]:
+                owners.setdefault(bool(is_category), i)
+    raise TypeError(
+        f"{column_name(names, j)} holds categories in partition {owners[True]}, but numbers in "
+        f"partition {owners[False]}; expected a single type"
+    )
