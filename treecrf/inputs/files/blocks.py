@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -75,15 +75,20 @@ class TableFile(ABC):
         """Return the names of the columns in the order of the file."""
 
     @abstractmethod
-    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Record batches of some columns."""
+    def _batches(self, names: Sequence[str], first: int) -> Iterator[Any]:
+        """Record batches of some columns, from row ``first`` on."""
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield some columns, a few rows at a time, from row ``first`` on, as record batches."""
+        with self.problems():
+            for batch in self._batches(names, first):
+                if batch.num_rows:
+                    yield batch
 
     def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield some columns, a few rows at a time, as pyarrow arrays by name."""
-        with self.problems():
-            for batch in self._batches(names):
-                if batch.num_rows:
-                    yield {name: batch.column(name) for name in names}
+        for batch in self.batches(names):
+            yield {name: batch.column(name) for name in names}
 
     @contextlib.contextmanager
     def problems(self) -> Iterator[None]:
@@ -159,13 +164,18 @@ class CsvFile(TableFile):
         ):
             yield reader
 
-    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def _batches(self, names: Sequence[str], first: int) -> Iterator[Any]:
         with self._open(names) as reader:
-            yield from reader
+            yield from _from_row(first, reader)
 
 
 class ParquetFile(TableFile):
-    """A Parquet file, in which columns have types."""
+    """A Parquet file, in which columns have types.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    """
 
     is_text = False
     first_row = 1
@@ -183,8 +193,24 @@ class ParquetFile(TableFile):
 
     def _read_names(self) -> list[str]:
         with self._open() as file:
-            return file.schema_arrow.names
+            self.schema = file.schema_arrow
+        return self.schema.names
 
-    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def _batches(self, names: Sequence[str], first: int) -> Iterator[Any]:
         with self._open() as file:
-            yield from file.iter_batches(BLOCK_ROWS, columns=list(names), use_threads=False)
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            i = 0
+            while i < len(sizes) and first >= sizes[i]:
+                first -= sizes[i]
+                i += 1
+            batches = file.iter_batches(
+                BLOCK_ROWS, range(i, len(sizes)), columns=list(names), use_threads=False
+            )
+            yield from _from_row(first, batches)
+
+
+def _from_row(first: int, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        if first < batch.num_rows:
+            yield batch.slice(first)
+        first = max(0, first - batch.num_rows)

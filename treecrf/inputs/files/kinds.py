@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -40,17 +40,47 @@ def find_kinds(
     TypeError
         If a column has an unsupported type.
     """
-    possible = dict.fromkeys(features, FEATURE_KINDS)
-    possible |= dict.fromkeys(categories, CATEGORY_KINDS)
-    all_blocks = file.blocks(list(possible))
+    finder = KindFinder(converter, features, categories)
+    all_blocks = file.blocks(finder.names)
     # In a typed column, the first block determines the kind.
     for block in all_blocks if file.is_text else islice(all_blocks, 1):
-        for name, array in block.items():
-            while not _fits(possible[name][0], array, converter, file.is_text):
-                possible[name] = possible[name][1:]
-                if not possible[name]:
-                    raise _unsupported(file, name, array, name in categories)
-    return {name: kinds[0] for name, kinds in possible.items()}
+        finder.add(block, file)
+    return finder.kinds()
+
+
+class KindFinder:
+    """Kinds of columns, determined block by block.
+
+    Parameters are those of `find_kinds`.
+    """
+
+    def __init__(
+        self, converter: ArrowConverter, features: Iterable[str], categories: Sequence[str]
+    ):
+        self._converter = converter
+        self._categories = categories
+        self._possible = dict.fromkeys(features, FEATURE_KINDS)
+        self._possible |= dict.fromkeys(categories, CATEGORY_KINDS)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._possible)
+
+    def add(self, block: Mapping[str, Any], file: TableFile) -> None:
+        """Exclude the kinds that some values do not fit."""
+        for name in self._possible:
+            while not self._fits(name, block[name], file.is_text):
+                self._possible[name] = self._possible[name][1:]
+                if not self._possible[name]:
+                    raise _unsupported(file, name, block[name], name in self._categories)
+
+    def kinds(self) -> dict[str, str]:
+        """Return the first kind of each column that fits all of its values."""
+        return {name: kinds[0] for name, kinds in self._possible.items()}
+
+    def _fits(self, name: str, array: Any, is_text: bool) -> bool:
+        return _fits(self._possible[name][0], array, self._converter, is_text)
 
 
 def _unsupported(file: TableFile, name: str, array: Any, is_category: bool) -> TypeError:

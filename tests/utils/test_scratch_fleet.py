@@ -5,9 +5,9 @@ import weakref
 import numpy as np
 import pytest
 
-from treecrf.learners.boosted.parted.scratch import ScratchFleet
 from treecrf.utils.fleet import Each, LocalFleet
 from treecrf.utils.scratch import Scratch
+from treecrf.utils.scratch_fleet import ScratchFleet
 
 SIZES = (3, 5000, 1, 20_000)
 

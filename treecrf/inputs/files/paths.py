@@ -1,0 +1,100 @@
+"""Paths, patterns and folders as lists of files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from treecrf.inputs.values import short_list
+
+PARQUET = (".parquet", ".pq")
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+TEXT = (*SEPARATORS, *(f"{ending}.gz" for ending in SEPARATORS))
+ENDINGS = (*PARQUET, *TEXT)
+EXPECTED = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+
+
+def are_paths(X: Any) -> bool:
+    """Return whether X is a path of a table, or a list of such paths.
+
+    A string is a path if it ends like one, is a pattern of such paths, or names a folder.
+    """
+    if isinstance(X, (list, tuple)):
+        return bool(X) and all(map(_is_path, X))
+    return _is_path(X)
+
+
+def _is_path(item: Any) -> bool:
+    if isinstance(item, str):
+        return item.lower().endswith(ENDINGS) or (os.sep in item and os.path.isdir(item))
+    return isinstance(item, os.PathLike)
+
+
+def find_files(X: Any) -> list[str]:
+    """Return the files of a path, a pattern, a folder, or a list of them.
+
+    The files of a pattern or a folder are sorted by name, with numbers in names as numbers. Hidden
+    files, and those whose names start with an underscore, are left out.
+
+    Raises
+    ------
+    OSError
+        If there is no such file.
+    ValueError
+        If a file has another ending, or a folder has no tables, or tables of several formats.
+    """
+    items = X if isinstance(X, (list, tuple)) else [X]
+    files = [file for item in items for file in _files_of(os.fspath(item))]
+    for file in files:
+        if not file.lower().endswith(ENDINGS):
+            raise ValueError(f"{file}: the ending is not that of a table; {EXPECTED}")
+    is_parquet = [file.lower().endswith(PARQUET) for file in files]
+    if len(set(is_parquet)) > 1:
+        raise ValueError(
+            f"{files[is_parquet.index(True)]} is a Parquet file, and "
+            f"{files[is_parquet.index(False)]} is a text file; expected files of one format"
+        )
+    return files
+
+
+def _files_of(path: str) -> list[str]:
+    if os.path.isdir(path):
+        return _files_in(path)
+    if os.path.exists(path):
+        return [path]
+    if not glob.has_magic(path):
+        raise FileNotFoundError(f"{path}: there is no such file")
+    found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+    if not found:
+        raise FileNotFoundError(f"{path}: no file matches this pattern")
+    return sorted(found, key=_in_natural_order)
+
+
+def _files_in(folder: str) -> list[str]:
+    inside = [path.relative_to(folder) for path in Path(folder).rglob("*")]
+    tables = [
+        path
+        for path in inside
+        if not any(part.startswith(("_", ".")) for part in path.parts)
+        and path.name.lower().endswith(ENDINGS)
+    ]
+    if not tables:
+        names = sorted(map(str, inside))
+        found = f"; it contains {short_list(names)}" if names else ", and is empty"
+        raise ValueError(f"{folder}: the folder holds no tables{found}; {EXPECTED}")
+    for path in tables:
+        if any("=" in part for part in path.parts[:-1]):
+            raise ValueError(
+                f"{folder}: the folder {str(path.parent)!r} holds a value of a column in its name; "
+                'pass pyarrow.dataset.dataset(folder, partitioning="hive")'
+            )
+    return sorted((str(Path(folder, path)) for path in tables), key=_in_natural_order)
+
+
+def _in_natural_order(path: str) -> list:
+    """Return a key by which part-2 comes before part-10."""
+    pieces = re.split(r"(\d+)", path)
+    return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)]

@@ -1,0 +1,301 @@
+"""Files and Arrow data in pieces: runs of whole sequences of limited size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.files.arrow import ArrowConverter
+from treecrf.inputs.files.batches import are_batches, table_of_batches
+from treecrf.inputs.files.blocks import CsvFile, ParquetFile
+from treecrf.inputs.files.concatenation import (
+    Arrays,
+    LongTable,
+    TextConversion,
+    TypeConversion,
+    check_names,
+    check_same_names,
+)
+from treecrf.inputs.files.kinds import NUMBER, TEXT, KindFinder
+from treecrf.inputs.files.paths import PARQUET, SEPARATORS, are_paths, find_files
+from treecrf.inputs.files.runs import RunFinder
+from treecrf.inputs.files.source import Source
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.offsets import runs
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.tables import selected_columns
+from treecrf.inputs.values import short_repr
+
+# Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
+PIECE_BYTES = 1 << 25
+MAX_PIECE_ROWS = 1 << 18
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How to read tables from files.
+
+    Attributes
+    ----------
+    drop : tuple of str
+        Columns to leave out.
+    category : tuple of str
+        Columns of text files whose whole numbers are categories.
+    missing : tuple of str
+        Additional texts that mark a missing value in text files.
+    separator : str, optional
+        Separator between the columns of text files; by default, the ending determines it.
+    encoding : str
+        Encoding of text files.
+    """
+
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    separator: str | None = None
+    encoding: str = "utf-8"
+
+
+DEFAULTS = TableOptions()
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Paths of tables, and how to read them.
+
+    Attributes
+    ----------
+    paths : path-like, str, or list of them
+    options : TableOptions
+    """
+
+    paths: Any
+    options: TableOptions = DEFAULTS
+
+
+def are_tables(X: Any) -> bool:
+    """Return whether X stands for tables that can be read in pieces, and is not one in memory."""
+    return isinstance(X, Tables) or are_paths(X) or are_batches(X)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns that are not features.
+
+    Attributes
+    ----------
+    label, group : str
+    weight : str, optional
+    """
+
+    label: str
+    group: str
+    weight: str | None = None
+
+    @classmethod
+    def of_arguments(cls, y: Any, groups: Any, sample_weight: Any) -> Columns:
+        """Check arguments of `fit`, which are names of columns.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If one is not, or two are the same.
+        """
+        named = {"y": (y, "labels"), "groups": (groups, "sequences")}
+        if sample_weight is not None:
+            named["sample_weight"] = (sample_weight, "weights")
+        for argument, (value, content) in named.items():
+            if not isinstance(value, str):
+                given = "is not given" if value is None else f"is {short_repr(value)}"
+                raise TypeError(
+                    f"{argument} {given}; with files or batches as X, expected the name of the "
+                    f"column of {content}"
+                )
+        columns = cls(y, groups, sample_weight)
+        names = list(columns.named.values())
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            both = [argument for argument, name in columns.named.items() if name == twice]
+            raise ValueError(f"{both[0]} and {both[1]} both name the column {twice!r}")
+        return columns
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The arguments that are given."""
+        names = {"y": self.label, "groups": self.group, "sample_weight": self.weight}
+        return {argument: name for argument, name in names.items() if name is not None}
+
+
+class Pieces:
+    """The pieces of tables.
+
+    Parameters
+    ----------
+    table : LongTable
+    columns : Columns
+    bounds : int64 array (n_pieces + 1,)
+        The first row of each piece, and the number of rows.
+    """
+
+    def __init__(self, table: LongTable, columns: Columns, bounds: np.ndarray):
+        self._table = table
+        self._columns = columns
+        self.bounds = bounds
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def read(self, i: int) -> RawData:
+        """Read piece i."""
+        rows = self._table.read(*self.bounds[i : i + 2].tolist())
+        weight = None
+        if self._columns.weight is not None:
+            weight = rows.column(self._columns.weight).to_numpy()
+            rows = rows.drop_columns(self._columns.weight)
+        segmentation = Segmentation(groups=self._columns.group)
+        return RawData(rows, self._columns.label, segmentation, weight)
+
+    def loads(self) -> list[Callable[[], RawData]]:
+        """Return a function for each piece that reads it."""
+        return [partial(self.read, i) for i in range(len(self))]
+
+
+def open_pieces(
+    X: Any, columns: Columns, categorical_features: Any = "from_dtype", folder: str | None = None
+) -> Pieces:
+    """Find the sequences of tables, in one pass over the column of groups, and cut pieces.
+
+    Text files are read entirely, to find the types of the columns.
+
+    Parameters
+    ----------
+    X : Tables, paths, or a source of batches
+    columns : Columns
+    categorical_features : "from_dtype", None, or list
+        The parameter of estimators.
+    folder : str, optional
+        Folder of temporary files, to which batches that can be read only once are copied.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read, or the disk has too little space.
+    ImportError
+        If pyarrow is not installed.
+    ValueError, TypeError
+        If tables or columns are not valid, or rows of a group are not contiguous.
+    """
+    options = X.options if isinstance(X, Tables) else DEFAULTS
+    tables = _opened(X, options, folder)
+    check_same_names(tables)
+    for argument, name in columns.named.items():
+        check_names(tables, [name], argument)
+    check_names(tables, options.drop, "drop")
+    names = [name for name in tables[0].names if name not in options.drop]
+    if not set(names) - set(columns.named.values()):
+        raise ValueError(f"{tables[0].name}: no columns are left as features")
+    converter = ArrowConverter(options.missing)
+    plan = _Plan(tables, names, columns, converter)
+    if isinstance(tables[0], CsvFile):
+        convert = plan.of_text(_categories(names, columns, options, categorical_features))
+    else:
+        convert = plan.of_types()
+    return plan.pieces(convert)
+
+
+def _opened(X: Any, options: TableOptions, folder: str | None) -> list[Any]:
+    if are_batches(X):
+        return [table_of_batches(X, folder)]
+    return [_open(path, options) for path in find_files(X.paths if isinstance(X, Tables) else X)]
+
+
+def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        return ParquetFile(Source(path))
+    ending = next(ending for ending in SEPARATORS if lower.removesuffix(".gz").endswith(ending))
+    return CsvFile(Source(path), options.separator or SEPARATORS[ending], options.encoding)
+
+
+def _categories(
+    names: list[str], columns: Columns, options: TableOptions, categorical_features: Any
+) -> list[str]:
+    """Return the columns of which whole numbers are categories."""
+    features = [name for name in names if name not in columns.named.values()]
+    selected = selected_columns(categorical_features, tuple(features), len(features))
+    chosen = [] if selected is None else [features[j] for j in np.flatnonzero(selected)]
+    return [*dict.fromkeys([*chosen, *options.category])]
+
+
+class _Plan:
+    """Rows, groups and types of tables, found in one pass."""
+
+    def __init__(
+        self, tables: list[Any], names: list[str], columns: Columns, converter: ArrowConverter
+    ):
+        self.tables = tables
+        self.names = names
+        self.columns = columns
+        self.converter = converter
+        self.n_rows: list[int] = []  # of the tables that have been read to the end
+        self.runs = RunFinder(converter, columns.group, self.place_of)
+
+    def of_text(self, categories: Sequence[str]) -> TextConversion:
+        """Read text files, and find the kinds of their columns."""
+        group, weight = self.columns.group, self.columns.weight
+        labeled = [*categories, self.columns.label]
+        features = [name for name in self.names if name not in (*labeled, group, weight)]
+        finder = KindFinder(self.converter, features, labeled)
+        for table in self.tables:
+            for block in table.blocks(self.names):
+                finder.add(block, table)
+                self.runs.add(block[group])
+            self._end_table()
+        kinds = finder.kinds() | {group: TEXT} | ({} if weight is None else {weight: NUMBER})
+        return TextConversion(self.converter, {name: kinds[name] for name in self.names})
+
+    def of_types(self) -> TypeConversion:
+        """Read the groups of tables with types."""
+        group = self.columns.group
+        convert = TypeConversion(self.tables, self.names)
+        for table in self.tables:
+            for batch in table.batches([group]):
+                self.runs.add(convert.of_column(group, batch.column(group)))
+            self._end_table()
+        return convert
+
+    def _end_table(self) -> None:
+        self.n_rows.append(self.runs.n_rows - sum(self.n_rows))
+
+    def place_of(self, row: int) -> str:
+        """Describe a row of all tables."""
+        ends = np.cumsum(self.n_rows)
+        i = int(np.searchsorted(ends, row, side="right"))
+        table, start = self.tables[i], ends[i - 1] if i else 0
+        return f"{table.name}, row {row - start + table.first_row}"
+
+    def pieces(self, convert: Callable[[Arrays], Any]) -> Pieces:
+        """Cut pieces at the starts of sequences.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, or rows of a group are not contiguous.
+        """
+        if not self.runs.n_rows:
+            raise ValueError(f"{self.tables[0].name}: the table has no rows")
+        table = LongTable(self.tables, self.names, convert, self.n_rows)
+        group = self.columns.group
+        self.runs.check(lambda row: table.read(row, row + 1).column(group)[0].as_py())
+        offsets = self.runs.offsets()
+        first = [start for start, _ in runs(offsets, _piece_rows(table))]
+        return Pieces(table, self.columns, np.append(offsets[first], table.n_rows))
+
+
+def _piece_rows(table: LongTable) -> int:
+    sample = table.read(0, min(table.n_rows, 1000))
+    return max(1, min(MAX_PIECE_ROWS, PIECE_BYTES * len(sample) // max(1, sample.nbytes)))

@@ -1,0 +1,89 @@
+"""Runs of rows of the same group in tables that are read block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.files.arrow import ArrowConverter
+from treecrf.inputs.values import short_repr
+
+
+class RunFinder:
+    """The rows where the groups of a long table begin.
+
+    Groups are kept as hashes, because there may be as many as half of the rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column of groups.
+    place_of : callable
+        Description of a row in error messages.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows so far.
+    """
+
+    def __init__(self, converter: ArrowConverter, name: str, place_of: Callable[[int], str]):
+        self.n_rows = 0
+        self._converter = converter
+        self._name = name
+        self._place_of = place_of
+        self._last: Any = None
+        self._starts = [np.zeros(0, dtype=np.int64)]
+        self._hashes = [np.zeros(0, dtype=np.int64)]
+
+    def add(self, array: Any) -> None:
+        """Add the groups of some rows.
+
+        Raises
+        ------
+        ValueError
+            If a group is missing.
+        """
+        values, indices = self._converter.categories(array)
+        missing = indices < 0
+        if any(value != value for value in values):
+            missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
+        if missing.any():
+            place = self._place_of(self.n_rows + int(np.argmax(missing)))
+            raise ValueError(f"{place}, column {self._name!r}: the group is missing")
+        begins = np.flatnonzero(np.diff(indices, prepend=-1))
+        if len(begins) and self.n_rows and values[indices[0]] == self._last:
+            begins = begins[1:]
+        hashes = np.fromiter(map(hash, values), np.int64, len(values))
+        self._starts.append(begins + self.n_rows)
+        self._hashes.append(hashes[indices[begins]])
+        self._last = values[indices[-1]]
+        self.n_rows += len(indices)
+
+    def offsets(self) -> np.ndarray:
+        """Return the starts of all groups, and the number of rows; int64."""
+        return np.append(np.concatenate(self._starts), self.n_rows)
+
+    def check(self, value_at: Callable[[int], Any]) -> None:
+        """Raise ValueError if a group has rows in several runs.
+
+        Parameters
+        ----------
+        value_at : callable
+            Returns the group of a row.
+        """
+        hashes, starts = np.concatenate(self._hashes), np.concatenate(self._starts)
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+        # Runs of the same hash stand one after another, and hardly ever have different groups.
+        pairs = np.stack([starts[order[same]], starts[order[same + 1]]], axis=1)
+        for first, again in pairs[np.argsort(pairs[:, 1])].tolist():
+            group = value_at(first)
+            if value_at(again) == group:
+                raise ValueError(
+                    f"group {short_repr(group)} begins at {self._place_of(first)} and comes back "
+                    f"at {self._place_of(again)}; the rows of a group must be contiguous: sort the "
+                    f"data by {self._name!r}, keeping the order within each group"
+                )
