@@ -9,6 +9,8 @@ from scipy import sparse
 
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
+from treecrf.inputs.files.batches import are_batches
+from treecrf.inputs.files.paths import are_paths
 from treecrf.inputs.frames import read_frames
 from treecrf.inputs.grouped import as_groups
 from treecrf.inputs.schema import InputSchema
@@ -88,6 +90,12 @@ def _listed(X: Any) -> list:
     is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
     is_single = isinstance(X, (str, bytes, dict, set, frozenset))
+    if are_paths(X, with_strings=False) or are_batches(X):
+        raise TypeError(
+            f"X is of type {type(X).__name__}; files and batches are read by fit of the estimators "
+            "that are trained on labeled sequences: here, pass a table in memory, such as "
+            "pyarrow.parquet.read_table(path), or run treecrf predict on files"
+        )
     if is_frame(X):
         raise TypeError(
             f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "

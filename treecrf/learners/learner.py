@@ -8,6 +8,8 @@ import importlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +17,8 @@ from sklearn.utils import check_random_state
 
 from treecrf.chains.constraints import as_allowed
 from treecrf.encoding.layout import MAX_WINDOW
+from treecrf.inputs.files.fleet import fleet_of
+from treecrf.inputs.files.pieces import are_tables, in_memory, joined_pieces
 from treecrf.inputs.labels import Labels, RawData, find_classes
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
@@ -31,6 +35,7 @@ from treecrf.learners.training_data import (
     read_eval_set,
     read_validation,
 )
+from treecrf.utils.fleet import Fleet
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -107,6 +112,7 @@ class SequenceLearner(SequenceClassifier):
         groups_val: GroupsLike = None,
         eval_set: Sequence[tuple[Any, ...]] | None = None,
         callbacks: Iterable[Callable[..., Any]] | None = None,
+        scratch: str | PathLike[str] | None = None,
     ) -> Self:
         """Fit the model to labeled sequences.
 
@@ -118,7 +124,10 @@ class SequenceLearner(SequenceClassifier):
             of lists of attributes; a string; or a 1-D array or list of symbols (strings or
             integers). All sequences have the same form. NaN, None and masked values are missing. A
             long table holds all sequences one after another; it needs ``lengths`` or ``groups``.
-            Data frames grouped by pandas are sequences, too.
+            Data frames grouped by pandas are sequences, too. Parquet and CSV files are read in
+            pieces: pass a path, a pattern such as ``"data/*.parquet"``, a folder or a list of
+            paths; or pass a reader or a dataset of pyarrow, or a list of its record batches. They
+            need ``groups`` and the names of columns in the other arguments.
         y : list of array-likes of shape (n_positions,), or one array-like for a long table, or str
             Labels of each sequence: strings, integers or booleans. A string stands for its
             characters. For data frames, one string names the column of the labels, which is then
@@ -158,6 +167,10 @@ class SequenceLearner(SequenceClassifier):
         callbacks : list of callables, optional
             Called after each iteration with a `treecrf.callbacks.IterationInfo`; training stops if
             one returns True.
+        scratch : str or path-like, optional
+            Folder for temporary files, which hold the data and the scores of `TreeCRF`, `TreeMEMM`
+            and `SlidingWindowClassifier` during training instead of memory. They are gone when
+            training ends.
 
         Returns
         -------
@@ -171,6 +184,8 @@ class SequenceLearner(SequenceClassifier):
             the index of the sequence and the position.
         MemoryError
             If the scores of all labels in all contexts do not fit in memory.
+        OSError
+            If a file cannot be read, or the disk has too little space for temporary files.
 
         Examples
         --------
@@ -184,10 +199,17 @@ class SequenceLearner(SequenceClassifier):
         validation = RawData(
             X_val, y_val, Segmentation(lengths_val, groups_val), sample_weight_val, init_score_val
         )
-        eval_sets = read_eval_set(eval_set, groups)
+        fleet = fleet_of(raw, scratch, self.categorical_features)
+        if fleet is not None and are_tables(raw) and allowed is not None:
+            raise TypeError("allowed cannot be combined with files or batches as X")
+        validation = in_memory(validation, self.categorical_features)
+        eval_sets = tuple(
+            in_memory(part, self.categorical_features) for part in read_eval_set(eval_set, groups)
+        )
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
-        fitted = self._train(arguments) | self._trained_settings() | {"_columns": raw.columns}
+        fitted = self._train(arguments) if fleet is None else self._train_parts(fleet, arguments)
+        fitted |= self._trained_settings() | {"_columns": raw.columns}
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
@@ -210,6 +232,10 @@ class SequenceLearner(SequenceClassifier):
     @abstractmethod
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
+
+    def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
+        """Train on parts, each a `RawData`, and return the fitted attributes."""
+        return self._train(replace(arguments, raw=fleet.reduce(joined_pieces)))
 
     def _trained_settings(self) -> dict[str, Any]:
         """Return the fitted attributes that store parameters of training."""

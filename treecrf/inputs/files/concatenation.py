@@ -98,12 +98,11 @@ def _preceded(first: Any, others: Iterator[Any]) -> Iterator[Any]:
 
 def check_names(tables: Sequence[Any], names: Sequence[str], argument: str) -> None:
     """Raise ValueError if a column is not in the first table."""
-    known = tables[0].names
+    first = tables[0]
     for name in names:
-        if name not in known:
-            raise ValueError(
-                f"{argument}={name!r} is not a column of {tables[0].name}{closest_name(name, known)}"
-            )
+        if name not in first.names:
+            hint = closest_name(name, first.names)
+            raise ValueError(f"{argument}={name!r} is not a column of {first.name}{hint}")
 
 
 def check_same_names(tables: Sequence[Any]) -> None:

@@ -17,19 +17,24 @@ ENDINGS = (*PARQUET, *TEXT)
 EXPECTED = f"expected a file with one of the endings {', '.join(ENDINGS)}"
 
 
-def are_paths(X: Any) -> bool:
+def are_paths(X: Any, with_strings: bool) -> bool:
     """Return whether X is a path of a table, or a list of such paths.
 
-    A string is a path if it ends like one, is a pattern of such paths, or names a folder.
+    Parameters
+    ----------
+    X : object
+    with_strings : bool
+        Whether strings may be paths. They are if they end like one, or name a folder.
     """
     if isinstance(X, (list, tuple)):
-        return bool(X) and all(map(_is_path, X))
-    return _is_path(X)
+        return bool(X) and all(_is_path(item, with_strings) for item in X)
+    return _is_path(X, with_strings)
 
 
-def _is_path(item: Any) -> bool:
+def _is_path(item: Any, with_strings: bool) -> bool:
     if isinstance(item, str):
-        return item.lower().endswith(ENDINGS) or (os.sep in item and os.path.isdir(item))
+        is_folder = os.sep in item and os.path.isdir(item)
+        return with_strings and (item.lower().endswith(ENDINGS) or is_folder)
     return isinstance(item, os.PathLike)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from treecrf.inputs.files.arrow import ArrowConverter
 from treecrf.inputs.files.batches import are_batches, table_of_batches
-from treecrf.inputs.files.blocks import CsvFile, ParquetFile
+from treecrf.inputs.files.blocks import CsvFile, ParquetFile, import_pyarrow
 from treecrf.inputs.files.concatenation import (
     Arrays,
     LongTable,
@@ -77,9 +77,14 @@ class Tables:
     options: TableOptions = DEFAULTS
 
 
-def are_tables(X: Any) -> bool:
-    """Return whether X stands for tables that can be read in pieces, and is not one in memory."""
-    return isinstance(X, Tables) or are_paths(X) or are_batches(X)
+def are_tables(raw: RawData) -> bool:
+    """Return whether data are tables that can be read in pieces, instead of objects in memory.
+
+    Strings may also be sequences of characters. They are paths if ``y`` can only be the name of a
+    column.
+    """
+    with_strings = isinstance(raw.y, str) and raw.segmentation.lengths is None
+    return isinstance(raw.X, Tables) or are_paths(raw.X, with_strings) or are_batches(raw.X)
 
 
 @dataclass(frozen=True)
@@ -97,17 +102,22 @@ class Columns:
     weight: str | None = None
 
     @classmethod
-    def of_arguments(cls, y: Any, groups: Any, sample_weight: Any) -> Columns:
+    def of_data(cls, raw: RawData) -> Columns:
         """Check arguments of `fit`, which are names of columns.
 
         Raises
         ------
         TypeError, ValueError
-            If one is not, or two are the same.
+            If one is not, two are the same, or there are arguments without a column.
         """
-        named = {"y": (y, "labels"), "groups": (groups, "sequences")}
-        if sample_weight is not None:
-            named["sample_weight"] = (sample_weight, "weights")
+        segmentation = raw.segmentation
+        for argument, value in (("lengths", segmentation.lengths), ("init_score", raw.init_score)):
+            if value is not None:
+                raise TypeError(f"{argument} cannot be combined with files or batches as X")
+        groups, weight = segmentation.groups, raw.sample_weight
+        named = {"y": (raw.y, "labels"), "groups": (groups, "sequences")}
+        if weight is not None:
+            named["sample_weight"] = (weight, "weights")
         for argument, (value, content) in named.items():
             if not isinstance(value, str):
                 given = "is not given" if value is None else f"is {short_repr(value)}"
@@ -115,7 +125,7 @@ class Columns:
                     f"{argument} {given}; with files or batches as X, expected the name of the "
                     f"column of {content}"
                 )
-        columns = cls(y, groups, sample_weight)
+        columns = cls(raw.y, groups, weight)
         names = list(columns.named.values())
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -165,7 +175,7 @@ class Pieces:
 
 
 def open_pieces(
-    X: Any, columns: Columns, categorical_features: Any = "from_dtype", folder: str | None = None
+    raw: RawData, categorical_features: Any = "from_dtype", folder: str | None = None
 ) -> Pieces:
     """Find the sequences of tables, in one pass over the column of groups, and cut pieces.
 
@@ -173,8 +183,8 @@ def open_pieces(
 
     Parameters
     ----------
-    X : Tables, paths, or a source of batches
-    columns : Columns
+    raw : RawData
+        Tables, and names of columns.
     categorical_features : "from_dtype", None, or list
         The parameter of estimators.
     folder : str, optional
@@ -189,6 +199,7 @@ def open_pieces(
     ValueError, TypeError
         If tables or columns are not valid, or rows of a group are not contiguous.
     """
+    X, columns = raw.X, Columns.of_data(raw)
     options = X.options if isinstance(X, Tables) else DEFAULTS
     tables = _opened(X, options, folder)
     check_same_names(tables)
@@ -299,3 +310,20 @@ class _Plan:
 def _piece_rows(table: LongTable) -> int:
     sample = table.read(0, min(table.n_rows, 1000))
     return max(1, min(MAX_PIECE_ROWS, PIECE_BYTES * len(sample) // max(1, sample.nbytes)))
+
+
+def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData:
+    """Return data of which tables in files have been read."""
+    if not are_tables(raw):
+        return raw
+    return joined_pieces([load() for load in open_pieces(raw, categorical_features).loads()])
+
+
+def joined_pieces(pieces: Sequence[RawData]) -> RawData:
+    """Return the data of all pieces, which are tables."""
+    if len(pieces) == 1:
+        return pieces[0]
+    table = import_pyarrow().concat_tables([piece.X for piece in pieces])
+    has_weights = pieces[0].sample_weight is not None
+    weights = np.concatenate([piece.sample_weight for piece in pieces]) if has_weights else None
+    return replace(pieces[0], X=table, sample_weight=weights)

@@ -1,0 +1,357 @@
+"""Tables of files and Arrow batches in pieces of whole sequences."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from treecrf.inputs.files import batches, blocks, pieces
+from treecrf.inputs.files.pieces import TableOptions, Tables, are_tables, open_pieces
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+
+pa = pytest.importorskip("pyarrow")
+csv = pytest.importorskip("pyarrow.csv")
+dataset = pytest.importorskip("pyarrow.dataset")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+LENGTHS = [1, 7, 2, 30, 1, 1, 12, 5, 3, 9]
+N_ROWS = sum(LENGTHS)
+
+
+def make_table(with_nulls=True):
+    rng = np.random.default_rng(5)
+    missing = rng.random((4, N_ROWS)) < (0.2 if with_nulls else 0)
+    values = {
+        "doc": [f"d{i}" for i in np.repeat(np.arange(len(LENGTHS)), LENGTHS)],
+        "number": pa.array(rng.normal(size=N_ROWS), mask=missing[0]),
+        "word": pa.array(rng.choice(["a", "b b", "ü"], N_ROWS), mask=missing[1]),
+        "flag": pa.array(rng.random(N_ROWS) < 0.5, mask=missing[2]),
+        "whole": pa.array(rng.integers(0, 5, N_ROWS), mask=missing[3]),
+        "tag": rng.choice(["N", "V"], N_ROWS),
+        "weight": np.repeat(rng.choice([0.5, 2.0], len(LENGTHS)), LENGTHS),
+    }
+    return pa.table(values)
+
+
+TABLE = make_table()
+
+
+def raw_of(X, y="tag", groups="doc", **arguments):
+    return RawData(X, y, Segmentation(groups=groups), **arguments)
+
+
+def opened(X, options=None, **arguments):
+    X = X if options is None else Tables(X, options)
+    return open_pieces(raw_of(X, **arguments))
+
+
+def write(folder, name, table, **arguments):
+    path = str(folder / name)
+    if ".csv" in name:
+        csv.write_csv(table, path, **arguments)
+    else:
+        parquet.write_table(table, path, **arguments)
+    return path
+
+
+def read_all(found):
+    """Read all pieces, which are checked to hold whole sequences and to be small."""
+    parts = [found.read(i) for i in range(len(found))]
+    lengths = []
+    for part in parts:
+        groups = part.X.column("doc").to_pylist()
+        starts = [t for t in range(len(groups)) if not t or groups[t] != groups[t - 1]]
+        lengths += np.diff([*starts, len(groups)]).tolist()
+        assert len(starts) == 1 or len(groups) <= pieces.MAX_PIECE_ROWS
+    assert lengths == LENGTHS
+    return pa.concat_tables([part.X for part in parts])
+
+
+@pytest.fixture(params=[1, 8, 40, 1000])
+def _sizes(request, monkeypatch):
+    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", request.param)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 6)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(blocks, "LINES_IN_BLOCK", 3)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 5)
+
+
+# Reading
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("cuts", [[], [20], [9, 10, 38, 50], [0, 5, 5]])
+@pytest.mark.parametrize("row_group_size", [4, 1000])
+def test_parquet_files(tmp_path, cuts, row_group_size):
+    ends = [0, *cuts, N_ROWS]
+    for i in range(len(ends) - 1):
+        part = TABLE.slice(ends[i], ends[i + 1] - ends[i])
+        write(tmp_path, f"part-{i + 7}.parquet", part, row_group_size=row_group_size)
+    assert read_all(opened(tmp_path)).equals(TABLE)
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("cuts", [[], [20], [9, 38]])
+def test_text_files(tmp_path, cuts):
+    ends = [0, *cuts, N_ROWS]
+    paths = [
+        write(tmp_path, f"{i}.csv", TABLE.slice(ends[i], ends[i + 1] - ends[i]))
+        for i in range(len(ends) - 1)
+    ]
+    found = read_all(opened(paths)).to_pydict()
+    expected = TABLE.to_pydict()
+    for name in ("doc", "tag", "flag", "word"):
+        assert found[name] == expected[name]
+    for name in ("number", "whole", "weight"):
+        values = np.array(expected[name], dtype=float)
+        np.testing.assert_array_equal(np.array(found[name], dtype=float), values)
+
+
+def test_compressed_text_and_other_separators(tmp_path):
+    path = tmp_path / "table.tsv.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("doc\tx\ttag\n1\t-\tN\n1\t2\tV\n2\t3\tN\n")
+    table = opened(str(path), TableOptions(missing=("-",))).read(0).X
+    assert np.isnan(table["x"][0].as_py())
+    assert table["x"].to_pylist()[1:] == [2.0, 3.0]
+    renamed = path.rename(tmp_path / "table.csv.gz")
+    options = TableOptions(missing=("-",), separator="\t")
+    assert opened(renamed, options).read(0).X.column_names == ["doc", "x", "tag"]
+
+
+def test_types_of_text_are_those_of_all_files(tmp_path):
+    (tmp_path / "1.csv").write_text("doc,x,k,tag\n1,true,1,7\n")
+    (tmp_path / "2.csv").write_text("doc,x,k,tag\n2,maybe,2,8\n")
+    table = opened(tmp_path, TableOptions(category=("k",))).read(0).X
+    assert [str(kind) for kind in table.schema.types] == ["string", "string", "int64", "int64"]
+    raw = raw_of(tmp_path)
+    assert str(open_pieces(raw).read(0).X["k"].type) == "double"
+    assert str(open_pieces(raw, categorical_features=["k"]).read(0).X["k"].type) == "int64"
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("source", ["batches", "reader", "dataset", "batch"])
+def test_sources_of_arrow(tmp_path, source):
+    def make():
+        if source == "batches":
+            return TABLE.to_batches(11)
+        if source == "reader":
+            return TABLE.to_reader(11)
+        if source == "batch":
+            return TABLE.combine_chunks().to_batches()[0]
+        write(tmp_path, "a.parquet", TABLE.slice(0, 13))
+        write(tmp_path, "b.parquet", TABLE.slice(13))
+        return dataset.dataset(tmp_path)
+
+    assert read_all(opened(make())).equals(TABLE)
+
+
+def test_a_reader_is_copied_to_the_folder_and_leaves_nothing(tmp_path):
+    found = open_pieces(raw_of(TABLE.to_reader(11)), folder=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert read_all(found).equals(TABLE)
+    with pytest.raises(OSError, match="nowhere"):
+        open_pieces(raw_of(TABLE.to_reader(11)), folder=str(tmp_path / "nowhere"))
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_pieces_can_be_read_in_any_order(tmp_path):
+    found = opened([
+        write(tmp_path, "a.parquet", TABLE.slice(0, 25), row_group_size=4),
+        write(tmp_path, "b.parquet", TABLE.slice(25), row_group_size=7),
+    ])  # fmt: skip
+    expected = [found.read(i).X for i in range(len(found))]
+    for i in np.random.default_rng(0).permutation(np.repeat(np.arange(len(found)), 2)):
+        assert found.read(i).X.equals(expected[i])
+
+
+def test_columns_with_weights(tmp_path):
+    raw = opened(write(tmp_path, "a.parquet", TABLE), sample_weight="weight").read(0)
+    assert "weight" not in raw.X.column_names
+    assert raw.sample_weight.tolist() == TABLE["weight"].to_pylist()
+
+
+def test_columns_can_be_left_out_and_ordered_differently(tmp_path):
+    write(tmp_path, "a.parquet", TABLE.slice(0, 8))
+    write(tmp_path, "b.parquet", TABLE.slice(8).select(TABLE.column_names[::-1]))
+    table = opened(tmp_path, TableOptions(drop=("weight", "flag"))).read(0).X
+    assert table.equals(TABLE.drop_columns(["weight", "flag"]))
+
+
+def test_types_of_files_are_combined(tmp_path):
+    def typed(start, number, whole, word, nothing):
+        part = TABLE.slice(start, 8).select(["doc", "number", "whole", "word", "flag", "tag"])
+        kinds = part.column("number").cast(number), part.column("whole").cast(whole)
+        part = part.set_column(1, "number", kinds[0]).set_column(2, "whole", kinds[1])
+        part = part.set_column(3, "word", part.column("word").cast(word))
+        return part.set_column(4, "flag", pa.nulls(8)) if nothing else part
+
+    codes = pa.dictionary(pa.int8(), pa.string())
+    write(tmp_path, "a.parquet", typed(0, pa.float32(), pa.int8(), pa.string(), True))
+    write(tmp_path, "b.parquet", typed(8, pa.float64(), pa.int64(), codes, False))
+    schema = opened(tmp_path).read(0).X.schema
+    kinds = {name: str(schema.field(name).type) for name in ("number", "whole", "word", "flag")}
+    assert kinds == {"number": "double", "whole": "int64", "word": "large_string", "flag": "bool"}
+
+
+def test_batches_with_different_dictionaries():
+    parts = [["x", "y"], ["z", "x"]]
+    columns = [pa.array(part).dictionary_encode() for part in parts]
+    made = [pa.record_batch({"doc": [1, 1], "w": c, "tag": ["N", "V"]}) for c in columns]
+    assert opened(made).read(0).X["w"].to_pylist() == ["x", "y", "z", "x"]
+
+
+# What is a table in files
+
+
+def test_strings_are_paths_only_if_y_is_a_name(tmp_path):
+    assert are_tables(raw_of("a.csv"))
+    assert are_tables(raw_of(["a.csv", "b.Parquet"]))
+    assert are_tables(raw_of(Path("a.txt")))
+    assert are_tables(raw_of(str(tmp_path)))
+    assert not are_tables(raw_of(["a.csv"], y=["vcvcv"]))
+    assert not are_tables(RawData("a.csv", "vcvcv", Segmentation(lengths=[5])))
+    assert not are_tables(raw_of(["banana"]))
+    assert not are_tables(raw_of([]))
+    assert not are_tables(raw_of(TABLE))
+    assert not are_tables(raw_of(pa.array([1, 2])))
+
+
+def test_files_of_a_folder_are_in_natural_order(tmp_path):
+    for i in (10, 9, 1):
+        write(tmp_path, f"part-{i}.parquet", pa.table({"doc": [i], "x": [i], "tag": ["N"]}))
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part-2.parquet").write_text("hidden")
+    for X in (tmp_path, str(tmp_path / "*.parquet")):
+        assert opened(X).read(0).X["x"].to_pylist() == [1, 9, 10]
+
+
+# Errors
+
+
+def test_files_that_are_not_there(tmp_path):
+    for X, match in (
+        ("no.parquet", "^no.parquet: there is no such file"),
+        ("*.nothing.csv", "no file matches this pattern"),
+    ):
+        with pytest.raises(FileNotFoundError, match=match):
+            opened(X)
+    with pytest.raises(ValueError, match="holds no tables, and is empty; expected a file with"):
+        opened(tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match=r"holds no tables; it contains notes.txt; expected"):
+        opened(tmp_path)
+    with pytest.raises(ValueError, match=r"notes.txt: the ending is not that of a table; expect"):
+        opened(tmp_path / "notes.txt")
+    (tmp_path / "year=1999").mkdir()
+    write(tmp_path / "year=1999", "a.parquet", TABLE)
+    with pytest.raises(ValueError, match=r"'year=1999' holds a value of a column.*partitioning"):
+        opened(tmp_path)
+
+
+def test_files_of_several_formats(tmp_path):
+    paths = [write(tmp_path, "a.parquet", TABLE), write(tmp_path, "b.csv", TABLE)]
+    with pytest.raises(ValueError, match=r"a.parquet is a Parquet file, and .*b.csv is a text"):
+        opened(paths)
+
+
+def test_damaged_and_empty_files(tmp_path):
+    (tmp_path / "a.parquet").write_text("PAR1 and so on")
+    with pytest.raises(ValueError, match=r"a\.parquet: .*[Pp]arquet"):
+        opened(tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(ValueError, match=r"a\.csv: Empty CSV file"):
+        opened(tmp_path / "a.csv")
+    for path in (write(tmp_path, "b.parquet", TABLE[:0]), write(tmp_path, "b.csv", TABLE[:0])):
+        with pytest.raises(ValueError, match="the table has no rows"):
+            opened(path)
+
+
+@pytest.mark.parametrize(
+    ("argument", "match"),
+    [
+        ({"y": "tga"}, r"y='tga' is not a column of .*a.parquet; .*did you mean 'tag'"),
+        ({"groups": "dco"}, r"groups='dco' is not a column of .*did you mean 'doc'"),
+        ({"sample_weight": "w"}, "sample_weight='w' is not a column"),
+        ({"y": ["N"] * N_ROWS}, r"y is \['N', .*expected the name of the column of labels"),
+        ({"groups": None}, "groups is not given; .*expected the name of the column of sequences"),
+        ({"sample_weight": [1.0]}, "expected the name of the column of weights"),
+        ({"y": "doc"}, "y and groups both name the column 'doc'"),
+        ({"init_score": [0]}, "init_score cannot be combined with files"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, argument, match):
+    path = Path(write(tmp_path, "a.parquet", TABLE))
+    with pytest.raises((ValueError, TypeError), match=match):
+        opened(path, **argument)
+    with pytest.raises(TypeError, match="lengths cannot be combined with files"):
+        open_pieces(RawData(path, "tag", Segmentation([1], "doc")))
+
+
+def test_tables_without_features():
+    table = pa.table({"doc": [1], "tag": ["N"]})
+    with pytest.raises(ValueError, match="no columns are left as features"):
+        opened(table.to_batches())
+
+
+def test_columns_that_differ_between_files(tmp_path):
+    paths = [
+        write(tmp_path, "a.parquet", TABLE),
+        write(tmp_path, "b.parquet", TABLE.rename_columns({"word": "other"})),
+        write(tmp_path, "c.parquet", TABLE.set_column(1, "number", TABLE["word"])),
+        write(tmp_path, "d.parquet", TABLE.set_column(2, "word", TABLE["whole"])),
+    ]
+    match = r"b.parquet and .*a.parquet do not have the same columns: .*'other', 'word'"
+    with pytest.raises(ValueError, match=match):
+        opened(paths[:2])
+    match = r"c.parquet: column 'number' is of type string, but in .*a.parquet of type double"
+    with pytest.raises(TypeError, match=match):
+        opened([paths[0], paths[2]])
+    match = r"d.parquet: column 'word' is of type int64, but in .*a.parquet of type string"
+    with pytest.raises(TypeError, match=match):
+        opened([paths[0], paths[3]])
+    batches = [TABLE[:3].to_batches()[0], TABLE.select(["doc"]).to_batches()[0]]
+    with pytest.raises(ValueError, match="batches 1 and 0 have different columns: doc: string"):
+        opened(batches)
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_groups_that_come_back(tmp_path, form):
+    again = pa.concat_tables([TABLE, TABLE.slice(3, 2)])  # rows of d1
+    paths = [
+        write(tmp_path, f"a.{form}", again.slice(0, 60)),
+        write(tmp_path, f"b.{form}", again.slice(60)),
+    ]
+    first = 1 if form == "parquet" else 2
+    match = (
+        rf"group 'd1' begins at .*a\.{form}, row {1 + first} and comes back at "
+        rf".*b\.{form}, row {N_ROWS - 60 + first}; .*sort the data by 'doc'"
+    )
+    with pytest.raises(ValueError, match=match):
+        opened(paths)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_groups(missing):
+    table = pa.table({"doc": [1.0, 1.0, missing], "x": [1, 2, 3], "tag": list("NVN")})
+    with pytest.raises(ValueError, match="X, row 2, column 'doc': the group is missing"):
+        opened(table.to_reader())
+
+
+def test_groups_of_equal_hashes_are_told_apart():
+    # The hashes of -1 and -2 are equal in Python.
+    table = pa.table({"doc": [-1, -1, -2], "x": [1, 2, 3], "tag": list("NVN")})
+    assert hash(-1) == hash(-2)
+    assert len(opened(table.to_batches()).read(0).X) == 3
+
+
+def test_sources_in_other_methods_are_an_error_with_advice(tmp_path):
+    from treecrf import TreeCRF
+
+    crf = TreeCRF(max_iter=1, init="zero", early_stopping=False).fit(TABLE, "tag", groups="doc")
+    for X in (Path("a.csv"), [Path("a.csv")], TABLE.to_reader()):
+        with pytest.raises(TypeError, match=r"read by fit .*pass a table in memory"):
+            crf.predict(X)

@@ -1,0 +1,37 @@
+"""Training data as a fleet of parts in one process."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from treecrf.inputs.files.pieces import are_tables, open_pieces
+from treecrf.inputs.labels import RawData
+from treecrf.utils.scratch import Scratch
+from treecrf.utils.scratch_fleet import ScratchFleet
+
+
+def fleet_of(
+    raw: RawData, scratch: str | PathLike | None, categorical_features: Any
+) -> ScratchFleet | None:
+    """Return the parts of data that need not fit in memory; None for other data.
+
+    Parameters
+    ----------
+    raw : RawData
+        Data in memory are one part.
+    scratch : str or path-like, optional
+        Folder of temporary files.
+    categorical_features : "from_dtype", None, or list
+        The parameter of estimators.
+
+    Raises
+    ------
+    OSError, ImportError, ValueError, TypeError
+        As from `open_pieces`.
+    """
+    files = None if scratch is None else Scratch(scratch)
+    if are_tables(raw):
+        pieces = open_pieces(raw, categorical_features, None if files is None else files.folder)
+        return ScratchFleet(pieces.loads(), files)
+    return None if files is None else ScratchFleet([lambda: raw], files)
