@@ -34,6 +34,7 @@ from treecrf.cli.options import (
 )
 from treecrf.cli.outputs import check_model_output, save_model
 from treecrf.cli.parameters import make_learner, parameters_of, parse_setting
+from treecrf.cli.pieces import are_pieces, fit_pieces
 from treecrf.inputs.doubts import doubtful_columns
 from treecrf.inputs.labels import ColumnNames, as_labels
 from treecrf.inputs.segmentation import Segmentation
@@ -50,6 +51,7 @@ examples:
   treecrf train train.csv --label activity --group day --model m.treecrf --window 2
   treecrf train train.conll --model chunks.treecrf --window 2 --set transitions=bio
   treecrf train train.csv --label y --model m.treecrf --validation dev.csv
+  treecrf train "parts/*.parquet" --label y --group id --model m.treecrf --scratch /tmp
   zcat train.conll.gz | treecrf train - --format conll --model m.treecrf --learner linear
 """
 # Parameters that have their own options.
@@ -59,7 +61,7 @@ OWN_OPTIONS = ("order", "window", "max_iter", "random_state")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
     add = parser.add_argument
-    add_data(parser, "file with training data")
+    add_data(parser, "file with training data, or for tables a folder or a quoted pattern of files")
     add_required(
         parser,
         "--model",
@@ -101,6 +103,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="column of a table whose whole numbers are categories; can be repeated",
     )
+    add(
+        "--scratch",
+        metavar="FOLDER",
+        help="read tables in pieces, and keep temporary files in this folder instead of memory",
+    )
     add("--quiet", action="store_true", help="do not show progress")
     add_jobs(parser)
     add_reading(parser, with_model=False)
@@ -129,6 +136,17 @@ def run(options: argparse.Namespace) -> int:
     """Train a model and save it."""
     learner = _learner(options)
     check_model_output(options.model, [options.data, options.validation])
+    if are_pieces(options):
+        fit_pieces(learner, options)
+    else:
+        _fit_file(learner, options)
+    learner._columns = ColumnNames(options.label, options.group)
+    # The model file does not store the number of threads and the verbosity.
+    save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
+    return 0
+
+
+def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
     reading, source = reading_of(options), Source(options.data)
@@ -140,10 +158,6 @@ def run(options: argparse.Namespace) -> int:
     validation = _validation(options, reading, learner, data)
     with _named(source, options.validation):
         learner.fit(data.sequences, data.labels, *validation)
-    learner._columns = ColumnNames(reading.label, reading.group)
-    # The model file does not store the number of threads and the verbosity.
-    save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
-    return 0
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from treecrf.inputs.files import batches, blocks, pieces
-from treecrf.inputs.files.pieces import TableOptions, Tables, are_tables, open_pieces
+from treecrf.inputs.files.pieces import TableOptions, are_tables, open_pieces
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 
@@ -42,9 +42,8 @@ def raw_of(X, y="tag", groups="doc", **arguments):
     return RawData(X, y, Segmentation(groups=groups), **arguments)
 
 
-def opened(X, options=None, **arguments):
-    X = X if options is None else Tables(X, options)
-    return open_pieces(raw_of(X, **arguments))
+def opened(X, options=pieces.DEFAULTS, **arguments):
+    return open_pieces(raw_of(X, **arguments), options=options)
 
 
 def write(folder, name, table, **arguments):
@@ -125,10 +124,12 @@ def test_types_of_text_are_those_of_all_files(tmp_path):
     (tmp_path / "1.csv").write_text("doc,x,k,tag\n1,true,1,7\n")
     (tmp_path / "2.csv").write_text("doc,x,k,tag\n2,maybe,2,8\n")
     table = opened(tmp_path, TableOptions(category=("k",))).read(0).X
-    assert [str(kind) for kind in table.schema.types] == ["string", "string", "int64", "int64"]
+    kinds = [str(table.schema.field(name).type) for name in ("doc", "x", "tag")]
+    assert kinds == ["string", "string", "int64"]
     raw = raw_of(tmp_path)
+    chosen = open_pieces(raw, categorical_features=["k"]).read(0).X["k"].type
+    assert chosen == table["k"].type == pa.dictionary(pa.int32(), pa.int64())
     assert str(open_pieces(raw).read(0).X["k"].type) == "double"
-    assert str(open_pieces(raw, categorical_features=["k"]).read(0).X["k"].type) == "int64"
 
 
 @pytest.mark.usefixtures("_sizes")

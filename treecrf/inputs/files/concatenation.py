@@ -124,16 +124,23 @@ class TextConversion:
     ----------
     kinds : dict of str to str
         The kind of each column.
+    categories : sequence of str
+        Columns of which whole numbers become categories.
     """
 
-    def __init__(self, converter: ArrowConverter, kinds: Mapping[str, str]):
+    def __init__(
+        self, converter: ArrowConverter, kinds: Mapping[str, str], categories: Sequence[str]
+    ):
         self._pa = import_pyarrow()
         self._converter = converter
         self._kinds = kinds
+        self._categories = frozenset(categories)
 
     def __call__(self, arrays: Arrays) -> Any:
         """Return a record batch."""
         columns = {name: self._typed(kind, arrays[name]) for name, kind in self._kinds.items()}
+        for name in self._categories:
+            columns[name] = columns[name].dictionary_encode()
         return self._pa.record_batch(columns)
 
     def _typed(self, kind: str, array: Any) -> Any:

@@ -63,20 +63,6 @@ class TableOptions:
 DEFAULTS = TableOptions()
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Paths of tables, and how to read them.
-
-    Attributes
-    ----------
-    paths : path-like, str, or list of them
-    options : TableOptions
-    """
-
-    paths: Any
-    options: TableOptions = DEFAULTS
-
-
 def are_tables(raw: RawData) -> bool:
     """Return whether data are tables that can be read in pieces, instead of objects in memory.
 
@@ -84,7 +70,7 @@ def are_tables(raw: RawData) -> bool:
     column.
     """
     with_strings = isinstance(raw.y, str) and raw.segmentation.lengths is None
-    return isinstance(raw.X, Tables) or are_paths(raw.X, with_strings) or are_batches(raw.X)
+    return isinstance(raw.X, Pieces) or are_paths(raw.X, with_strings) or are_batches(raw.X)
 
 
 @dataclass(frozen=True)
@@ -175,7 +161,10 @@ class Pieces:
 
 
 def open_pieces(
-    raw: RawData, categorical_features: Any = "from_dtype", folder: str | None = None
+    raw: RawData,
+    categorical_features: Any = "from_dtype",
+    folder: str | None = None,
+    options: TableOptions = DEFAULTS,
 ) -> Pieces:
     """Find the sequences of tables, in one pass over the column of groups, and cut pieces.
 
@@ -184,11 +173,12 @@ def open_pieces(
     Parameters
     ----------
     raw : RawData
-        Tables, and names of columns.
+        Paths, batches or opened pieces, and names of columns.
     categorical_features : "from_dtype", None, or list
         The parameter of estimators.
     folder : str, optional
         Folder of temporary files, to which batches that can be read only once are copied.
+    options : TableOptions, optional
 
     Raises
     ------
@@ -199,9 +189,10 @@ def open_pieces(
     ValueError, TypeError
         If tables or columns are not valid, or rows of a group are not contiguous.
     """
-    X, columns = raw.X, Columns.of_data(raw)
-    options = X.options if isinstance(X, Tables) else DEFAULTS
-    tables = _opened(X, options, folder)
+    if isinstance(raw.X, Pieces):
+        return raw.X
+    columns = Columns.of_data(raw)
+    tables = _opened(raw.X, options, folder)
     check_same_names(tables)
     for argument, name in columns.named.items():
         check_names(tables, [name], argument)
@@ -221,7 +212,7 @@ def open_pieces(
 def _opened(X: Any, options: TableOptions, folder: str | None) -> list[Any]:
     if are_batches(X):
         return [table_of_batches(X, folder)]
-    return [_open(path, options) for path in find_files(X.paths if isinstance(X, Tables) else X)]
+    return [_open(path, options) for path in find_files(X)]
 
 
 def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
@@ -267,7 +258,8 @@ class _Plan:
                 self.runs.add(block[group])
             self._end_table()
         kinds = finder.kinds() | {group: TEXT} | ({} if weight is None else {weight: NUMBER})
-        return TextConversion(self.converter, {name: kinds[name] for name in self.names})
+        kinds = {name: kinds[name] for name in self.names}
+        return TextConversion(self.converter, kinds, categories)
 
     def of_types(self) -> TypeConversion:
         """Read the groups of tables with types."""
