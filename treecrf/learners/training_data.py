@@ -18,7 +18,7 @@ from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences, cut, joined
 from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
-from treecrf.utils.exact import exact_sum
+from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
 
 
@@ -287,14 +287,39 @@ def hold_out(
     ValueError
         If no sequences are left for training.
     """
-    n = data.sequences.n_sequences
-    n_held_out = max(1, round(fraction * n))
-    if n_held_out >= n:
-        raise ValueError(
-            f"early stopping holds out {n_held_out} of {n} sequences, which leaves none for "
-            "training; pass X_val and y_val, or more sequences"
-        )
+    n_held_out = count_held_out(data.sequences.n_sequences, fraction)
     return data.parted(smallest(data.hashes(seed), n_held_out))
+
+
+def count_held_out(n_sequences: int, fraction: float) -> int:
+    """Return the number of sequences that `hold_out` holds out; its error is raised here."""
+    n_held_out = max(1, round(fraction * n_sequences))
+    if n_held_out >= n_sequences:
+        raise ValueError(
+            f"early stopping holds out {n_held_out} of {n_sequences} sequences, which leaves none "
+            "for training; pass X_val and y_val, or more sequences"
+        )
+    return n_held_out
+
+
+def at_random(
+    data: LabeledSequences, n_positions: int, seed: int, min_sequences: int = 1
+) -> LabeledSequences:
+    """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``.
+
+    The choice depends on the content of the sequences, not on their order.
+    """
+    n = data.sequences.n_sequences
+    n_chosen = n_at_random(n, len(data.codes), n_positions, min_sequences)
+    if n_chosen >= n:
+        return data
+    return data.take(np.flatnonzero(smallest(data.hashes(seed), n_chosen)))
+
+
+def n_at_random(n_sequences: int, n_positions: int, n_wanted: int, min_sequences: int = 1) -> int:
+    """Return the number of sequences with about ``n_wanted`` of all positions."""
+    n_chosen = int(n_wanted / n_positions * n_sequences)
+    return n_sequences if n_chosen >= n_sequences else max(min_sequences, n_chosen)
 
 
 def read_validation(
@@ -361,10 +386,29 @@ def position_weights(
 ) -> np.ndarray:
     """Return the weight of each position in training; float64 array (n_positions,).
 
-    It is the sample weight, multiplied by the weight of the label.
+    It is the sample weight, multiplied by the weight of the label, see `label_weights`. The latter
+    is 1 where the label is unknown. If all weights are 1, the array takes no memory and cannot be
+    written to.
+    """
+    counts = count_labels(data, len(classes))
+    return multiplied_weights(label_weights(class_weight, classes, counts), data)
 
-    The weight is 1 where the label is unknown. If all weights are 1, the array takes no memory and
-    cannot be written to.
+
+def multiplied_weights(of_labels: np.ndarray, data: LabeledSequences) -> np.ndarray:
+    """Multiply the sample weights by those of the labels, see `position_weights`."""
+    if (of_labels == 1).all():
+        ones = np.broadcast_to(np.ones(1), data.codes.shape)
+        return ones if data.weights is None else data.weights
+    weights = of_labels[data.codes]
+    if data.candidates is not None:
+        weights = np.where(unknown_labels(data.candidates), 1.0, weights)
+    return weights if data.weights is None else weights * data.weights
+
+
+def label_weights(
+    class_weight: dict | str | None, classes: np.ndarray, counts: list[ExactSum]
+) -> np.ndarray:
+    """Return the weight of each label; float64 array (n_labels,).
 
     Parameters
     ----------
@@ -372,29 +416,17 @@ def position_weights(
         Labels missing from a dict have weight 1. Labels that do not occur are ignored if the dict
         names all labels that do, as in scikit-learn; otherwise they are treated as mistakes.
     classes : array (n_labels,)
-    data : LabeledSequences
+    counts : list of ExactSum
+        As from `count_labels`; those of parts of the data can be added.
 
     Raises
     ------
     ValueError
         If a weight is not a number in the valid range, or a label is treated as a mistake.
     """
-    of_labels = np.ones(1)
-    if class_weight is not None:
-        known = slice(None) if data.candidates is None else ~unknown_labels(data.candidates)
-        of_labels = _label_weights(class_weight, classes.tolist(), data, known)
-    if (of_labels == 1).all():
-        ones = np.broadcast_to(np.ones(1), data.codes.shape)
-        return ones if data.weights is None else data.weights
-    weights = of_labels[data.codes]
-    if data.candidates is not None:
-        weights = np.where(known, weights, 1.0)
-    return weights if data.weights is None else weights * data.weights
-
-
-def _label_weights(
-    class_weight: dict | str, labels: list, data: LabeledSequences, known: slice | np.ndarray
-) -> np.ndarray:
+    if class_weight is None:
+        return np.ones(len(classes))
+    labels = classes.tolist()
     if isinstance(class_weight, dict):
         weights = class_weight
         unknown = weights.keys() - set(labels)
@@ -403,9 +435,9 @@ def _label_weights(
                 f"class_weight has {sorted(unknown, key=repr)}, but y holds only {labels}"
             )
     else:
-        counts = _label_counts(data, known, len(labels))
-        n_positive = max(1, np.count_nonzero(counts))
-        balanced = counts.sum() / (n_positive * np.where(counts > 0, counts, 1))
+        sums = np.array([float(count) for count in counts])
+        n_positive = max(1, np.count_nonzero(sums))
+        balanced = sums.sum() / (n_positive * np.where(sums > 0, sums, 1))
         weights = dict(zip(labels, balanced.tolist(), strict=True))
     for label, weight in weights.items():
         if not isinstance(weight, Real) or not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
@@ -416,10 +448,11 @@ def _label_weights(
     return np.array([weights.get(label, 1.0) for label in labels], dtype=np.float64)
 
 
-def _label_counts(data: LabeledSequences, known: slice | np.ndarray, n_labels: int) -> np.ndarray:
+def count_labels(data: LabeledSequences, n_labels: int) -> list[ExactSum]:
     """Sum the sample weights of the positions of each label; the same in any order."""
+    known = slice(None) if data.candidates is None else ~unknown_labels(data.candidates)
     codes = data.codes[known]
     if data.weights is None:
-        return np.bincount(codes, minlength=n_labels)
+        return list(map(ExactSum.of_integer, np.bincount(codes, minlength=n_labels).tolist()))
     weights = data.weights[known]
-    return np.array([exact_sum(weights[codes == k]) for k in range(n_labels)])
+    return [ExactSum.of(weights[codes == k]) for k in range(n_labels)]

@@ -160,6 +160,11 @@ class ExactSum:
             total += cls((int(high.sum()) << LOW_BITS) + int(low.sum()))
         return total
 
+    @classmethod
+    def of_integer(cls, value: int) -> ExactSum:
+        """Return the sum of a single integer."""
+        return cls(value << SUM_BITS)
+
     def __add__(self, other: ExactSum) -> ExactSum:
         return ExactSum(self.units + other.units, self.other + other.other)
 

@@ -25,9 +25,10 @@ from treecrf.learners.boosted.selection import (
     N_FOLDS,
     N_FOLDS_OF_MANY,
     Candidate,
+    first_sample,
     folds,
     in_blocks,
-    sample,
+    second_sample,
 )
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
@@ -450,7 +451,9 @@ def test_sequences_without_useful_blocks_remain_whole():
 def test_much_data_of_one_sequence_choose_the_start_on_some_blocks(monkeypatch):
     X, y = sensors(1, 3000)
     monkeypatch.setattr(base, "MAX_POSITIONS", 1000)
-    data = sample(prepared(auto(), X, y), 1000).training
+    data = prepared(auto(), X, y)
+    data = replace(data, training=first_sample(data.training, 1000, data.seed))
+    data = second_sample(data, 1000).training
     assert np.diff(data.sequences.offsets).tolist() == [50] * 20
     crf = auto(max_iter=4).fit(X, y)
     assert crf.init_ is not None

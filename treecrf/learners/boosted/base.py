@@ -55,8 +55,9 @@ from treecrf.learners.boosted.selection import (
     Choice,
     best_start,
     cross_validated,
+    first_sample,
     folds,
-    sample,
+    second_sample,
 )
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
 from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
@@ -70,7 +71,9 @@ from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
     TrainingInput,
-    position_weights,
+    count_labels,
+    label_weights,
+    multiplied_weights,
 )
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import Growth
@@ -81,6 +84,8 @@ from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesL
 from treecrf.utils.validation import Interval, StrOptions
 from treecrf.utils.warn import warn
 
+# With the default parameters, nothing is random.
+CHOICE_SEED = 0
 # Bounds the leaf values of Newton steps, which can be far too large if the curvature is small.
 MAX_NEWTON_STEP = 4.0
 
@@ -171,26 +176,40 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _choose(self, data: TrainingInput) -> Choice:
         """Choose the start, and with ``early_stopping="auto"`` the number of iterations."""
-        candidates = self._candidates(data)
-        plain = Choice(candidates[-1], self.max_iter, [])
+        n_positions = len(data.training.codes)
+        limit = self._n_compared(len(data.classes), n_positions, data.held_out is not None)
+        if limit is None:
+            return self._plain_choice()
+        training = first_sample(data.training, limit, CHOICE_SEED)
+        return self._chosen(replace(data, training=training), is_whole=n_positions <= limit)
+
+    def _plain_choice(self) -> Choice:
+        return Choice(self._candidates()[-1], self.max_iter, [])
+
+    def _n_compared(self, n_labels: int, n_positions: int, has_held_out: bool) -> int | None:
+        """Return the maximum number of positions for a choice; None if there is none to make."""
         if not self.early_stopping or self.warm_start:
-            return plain
-        # With the default parameters, nothing is random.
-        data = replace(data, seed=0)
+            return None
+        limit = min(MAX_POSITIONS, MAX_EXAMPLES // self._n_scores(n_labels))
+        counts_iterations = n_positions <= limit and not has_held_out
+        return limit if counts_iterations or len(self._candidates()) > 1 else None
+
+    def _chosen(self, data: TrainingInput, is_whole: bool) -> Choice:
+        """Choose as `_choose` does, given all training sequences or the first sample of them."""
+        data = replace(data, seed=CHOICE_SEED)
         rules = as_transitions(self.transitions, data.classes, self.order)
         if rules is not None and self._is_backward():
             rules = rules.reversed()
-        n_scores = self._n_scores(len(data.classes))
-        limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
-        is_small = len(data.training.codes) <= limit
-        if is_small and data.held_out is None:
-            return cross_validated(self, folds(data, n_scores, rules), candidates) or plain
-        if len(candidates) == 1:
-            return plain
-        sampled = sample(data, limit, rules)
-        return best_start(self, folds(sampled, 1, rules), candidates) or plain
+        candidates, n_scores = self._candidates(), self._n_scores(len(data.classes))
+        if is_whole and data.held_out is None:
+            choice = cross_validated(self, folds(data, n_scores, rules), candidates)
+        else:
+            limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
+            data = data if is_whole else second_sample(data, limit, rules)
+            choice = best_start(self, folds(data, 1, rules), candidates)
+        return choice or self._plain_choice()
 
-    def _candidates(self, data: TrainingInput) -> list:
+    def _candidates(self) -> list:
         """Return the starts to choose from; the last one if there is nothing to judge them by."""
         return [None]
 
@@ -310,7 +329,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         self, data: TrainingInput, encoder: Encoder, forest: Forest, threads: Threads
     ) -> Booster:
         """Make the `Booster` that adds trees to the forest."""
-        sampling = self._sampling(data)
+        sampling = self._sampling(len(data.classes), len(data.training.codes))
         if sampling is not None:
             return self._sampled_booster(data, encoder, forest, sampling, threads)
         training, classes = data.training, data.classes
@@ -320,7 +339,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             encoder.encode(training.sequences, threads),
             self._objective_of(training, classes, threads),
             self._growth(data, encoder),
-            self._position_weights(training, classes),
+            self._position_weights(training, self._weights_of_labels(training, classes)),
             threads,
             _starting_scores(data.start, training.sequences, self.order, threads),
         )
@@ -335,7 +354,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     ) -> SampledBooster:
         """Make the booster that adds trees grown on samples of the examples to the forest."""
         training, classes, growth = data.training, data.classes, self._growth(data, encoder)
-        weights = self._position_weights(training, classes)
+        weights = self._position_weights(training, self._weights_of_labels(training, classes))
         encoded = encoder.encode(training.sequences, threads)
         masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
         labeled = EncodedLabeled(
@@ -383,9 +402,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the growth of constant transitions, if there are any."""
         return None
 
-    def _sampling(self, data: TrainingInput) -> Sampling | None:
+    def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
         """Return the sampling of the examples that trees are fitted to; None for all of them."""
-        n_examples = data.training.sequences.n_positions * self._n_scores(len(data.classes))
+        n_examples = n_positions * self._n_scores(n_labels)
         return Sampling.of_parameters(self.sampling, self.max_examples, n_examples)
 
     def _n_scores(self, n_labels: int) -> int:
@@ -399,7 +418,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         held_out = data.held_out
         if held_out is None:
             return None
-        if self._sampling(data) is not None:
+        if self._sampling(len(data.classes), len(data.training.codes)) is not None:
             labeled = EncodedLabeled(
                 encoder.encode(held_out.sequences, threads),
                 held_out.codes,
@@ -441,9 +460,13 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the objective that is reported for validation data."""
         return self._objective_of(data, classes, threads)
 
-    def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
-        """Return the weight of each position in tree fitting."""
-        return position_weights(self.class_weight, classes, data)
+    def _weights_of_labels(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
+        """Return the weight of each label in tree fitting."""
+        return label_weights(self.class_weight, classes, count_labels(data, len(classes)))
+
+    def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
+        """Return the weight of each position in tree fitting, given those of the labels."""
+        return multiplied_weights(of_labels, data)
 
     def _constraints_of(
         self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray

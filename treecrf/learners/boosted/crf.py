@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,12 +36,24 @@ from treecrf.learners.boosted.sampled import (
     PartsValidation,
     Sampling,
 )
-from treecrf.learners.boosted.start import STRONG, WEAK, LinearStart, is_linear, starting_parts
+from treecrf.learners.boosted.start import (
+    MAX_POSITIONS,
+    STRONG,
+    WEAK,
+    LinearStart,
+    is_linear,
+    starting_parts,
+)
 from treecrf.learners.boosted.training_scores import PartsScores, TrainingScores
 from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowth
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
-from treecrf.learners.training_data import FitArguments, LabeledSequences, TrainingInput
+from treecrf.learners.training_data import (
+    FitArguments,
+    LabeledSequences,
+    TrainingInput,
+    at_random,
+)
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.scoring.router import Router
@@ -157,12 +170,13 @@ class TreeCRF(BoostedSequenceClassifier):
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to its scores. Its penalty of 10 leaves the details to the trees; from 10,000
         training positions on it grows in proportion to them, and ten passes of stochastic gradient
-        descent are enough. An estimator replaces it, with its own window; if it is fitted, it is
-        used as it is. Neither works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from
-        scores of 0 and follows the gradient of the pseudo-likelihood in the first three iterations,
-        whatever the objective. With ``early_stopping``, ``"auto"`` chooses among scores of 0 and
-        linear models with penalties of 1 and 10 by cross-validation, on a sample of the sequences
-        if there are more than 10,000 positions; otherwise, it is ``"zero"``.
+        descent are enough. With more than 1,000,000 positions, it is fitted to a sample of the
+        sequences. An estimator replaces it, with its own window; if it is fitted, it is used as it
+        is. Neither works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from scores of
+        0 and follows the gradient of the pseudo-likelihood in the first three iterations, whatever
+        the objective. With ``early_stopping``, ``"auto"`` chooses among scores of 0 and linear
+        models with penalties of 1 and 10 by cross-validation, on a sample of the sequences if there
+        are more than 10,000 positions; otherwise, it is ``"zero"``.
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -445,7 +459,7 @@ class TreeCRF(BoostedSequenceClassifier):
             )
         return earlier
 
-    def _candidates(self, data: TrainingInput) -> list:
+    def _candidates(self) -> list:
         if self.init == "linear":
             return [STRONG]
         if self.init != "auto":
@@ -464,6 +478,13 @@ class TreeCRF(BoostedSequenceClassifier):
             return self._start
         if init is None:
             return None
+        if not hasattr(init, "classes_"):
+            training = at_random(data.training, MAX_POSITIONS, data.seed)
+            data = replace(data, training=training)
+        return self._fit_start_to(data, init)
+
+    def _fit_start_to(self, data: TrainingInput, init: Any) -> LinearStart:
+        """Fit the model whose scores the trees start from to all training sequences."""
         settings = {"window": self.window, "transitions": self.transitions}
         return LinearStart.fit(init, data, settings, self.n_jobs)
 
@@ -507,8 +528,8 @@ class TreeCRF(BoostedSequenceClassifier):
                 f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
             )
 
-    def _position_weights(self, data: LabeledSequences, classes: np.ndarray) -> np.ndarray:
-        weights = super()._position_weights(data, classes)
+    def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
+        weights = super()._position_weights(data, of_labels)
         if self.order or data.candidates is None:
             return weights
         # Without neighbors, positions at which all labels are possible have no residuals.
@@ -566,19 +587,19 @@ class TreeCRF(BoostedSequenceClassifier):
             self.init = clone(self.init_) if self.init is None else self.init
         return super()._restore(values, arrays)
 
-    def _sampling(self, data: TrainingInput) -> Sampling | None:
+    def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
         if self.constant_transitions:
             threshold = THRESHOLD if self.sampling == "auto" else self.sampling
             return Sampling(threshold, self.max_examples)
         if self.beam_width is not None:
             reason = "needs all contexts; a beam requires None"
-        elif self.order and len(data.classes) > MAX_LABELS:
+        elif self.order and n_labels > MAX_LABELS:
             reason = (
-                f"supports at most {MAX_LABELS} labels, and y has {len(data.classes)}; expected "
+                f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected "
                 "None, or constant_transitions=True"
             )
         else:
-            return super()._sampling(data)
+            return super()._sampling(n_labels, n_positions)
         if self.sampling in (None, "auto"):
             return None
         raise ValueError(f"sampling={self.sampling!r} {reason}")

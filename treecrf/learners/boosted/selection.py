@@ -9,8 +9,7 @@ import numpy as np
 
 from treecrf.chains.constraints import Transitions
 from treecrf.learners.stopping import Stopping
-from treecrf.learners.training_data import LabeledSequences, TrainingInput
-from treecrf.utils.hashing import smallest
+from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
@@ -275,24 +274,14 @@ def in_blocks(
     return data.cut(np.unique(cuts[np.searchsorted(cuts, bounds)]))
 
 
-def sample(
+def first_sample(data: LabeledSequences, n_positions: int, seed: int) -> LabeledSequences:
+    """Choose training sequences with about ``n_positions`` positions, enough of them for folds."""
+    return at_random(data, n_positions, seed, N_FOLDS) if len(data.codes) > n_positions else data
+
+
+def second_sample(
     data: TrainingInput, n_positions: int, rules: Transitions | None = None
 ) -> TrainingInput:
-    """Choose training sequences, or blocks of long ones, with about ``n_positions`` positions."""
-    training = data.training
-    if len(training.codes) <= n_positions:
-        return data
-    training = _at_random(training, n_positions, data.seed, N_FOLDS)
-    training = in_blocks(training, n_positions, rules)
-    return replace(data, training=_at_random(training, n_positions, data.seed, 1))
-
-
-def _at_random(
-    data: LabeledSequences, n_positions: int, seed: int, min_sequences: int
-) -> LabeledSequences:
-    """Choose sequences with about ``n_positions`` positions, but at least ``min_sequences``."""
-    n_chosen = int(n_positions / len(data.codes) * data.sequences.n_sequences)
-    if n_chosen >= data.sequences.n_sequences:
-        return data
-    chosen = smallest(data.hashes(seed), max(min_sequences, n_chosen))
-    return data.take(np.flatnonzero(chosen))
+    """Choose blocks of sequences that are too long, if there are some in the first sample."""
+    training = in_blocks(data.training, n_positions, rules)
+    return replace(data, training=at_random(training, n_positions, data.seed))

@@ -24,6 +24,8 @@ LINEAR = "LinearCRF"
 STRONG, WEAK = 10.0, 1.0
 POSITIONS_OF_PENALTY = 10_000
 EPOCHS = 10
+# With more training positions, the linear model is fitted to a sample of the sequences.
+MAX_POSITIONS = 1_000_000
 
 
 @dataclass(frozen=True)

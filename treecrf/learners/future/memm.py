@@ -249,7 +249,7 @@ class FutureFeatureMEMM(LocalClassifier):
     # Every tree may test all features.
     max_features_per_tree = 1.0
 
-    def _sampling(self, data: TrainingInput) -> None:
+    def _sampling(self, n_labels: int, n_positions: int) -> None:
         """Use all examples, since features are searched for among them."""
 
     def __init__(
