@@ -71,10 +71,20 @@ class Forest:
 
     def copy(self, n_iter: int | None = None) -> Forest:
         """Return a forest of the first iterations, or of all."""
-        n_iter = self.n_iter if n_iter is None else n_iter
-        forest = self.some(0, n_iter * self.n_labels)
-        forest.transitions = None if self.transitions is None else self.transitions[:n_iter]
+        return self.iterations(0, self.n_iter if n_iter is None else n_iter)
+
+    def iterations(self, first: int, last: int) -> Forest:
+        """Return a forest of the iterations from ``first`` to ``last - 1``."""
+        forest = self.some(first * self.n_labels, last * self.n_labels)
+        forest.transitions = None if self.transitions is None else self.transitions[first:last]
         return forest
+
+    def extend(self, packed: dict[str, np.ndarray]) -> None:
+        """Add iterations, as `pack` returns them."""
+        added = Forest.unpack(self.n_labels, self.order, packed)
+        self.trees += added.trees
+        if self.transitions is not None:
+            self.transitions += added.transitions
 
     def some(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""

@@ -46,8 +46,9 @@ class Threads:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list:
         """Return the results in the order of the items; raises the first error at the end."""

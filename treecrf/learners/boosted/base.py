@@ -240,20 +240,32 @@ class BoostedSequenceClassifier(SequenceLearner):
         callbacks: Callbacks,
     ) -> tuple[Encoder, History]:
         """Add trees to the forest; return the encoder for the forest, and the scores."""
-        n_iter = choice.n_iter
-        with (
-            Threads(self.n_jobs) as threads,
-            Progress(self.verbose, forest.n_iter, n_iter, type(self).__name__) as progress,
-        ):
+        with Threads(self.n_jobs) as threads:
             booster = self._booster(data, encoder, forest, threads)
             validation = self._scored(data, data.held_out, encoder, threads)
-            value = None if validation is None else validation.value(forest, threads)
-            history = _history_before(data.earlier, value)
             sets = [
                 None if part is data.held_out else self._scored(data, part, encoder, threads)
                 for part in data.evaluated
             ]
             evaluations = Evaluations(sets, validation, self.scoring)
+            history = self._boost_by(booster, evaluations, data, encoder, choice, callbacks)
+        return encoder, history
+
+    def _boost_by(
+        self,
+        booster: Booster | SampledBooster,
+        evaluations: Evaluations,
+        data: TrainingInput,
+        encoder: Encoder,
+        choice: Choice,
+        callbacks: Callbacks,
+    ) -> History:
+        """Run the iterations of a booster; return the scores."""
+        n_iter, forest, threads = choice.n_iter, booster.forest, booster.threads
+        with Progress(self.verbose, forest.n_iter, n_iter, type(self).__name__) as progress:
+            validation = evaluations.validation
+            value = None if validation is None else validation.value(forest, threads)
+            history = _history_before(data.earlier, value)
             evaluations.start(history, data.earlier.get("evals_result_", {}), forest, threads)
             show = report_to(progress, self._value_name)
 
@@ -273,7 +285,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             stopping = self._stopping()
             history = boost(booster, n_iter, validation, stopping, report, history)
         self._warn_of_end(history)
-        return encoder, replace(history, validation=choice.scores or history.validation)
+        return replace(history, validation=choice.scores or history.validation)
 
     def _warn_of_end(self, history: History) -> None:
         """Warn if the score was still improving in the last iteration, with early stopping."""
@@ -302,20 +314,35 @@ class BoostedSequenceClassifier(SequenceLearner):
         metric = metric_of(self.scoring, true, data.classes, self._is_backward())
 
         def predict(forest: Forest, threads: Threads) -> np.ndarray:
-            copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
-            lattice = validation.lattice(self.order, threads)
-            if self.scoring == NEG_LOG_LOSS:
-                if lattice is not None:
-                    return lattice.marginals()
-                return np.concatenate(
-                    copied._as_read(copied._proba(held_out.sequences, held_out.allowed))
-                )
-            if lattice is not None:
-                return copied._best_codes(lattice)
-            labels = copied._as_read(copied._labels(held_out.sequences, held_out.allowed))
-            return np.searchsorted(data.classes, np.concatenate(labels))
+            return self._scored_predictions(validation, held_out, data, forest, encoder, threads)
 
         return LabelScore(validation, metric, predict)
+
+    def _scored_predictions(
+        self,
+        validation: Validation,
+        held_out: LabeledSequences | EncodedLabeled,
+        data: TrainingInput,
+        forest: Forest,
+        encoder: Encoder,
+        threads: Threads,
+    ) -> np.ndarray:
+        """Return the predictions for validation sequences that ``scoring`` needs.
+
+        These are the codes of labels, or with ``"neg_log_loss"`` the probabilities of all labels.
+        """
+        copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
+        lattice = validation.lattice(self.order, threads)
+        if self.scoring == NEG_LOG_LOSS:
+            if lattice is not None:
+                return lattice.marginals()
+            return np.concatenate(
+                copied._as_read(copied._proba(held_out.sequences, held_out.allowed))
+            )
+        if lattice is not None:
+            return copied._best_codes(lattice)
+        labels = copied._as_read(copied._labels(held_out.sequences, held_out.allowed))
+        return np.searchsorted(data.classes, np.concatenate(labels))
 
     def _copy_at(
         self, data: TrainingInput, encoder: Encoder, booster: Booster, history: History

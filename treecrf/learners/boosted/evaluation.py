@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from treecrf.inputs.offsets import split
+from treecrf.inputs.offsets import offsets_of, split
 from treecrf.learners.stopping import History
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -75,6 +75,26 @@ class TrueLabels:
     offsets: np.ndarray
     candidates: np.ndarray | None
     weights: np.ndarray | None
+
+    @classmethod
+    def joined(cls, parts: list[TrueLabels]) -> TrueLabels:
+        """Append the labels of parts; where a part has no candidates, its labels are known."""
+        codes = np.concatenate([part.codes for part in parts])
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        weights, candidates = None, None
+        if any(part.weights is not None for part in parts):
+            weights = np.concatenate([
+                np.ones(len(part.codes)) if part.weights is None else part.weights
+                for part in parts
+            ])  # fmt: skip
+        masks = [part.candidates for part in parts]
+        n_labels = max((mask.shape[1] for mask in masks if mask is not None), default=0)
+        if n_labels:
+            candidates = np.concatenate([
+                np.eye(n_labels, dtype=bool)[part.codes] if mask is None else mask
+                for part, mask in zip(parts, masks, strict=True)
+            ])  # fmt: skip
+        return cls(codes, offsets_of(lengths), candidates, weights)
 
 
 def metric_of(

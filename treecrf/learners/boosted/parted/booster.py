@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from treecrf.learners.boosted.parted.shard import Drawn, ShardSetup, Step
+from treecrf.chains._sampling import Sample
+from treecrf.chains.sampling import KEEP_NONE, Draw, RawDraw, floor_for, guess_for, mu_for
+from treecrf.encoding.gathered import chained
+from treecrf.learners.boosted.evaluation import (
+    OBJECTIVES,
+    Evaluations,
+    LabelScore,
+    Scored,
+    TrueLabels,
+    metric_of,
+)
+from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
+from treecrf.learners.boosted.parted.parts import EncodedPart
+from treecrf.learners.boosted.parted.shard import (
+    Behind,
+    Drawn,
+    DrawnExamples,
+    DrawRequest,
+    Shard,
+    ShardSetup,
+    Step,
+    total,
+)
+from treecrf.learners.boosted.sampled import ListedPositions, ListGrowth, grow_iteration
+from treecrf.learners.boosted.selection import Choice
+from treecrf.learners.iterations import Callbacks
+from treecrf.learners.stopping import History
+from treecrf.learners.training_data import TrainingInput
+from treecrf.trees.forest import Forest
+from treecrf.utils.exact import ExactSum
+from treecrf.utils.fleet import Fleet
+from treecrf.utils.threads import Threads
+
+# Number of iterations whose subsamples are chosen at a time.
+ITERATIONS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
@@ -19,7 +53,7 @@ class Grown:
     ----------
     trees : dict of arrays or None
         The trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no
-        request, or the step must be repeated with a smaller ``mu``.
+        request, or the step must be repeated with this smaller ``mu``.
     mu : float
         The threshold that keeps no more examples than wanted.
     size : int
@@ -28,8 +62,8 @@ class Grown:
         Value of the objective on the training data; NaN if it was not computed.
     validation : float
         The same for the validation data.
-    predictions : list of arrays or None
-        Predictions for the validation sequences of each part, for metrics.
+    predictions : dict of arrays
+        Predictions for the validation sequences of each part, by its number, for metrics.
     """
 
     trees: dict[str, np.ndarray] | None
@@ -37,7 +71,7 @@ class Grown:
     size: int
     value: float
     validation: float
-    predictions: list[np.ndarray] | None = None
+    predictions: dict[int, np.ndarray]
 
 
 class ListGrowing:
@@ -57,7 +91,75 @@ class ListGrowing:
 
     def grow(self, drawn: list[Drawn], step: Step) -> Grown:
         """Join the answers of all shards to a step, in any order, and grow trees."""
-        raise NotImplementedError
+        sampling = self.setup.sampling
+        examples = [part for answer in drawn for part in answer.examples]
+        size = sum(size for part in examples for size in part.sizes)
+        mu = mu_for(sampling.threshold, size, sampling.max_examples)
+        trees = None
+        if step.request is not None and mu >= step.request.mu:
+            of_contexts = total(answer.of_contexts for answer in drawn)
+            trees = self._trees(examples, mu, size, of_contexts, step)
+        return Grown(
+            trees,
+            mu,
+            size,
+            _mean(answer.value for answer in drawn),
+            _mean(answer.validation for answer in drawn),
+            {number: p for answer in drawn for number, p in answer.predictions.items()},
+        )
+
+    def _trees(
+        self,
+        examples: list[DrawnExamples],
+        mu: float,
+        size: int,
+        of_contexts: np.ndarray | None,
+        step: Step,
+    ) -> dict[str, np.ndarray]:
+        """Grow the trees of an iteration; return them as from `Forest.pack`."""
+        setup, estimator, forest = self.setup, self.setup.estimator, self.setup.new_forest()
+        growth = replace(setup.growth, learning_rate=step.learning_rate)
+        with Threads(self.n_threads) as threads:
+            lists = ListGrowth(
+                forest,
+                setup.encoder,
+                _joined([part.positions for part in examples]),
+                growth,
+                estimator._is_newton(),
+                threads,
+                step.n_iter,
+            )
+            raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
+            weighted = raw.lists(mu, threads, counted=lists.with_counts, release=True)
+            transitions = estimator._transition_growth(forest, growth)
+            grow_iteration(Draw(weighted, mu, size), lists, transitions, of_contexts)
+        return forest.pack()
+
+
+def _mean(sums: Iterable) -> float:
+    joined = total(sums)
+    return np.nan if joined is None else float(joined)
+
+
+def _joined(parts: list[ListedPositions]) -> ListedPositions:
+    """Join the positions of all parts, those of the first ones first."""
+    has_given = parts[0].given is not None
+    return ListedPositions(
+        chained([part.encoded for part in parts]),
+        np.concatenate([part.depth for part in parts]),
+        np.concatenate([part.given for part in parts], axis=1) if has_given else None,
+    )
+
+
+def _samples(examples: list[DrawnExamples], order: int) -> list[Sample]:
+    """Unpack the samples of all parts; their positions are those of `_joined`."""
+    samples, first = [], 0
+    for part in examples:
+        for packed, size in zip(part.samples, part.sizes, strict=True):
+            n_lags = 0 if part.positions.given is not None else order
+            samples.append(Sample.unpack(packed, n_lags, size, first))
+        first += len(part.positions.depth)
+    return samples
 
 
 class Shards(Protocol):
@@ -84,10 +186,306 @@ class LocalShards:
     growing : ListGrowing
     """
 
-    def __init__(self, shards: list, growing: ListGrowing):
+    def __init__(self, shards: list[Shard], growing: ListGrowing):
         self.shards = shards
         self.growing = growing
 
+    @classmethod
+    def of(cls, fleet: Fleet, setup: ShardSetup, n_shards: int = 1, n_threads: int = 1) -> Shards:
+        """Distribute the parts of a fleet among shards."""
+        parts = list(enumerate(fleet.map(_itself)))
+        shards = [Shard(setup, dict(parts[i::n_shards]), n_threads) for i in range(n_shards)]
+        return cls(shards, ListGrowing(setup, n_threads))
+
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
         """Carry out a step on all shards, one after another."""
-        raise NotImplementedError
+        return self.growing.grow([self._run(shard, step, again) for shard in self.shards], step)
+
+    @staticmethod
+    def _run(shard: Shard, step: Step, again: Callable[[int], Step]) -> Drawn:
+        answer = shard.run(step)
+        return shard.run(again(answer.n_iter)) if isinstance(answer, Behind) else answer
+
+
+def _itself(part: EncodedPart) -> EncodedPart:
+    return part
+
+
+class FleetBooster:
+    """Booster of trees on the examples of shards, with the interface of `SampledBooster`.
+
+    Parameters
+    ----------
+    forest : Forest
+        Receives the trees; those to start from are in it.
+    shards : Shards
+    setup : ShardSetup
+    choices : IterationChoices
+    max_iter : int
+        Number of iterations after which no trees grow.
+
+    Attributes
+    ----------
+    validation : float
+        Latest value of the objective on the validation data.
+    predictions : dict of arrays
+        Latest predictions for the validation sequences of each part, by its number.
+    """
+
+    def __init__(
+        self,
+        forest: Forest,
+        shards: Shards,
+        setup: ShardSetup,
+        choices: IterationChoices,
+        max_iter: int,
+    ):
+        self.forest = forest
+        self.shards = shards
+        self.setup = setup
+        self.choices = choices
+        self.max_iter = max_iter
+        self.threads = Threads(1)
+        self._learning_rate = setup.growth.learning_rate
+        self._size: int | None = None
+        # Trees of the next iteration, which grow in the same exchange that computes the value of
+        # the validation data, unless the learning rate changes between iterations.
+        self._next: Grown | None = None
+        self._looks_ahead = True
+
+    @property
+    def learning_rate(self) -> float:
+        """Factor of the leaf values of the next trees."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if rate != self._learning_rate and self._next is not None:
+            self._next, self._looks_ahead = None, False
+        self._learning_rate = rate
+
+    def step(self) -> float:
+        """Add one iteration of trees; return the value of the objective before it."""
+        grown, self._next = self._next or self._run(self._request()), None
+        self.forest.extend(grown.trees)
+        return grown.value
+
+    def value(self) -> float:
+        """Compute the value of the objective at the current scores."""
+        return self._run(wants_value=True).value
+
+    def validate(self) -> tuple[float, dict[int, np.ndarray]]:
+        """Return the value of the validation data, and the predictions for metrics."""
+        request = None
+        if self._looks_ahead and self.forest.n_iter < self.max_iter and self._next is None:
+            request = self._request()
+        grown = self._run(request, wants_validation=True)
+        if request is not None:
+            self._next = grown
+        return grown.validation, grown.predictions
+
+    def _request(self) -> DrawRequest:
+        """Return the request of the examples of the next iteration."""
+        sampling, iteration = self.setup.sampling, self.forest.n_iter
+        mu, floor = sampling.threshold, self.choices.floor(iteration)
+        if sampling.max_examples is not None:
+            if self._size is None:
+                mu, floor = KEEP_NONE, 0.0  # which only computes the size
+            else:
+                mu = guess_for(mu, self._size, sampling.max_examples)
+        return DrawRequest(mu, floor, self.choices.last_chosen(iteration))
+
+    def _run(self, request: DrawRequest | None = None, **wanted: bool) -> Grown:
+        """Carry out a step, and another one if the threshold of the request is too large."""
+        grown = self._exchange(request, **wanted)
+        if request is None:
+            return grown
+        self._size = grown.size
+        if grown.trees is not None:
+            return grown
+        floor = self.choices.floor(self.forest.n_iter)
+        again = self._exchange(replace(request, mu=grown.mu, floor=floor))
+        return replace(grown, trees=again.trees)
+
+    def _exchange(self, request: DrawRequest | None, **wanted: bool) -> Grown:
+        n_iter, rate = self.forest.n_iter, self._learning_rate
+
+        def step(first: int) -> Step:
+            trees = self.forest.iterations(first, n_iter).pack()
+            return Step(first, n_iter, trees, request, rate, **wanted)
+
+        return self.shards.iterate(step(max(n_iter - 1, 0)), step)
+
+
+class FleetValidation:
+    """Validation data of all parts, scored in the exchanges of a booster.
+
+    Parameters
+    ----------
+    booster : FleetBooster
+
+    Attributes
+    ----------
+    predictions : dict of arrays
+        The latest predictions for the sequences of each part, by its number.
+    """
+
+    def __init__(self, booster: FleetBooster):
+        self.booster = booster
+        self.predictions: dict[int, np.ndarray] = {}
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Compute the value of the objective under the forest, that of the booster."""
+        value, self.predictions = self.booster.validate()
+        return value
+
+    def predicted(self) -> np.ndarray:
+        """Return the latest predictions for all positions, in the order of the parts."""
+        return np.concatenate([self.predictions[number] for number in sorted(self.predictions)])
+
+
+def boost_on_shards(
+    data: TrainingInput,
+    fleet: Fleet,
+    setup: ShardSetup,
+    shards: Shards,
+    forest: Forest,
+    choice: Choice,
+    callbacks: Callbacks,
+) -> History:
+    """Add trees to a forest that grow on the examples of shards; return the scores.
+
+    Parameters
+    ----------
+    data : TrainingInput
+        Its sequences are not read.
+    fleet : Fleet of EncodedPart
+    setup : ShardSetup
+    shards : Shards
+        Of all parts of the fleet.
+    forest : Forest
+        Trees to start from; new ones are appended.
+    choice : Choice
+    callbacks : Callbacks
+    """
+    estimator, choices = setup.estimator, IterationChoices(fleet, setup)
+    booster = FleetBooster(forest, shards, setup, choices, choice.n_iter)
+    validation = None
+    if setup.totals.held_out.n_sequences:
+        validation = _scored(FleetValidation(booster), fleet, setup)
+    evaluations = Evaluations([], validation, estimator.scoring)
+    return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)
+
+
+def _scored(validation: FleetValidation, fleet: Fleet, setup: ShardSetup) -> Scored:
+    """Return validation data that are scored by the parameter ``scoring``."""
+    estimator = setup.estimator
+    if estimator.scoring in OBJECTIVES:
+        return validation
+    true = TrueLabels.joined([labels for labels in fleet.map(_true_labels) if labels is not None])
+    metric = metric_of(estimator.scoring, true, setup.classes, estimator._is_backward())
+    return LabelScore(validation, metric, lambda forest, threads: validation.predicted())
+
+
+def _true_labels(part: EncodedPart) -> TrueLabels | None:
+    data = part.held_out
+    if data is None:
+        return None
+    return TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
+
+
+class IterationChoices:
+    """Choices of an iteration that depend on all sequences.
+
+    These are the subsample, and the number of examples that are kept for their weight alone.
+
+    Parameters
+    ----------
+    fleet : Fleet of EncodedPart
+    setup : ShardSetup
+    """
+
+    def __init__(self, fleet: Fleet, setup: ShardSetup):
+        self.fleet = fleet
+        self.setup = setup
+        self._last_chosen: dict[int, int] = {}
+        self._weights: dict[int, float] = {}
+
+    def last_chosen(self, iteration: int) -> int | None:
+        """Return the largest hash of a sequence in the subsample; None if there is none."""
+        if self.setup.growth.subsample >= 1:
+            return None
+        if iteration not in self._last_chosen:
+            self._choose(iteration)
+        return self._last_chosen[iteration]
+
+    def floor(self, iteration: int) -> float:
+        """Return the probability that an example of weight 1 without a residual is kept."""
+        setup = self.setup
+        if setup.estimator._is_newton():
+            return 0.0
+        weight = float(setup.totals.training.weight)
+        if setup.growth.subsample < 1:
+            self.last_chosen(iteration)
+            weight = self._weights[iteration]
+        n_examples = setup.estimator._n_scores(setup.n_labels)
+        threshold, max_examples = setup.sampling.threshold, setup.sampling.max_examples
+        return floor_for(threshold, max_examples, weight, n_examples)
+
+    def _choose(self, first: int) -> None:
+        """Choose the subsamples of some iterations."""
+        growth, n = self.setup.growth, self.setup.totals.training.n_sequences
+        iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
+        n_chosen = subsample_size(n, growth)
+        window = _quantile_window(n_chosen, n)
+        found = self.fleet.map(_hashes_near, growth, iterations, *window)
+        for i, iteration in enumerate(iterations):
+            n_below = sum(counts[i] for counts, _ in found)
+            near = np.concatenate([hashes[i] for _, hashes in found])
+            if not n_below < n_chosen <= n_below + len(near):  # hardly ever
+                n_below = 0
+                every = self.fleet.map(_hashes_near, growth, [iteration], 0, (1 << 64) - 1)
+                near = np.concatenate([hashes[0] for _, hashes in every])
+            rank = n_chosen - n_below - 1
+            self._last_chosen[iteration] = int(np.partition(near, rank)[rank])
+        if not self.setup.estimator._is_newton():
+            chosen = [self._last_chosen[iteration] for iteration in iterations]
+            weights = self.fleet.map(_chosen_weights, growth, iterations, chosen)
+            sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
+            self._weights |= dict(zip(iterations, map(float, sums), strict=True))
+
+
+def _quantile_window(k: int, n: int) -> tuple[int, int]:
+    """Return bounds between which the k-th smallest of n hashes almost certainly is."""
+    margin = 8 * (k * max(n - k, 1) / n) ** 0.5 + 8
+    low, high = max(0.0, (k - margin) / n), min(1.0, (k + margin) / n)
+    return int(low * 2.0**64), min(int(high * 2.0**64), (1 << 64) - 1)
+
+
+def _hashes_near(
+    part: EncodedPart, growth: object, iterations: list[int], low: int, high: int
+) -> tuple[list[int], list[np.ndarray]]:
+    """Count the hashes below a window in each iteration, and return those in it."""
+    counts, near = [], []
+    for iteration in iterations:
+        hashes = np.zeros(0, dtype=np.uint64)
+        if part.training is not None:
+            hashes = subsample_hashes(part.training.keys, growth, iteration)
+        is_below = hashes < np.uint64(low)
+        counts.append(int(is_below.sum()))
+        near.append(hashes[~is_below & (hashes <= np.uint64(high))])
+    return counts, near
+
+
+def _chosen_weights(
+    part: EncodedPart, growth: object, iterations: list[int], last: list[int]
+) -> list[ExactSum]:
+    """Sum the weights of the positions in the subsamples of some iterations."""
+    data = part.training
+    if data is None:
+        return [ExactSum()] * len(iterations)
+    sums = []
+    for iteration, last_chosen in zip(iterations, last, strict=True):
+        chosen = subsample_hashes(data.keys, growth, iteration) <= np.uint64(last_chosen)
+        sums.append(ExactSum.of(data.position_weights[np.repeat(chosen, np.diff(data.offsets))]))
+    return sums

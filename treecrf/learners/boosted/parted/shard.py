@@ -9,14 +9,94 @@ from its parts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from treecrf.chains._sampling import Sample
+from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoder import Encoder
-from treecrf.learners.boosted.sampled import Sampling
+from treecrf.encoding.gathered import gathered
+from treecrf.learners.boosted.evaluation import OBJECTIVES
+from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.sampled import ListedPositions, Sampling
+from treecrf.learners.boosted.training_scores import TrainingScores
+from treecrf.learners.training_data import TrainingInput
+from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
+from treecrf.utils.exact import ExactSum
+from treecrf.utils.threads import Threads
+
+
+@dataclass(frozen=True)
+class LabeledTotals:
+    """Numbers that describe labeled sequences; those of parts can be added.
+
+    Attributes
+    ----------
+    n_sequences, n_positions : int
+    weight : ExactSum
+        Sum of the position weights.
+    largest_weight : float or None
+        The largest sample weight; None if all are 1.
+    is_partial : bool
+        Whether some labels are unknown.
+    """
+
+    n_sequences: int = 0
+    n_positions: int = 0
+    weight: ExactSum = ExactSum()  # noqa: RUF009
+    largest_weight: float | None = None
+    is_partial: bool = False
+
+    @classmethod
+    def of(cls, data: EncodedLabeled | None) -> LabeledTotals:
+        """Describe the sequences of a part."""
+        if data is None:
+            return cls()
+        return cls(
+            len(data.offsets) - 1,
+            len(data.codes),
+            ExactSum.of(data.position_weights),
+            None if data.weights is None else float(data.weights.max()),
+            data.candidates is not None,
+        )
+
+    def __add__(self, other: LabeledTotals) -> LabeledTotals:
+        weights = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
+        return LabeledTotals(
+            self.n_sequences + other.n_sequences,
+            self.n_positions + other.n_positions,
+            self.weight + other.weight,
+            max(weights, default=None),
+            self.is_partial or other.is_partial,
+        )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Numbers that describe all parts of the data.
+
+    Attributes
+    ----------
+    training, held_out : LabeledTotals
+    """
+
+    training: LabeledTotals
+    held_out: LabeledTotals
+
+    @classmethod
+    def of(cls, part: EncodedPart) -> Totals:
+        """Describe a part."""
+        return cls(LabeledTotals.of(part.training), LabeledTotals.of(part.held_out))
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.training + other.training, self.held_out + other.held_out)
 
 
 @dataclass(frozen=True)
@@ -33,7 +113,6 @@ class ShardSetup:
     growth : Growth
     sampling : Sampling
     totals : Totals
-        Sums over all parts.
     """
 
     estimator: Any
@@ -43,10 +122,14 @@ class ShardSetup:
     sampling: Sampling
     totals: Totals
 
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.classes)
 
-@dataclass(frozen=True)
-class Totals:
-    """Sums over the positions of all parts."""
+    def new_forest(self) -> Forest:
+        """Return a forest without trees."""
+        return self.estimator._new_forest(self.n_labels)
 
 
 @dataclass(frozen=True)
@@ -85,7 +168,8 @@ class Step:
     learning_rate : float
         Factor of the leaf values of the trees that grow.
     wants_value, wants_validation : bool
-        Whether to compute the value of the objective, and of the validation data.
+        Whether to compute the value of the objective, which a request computes in any case, and
+        that of the validation data, with the predictions that ``scoring`` needs.
     """
 
     first: int
@@ -105,8 +189,68 @@ class Behind:
 
 
 @dataclass(frozen=True)
+class DrawnExamples:
+    """Examples of a part of the data, not weighted yet.
+
+    Attributes
+    ----------
+    positions : ListedPositions
+        Those of the examples.
+    samples : list of lists of arrays
+        For each sample and label, as from `Sample.pack`.
+    sizes : list of int
+        For each sample.
+    """
+
+    positions: ListedPositions
+    samples: list[list[np.ndarray]]
+    sizes: list[int]
+
+    @classmethod
+    def of(
+        cls, samples: list[Sample], positions: ListedPositions, window: tuple[int, int]
+    ) -> DrawnExamples:
+        """Pack samples, with what trees test at their positions."""
+        marks = np.zeros(positions.encoded.n_positions, dtype=np.uint8)
+        marks[0] = 1  # encoded sequences have at least one position
+        for sample in samples:
+            sample.mark_positions(marks)
+        kept = np.flatnonzero(marks)
+        numbers = np.cumsum(marks, dtype=np.int32) - np.int32(1)
+        given = positions.given
+        return cls(
+            ListedPositions(
+                gathered(positions.encoded, kept, window),
+                positions.depth[kept],
+                None if given is None else given[:, kept],
+            ),
+            [[sample.pack(k, numbers) for k in range(sample.n_labels)] for sample in samples],
+            [sample.size for sample in samples],
+        )
+
+
+@dataclass(frozen=True)
 class Drawn:
-    """Answer of a shard to a step: arrays that are cheap to pickle."""
+    """Answer of a shard to a step: arrays that are cheap to pickle.
+
+    Attributes
+    ----------
+    examples : list of DrawnExamples
+        For each part with training sequences, if there was a request.
+    value, validation : MeanSums or None
+        Of the objective on the training and the validation sequences, if there are any and the
+        value was wanted.
+    of_contexts : float64 array or None
+        Sums of `ContextWeights`, if the transitions need them.
+    predictions : dict of arrays
+        For the validation sequences of each part, by its number, if ``scoring`` needs them.
+    """
+
+    examples: list[DrawnExamples]
+    value: MeanSums | None
+    validation: MeanSums | None
+    of_contexts: np.ndarray | None
+    predictions: dict[int, np.ndarray]
 
 
 class Shard:
@@ -122,12 +266,211 @@ class Shard:
     n_threads : int, default=1
     """
 
-    def __init__(self, setup: ShardSetup, parts: dict[int, Any], n_threads: int = 1):
+    def __init__(self, setup: ShardSetup, parts: dict[int, EncodedPart], n_threads: int = 1):
         self.setup = setup
         self.parts = parts
         self.n_threads = n_threads
-        self.n_iter = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set the scores to those without trees."""
+        self._lock = Lock()
+        self._threads = Threads(self.n_threads)
+        self.forest = self.setup.new_forest()
+        numbered = self.parts.items()
+        self._training = [
+            _TrainingPart(self.setup, part.training, self._threads)
+            for _, part in numbered
+            if part.training is not None
+        ]
+        self._held_out = {
+            number: _HeldOutPart(self.setup, part.held_out, self._threads)
+            for number, part in numbered
+            if part.held_out is not None
+        }
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations in the scores."""
+        return self.forest.n_iter
 
     def run(self, step: Step) -> Drawn | Behind:
         """Add the trees that are new, and draw examples; a repeated step has the same result."""
-        raise NotImplementedError
+        with self._lock:
+            if self.n_iter > step.n_iter:
+                self._restart()
+            if self.n_iter < step.first:
+                return Behind(self.n_iter)
+            try:
+                with self._threads:
+                    self._add_trees(step)
+                    return self._answer(step)
+            except BaseException:
+                # Some scores may have trees that others lack.
+                self._restart()
+                raise
+
+    def _restart(self) -> None:
+        lock = self._lock
+        self._begin()
+        self._lock = lock
+
+    def _add_trees(self, step: Step) -> None:
+        forest = self.setup.new_forest()
+        forest.extend(step.trees)
+        self.forest.extend(forest.iterations(self.n_iter - step.first, forest.n_iter).pack())
+        for part in self._training:
+            part.scores.add_trees(self.forest)
+
+    def _answer(self, step: Step) -> Drawn:
+        sums = [part.sums() for part in self._training] if step.wants_value else []
+        examples: list[DrawnExamples] = []
+        if step.request is not None:
+            drawn = [part.draw(step.n_iter, step.request) for part in self._training]
+            examples, sums = [part for part, _ in drawn], [value for _, value in drawn]
+        validation, predictions = [], {}
+        for number, part in self._held_out.items() if step.wants_validation else ():
+            validation.append(part.sums(self.forest))
+            if part.predicts:
+                predictions[number] = part.predictions(self.forest)
+        return Drawn(
+            examples,
+            total(sums),
+            total(validation),
+            self._of_contexts(step),
+            predictions,
+        )
+
+    def _of_contexts(self, step: Step) -> np.ndarray | None:
+        if step.request is None:
+            return None
+        last_chosen = step.request.last_chosen
+        return total(part.scores.of_contexts(step.n_iter, last_chosen) for part in self._training)
+
+    def __getstate__(self) -> dict:
+        state = {name: getattr(self, name) for name in ("setup", "parts", "n_threads", "forest")}
+        return state | {
+            "training": [part.state() for part in self._training],
+            "held_out": [part.state() for part in self._held_out.values()],
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        for name in ("setup", "parts", "n_threads"):
+            setattr(self, name, state[name])
+        self._begin()
+        self.forest = state["forest"]
+        kept = zip(
+            [*self._training, *self._held_out.values()],
+            [*state["training"], *state["held_out"]],
+            strict=True,
+        )
+        for part, scores in kept:
+            part.restore(scores)
+
+    def __sizeof__(self) -> int:
+        parts = [*self._training, *self._held_out.values()]
+        return 2 * sum(part.n_bytes() for part in parts)
+
+
+class _LabeledPart:
+    """Labeled sequences of a part, and their scores.
+
+    Parameters
+    ----------
+    setup : ShardSetup
+    data : EncodedLabeled
+    totals : LabeledTotals
+        Of all parts.
+    threads : Threads
+    """
+
+    # State of `scores` that the trees change.
+    CHANGING = ("parts", "scores", "n_iter")
+
+    scores: Any
+
+    def __init__(
+        self, setup: ShardSetup, data: EncodedLabeled, totals: LabeledTotals, threads: Threads
+    ):
+        self.setup = setup
+        self.threads = threads
+        if totals.is_partial and data.candidates is None:
+            # All parts take the same way to the value of the objective.
+            known = np.eye(setup.n_labels, dtype=bool)[data.codes]
+            data = replace(data, candidates=known)
+        self.data = data
+        self.largest_weight = totals.largest_weight
+
+    def _scaled(self, objective: Any) -> None:
+        """Set the scale of the objective's value to that of all parts."""
+        objective.mean = objective.mean.of_part(self.largest_weight)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state that the trees have changed."""
+        return {name: value for name, value in vars(self.scores).items() if name in self.CHANGING}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Set the state to that of `state`."""
+        vars(self.scores).update(state)
+
+    def n_bytes(self) -> int:
+        """Return the memory of the arrays, roughly."""
+        encoded = self.data.encoded
+        rows = encoded.codes.nbytes + encoded.bits.nbytes + encoded.list_ids.nbytes
+        return rows + 4 * self.setup.n_labels * encoded.n_positions
+
+
+class _TrainingPart(_LabeledPart):
+    """Training sequences of a part."""
+
+    scores: TrainingScores
+
+    def __init__(self, setup: ShardSetup, data: EncodedLabeled, threads: Threads):
+        super().__init__(setup, data, setup.totals.training, threads)
+        estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
+        self.positions = estimator._listed_positions(self.data, setup.n_labels)
+        self.scores = estimator._training_scores(self.data, classes, encoder, setup.growth, threads)
+        self._scaled(self.scores.objective)
+
+    def sums(self) -> MeanSums:
+        """Compute the value of the objective."""
+        return self.scores.sums()
+
+    def draw(self, iteration: int, request: DrawRequest) -> tuple[DrawnExamples, MeanSums]:
+        """Draw examples, and compute the value of the objective."""
+        samples, value = self.scores.sample(
+            iteration, self.setup.growth.seed, request.mu, request.floor, request.last_chosen
+        )
+        return DrawnExamples.of(samples, self.positions, self.setup.encoder.window), value
+
+
+class _HeldOutPart(_LabeledPart):
+    """Validation sequences of a part."""
+
+    def __init__(self, setup: ShardSetup, data: EncodedLabeled, threads: Threads):
+        super().__init__(setup, data, setup.totals.held_out, threads)
+        self.scores = setup.estimator._sampled_validation(
+            self.data, setup.classes, setup.encoder, threads
+        )
+        self._scaled(self.scores.objective)
+        self.predicts = setup.estimator.scoring not in OBJECTIVES
+
+    def sums(self, forest: Forest) -> MeanSums:
+        """Add the trees to the scores, and compute the value of the objective."""
+        objective = self.scores.objective
+        self.scores.value(forest, self.threads)
+        return objective.mean.sums(objective.likelihoods)
+
+    def predictions(self, forest: Forest) -> np.ndarray:
+        """Return the predictions that ``scoring`` needs; the scores must be those of the forest."""
+        setup = self.setup
+        data = TrainingInput(setup.classes, None, None, setup.growth.seed, {})
+        return setup.estimator._scored_predictions(
+            self.scores, self.data, data, forest, setup.encoder, self.threads
+        )
+
+
+def total(values: Iterable[Any]) -> Any:
+    """Add values, except None; None if there are no others."""
+    values = [value for value in values if value is not None]
+    return reduce(add, values) if values else None

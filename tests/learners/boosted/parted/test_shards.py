@@ -1,0 +1,296 @@
+"""Shards: the same trees and scores as in one piece, to the bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.settings import FIXED
+from support.shards import assert_equal_fits, dealt, fit_on_shards, runs_of
+
+from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
+from treecrf.callbacks import LearningRateSchedule
+from treecrf.learners.boosted.parted.booster import LocalShards
+from treecrf.learners.boosted.parted.shard import Behind, Shard
+
+LABELS = np.array(list("abc"))
+
+
+def labels_like(rng, n):
+    """Return codes of a random walk, with steps of at most 1."""
+    codes = [int(rng.integers(3))]
+    for step in rng.integers(-1, 2, n - 1):
+        codes.append(int(np.clip(codes[-1] + step, 0, 2)))
+    return np.array(codes)
+
+
+def numbers(rng, codes):
+    noise = rng.normal(size=(len(codes), 3))
+    return np.round(noise + codes[:, None] * [1.0, 0.5, 0.0], 1)
+
+
+def gaps(rng, codes):
+    values = numbers(rng, codes)
+    values[rng.random(values.shape) < 0.2] = np.nan
+    return values
+
+
+def symbols(rng, codes):
+    return ["abcdefgh"[i] for i in (2 * codes + rng.integers(0, 3, len(codes))) % 8]
+
+
+def dicts(rng, codes):
+    words = rng.integers(0, 40, len(codes))
+    return [
+        {f"w{word}": 1.0, f"s{(code + word) % 3}": 1.0, "bias": 1.0}
+        for word, code in zip(words, codes, strict=True)
+    ]
+
+
+def labeled(kind=numbers, n_sequences=24, longest=20, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = [labels_like(rng, int(rng.integers(1, longest))) for _ in range(n_sequences)]
+    return [kind(rng, of_one) for of_one in codes], [LABELS[of_one] for of_one in codes]
+
+
+def model(kind=TreeCRF, **settings):
+    plain = {"window": 1, "max_iter": 5, "max_leaf_nodes": 8, "l2_regularization": 1.0}
+    plain |= {"sampling": 0.2, "learning_rate": 0.5, "random_state": 0}
+    return kind(**FIXED | plain | settings)
+
+
+CHAINS = [
+    {},
+    {"second_order": False},
+    {"max_examples": 150},
+    {"max_examples": 150, "second_order": False},
+    {"order": 0},
+    {"order": 0, "second_order": False, "max_examples": 150},
+    {"order": 2, "curvature": "diagonal"},
+    {"subsample": 0.6, "max_examples": 150},
+    {"subsample": 0.5, "second_order": False},
+    {"class_weight": "balanced"},
+    {"class_weight": {"a": 3.0, "b": 0.5, "c": 0.1}, "second_order": False},
+    {"max_features": 0.5},
+    {"max_features_per_tree": 0.4},
+    {"min_samples_leaf": 5},
+    {"constant_transitions": True},
+    {"constant_transitions": True, "second_order": False, "order": 2, "subsample": 0.7},
+    {"init": "linear"},
+    {"init": "linear", "constant_transitions": True, "max_examples": 200},
+    {"transitions": ((True, True, False), (True, True, True), (False, True, True))},
+    {"early_stopping": True, "max_iter": 12, "n_iter_no_change": 3, "learning_rate": 0.1},
+]
+
+
+@pytest.mark.parametrize("settings", CHAINS)
+def test_chains_are_fitted_as_in_one_piece(settings):
+    X, y = labeled()
+    expected = model(**settings).fit(X, y)
+    found = fit_on_shards(model(**settings), X, y, dealt(5), 3)
+    assert_equal_fits(expected, found)
+    assert expected.n_iter_ > 3
+
+
+@pytest.mark.parametrize("kind", [symbols, dicts, numbers])
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 8])
+def test_shards_of_any_number(kind, n_shards):
+    X, y = labeled(kind)
+    settings = {"max_examples": 200, "window": 2}
+    expected = model(**settings).fit(X, y)
+    for cut, n_threads in ((dealt(8), 1), (runs_of(30), 3)):
+        assert_equal_fits(
+            expected, fit_on_shards(model(**settings), X, y, cut, n_shards, n_threads)
+        )
+
+
+@pytest.mark.parametrize("missing", ["weighting", "surrogate", "impute", "indicator"])
+@pytest.mark.parametrize("second_order", [False, True])
+def test_missing_values(missing, second_order):
+    X, y = labeled(gaps)
+    settings = {"missing": missing, "second_order": second_order, "max_examples": 300}
+    expected = model(**settings).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(4), 2))
+
+
+LOCAL = [
+    (TreeMEMM, {}),
+    (TreeMEMM, {"order": 2, "max_examples": 100}),
+    (TreeMEMM, {"second_order": False, "class_weight": "balanced", "subsample": 0.6}),
+    (TreeMEMM, {"early_stopping": True, "learning_rate": 0.1, "order": 1}),
+    (SlidingWindowClassifier, {}),
+    (SlidingWindowClassifier, {"second_order": False, "max_examples": 100}),
+    (SlidingWindowClassifier, {"subsample": 0.5, "max_features": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings"), LOCAL)
+@pytest.mark.parametrize("data", [gaps, dicts])
+def test_models_of_single_positions(kind, settings, data):
+    X, y = labeled(data)
+    expected = model(kind, **settings).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(kind, **settings), X, y, dealt(5), 3))
+
+
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
+@pytest.mark.parametrize("second_order", [False, True])
+def test_weights_of_sequences(kind, second_order):
+    X, y = labeled()
+    weights = [np.full(len(x), 0.3 + (i % 4)) for i, x in enumerate(X)]
+    options = {"sample_weight": weights}
+    settings = {"second_order": second_order, "early_stopping": True, "learning_rate": 0.1}
+    expected = model(kind, **settings).fit(X, y, **options)
+    found = fit_on_shards(model(kind, **settings), X, y, dealt(5), 3, **options)
+    assert_equal_fits(expected, found)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("second_order", [False, True])
+def test_unknown_labels_in_some_parts(second_order, constant):
+    X, y = labeled()
+    y = [of_one.astype(object) for of_one in y]
+    for of_one in y[::5]:  # all are in the same part
+        of_one[len(of_one) // 2] = None
+    settings = {"second_order": second_order, "constant_transitions": constant}
+    settings |= {"early_stopping": True, "learning_rate": 0.1, "init": "zero"}
+    expected = model(**settings).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3))
+
+
+def test_allowed_labels_and_scores_to_start_from():
+    X, y = labeled()
+    rng = np.random.default_rng(1)
+    options = {
+        "allowed": [(of_one[:, None] == LABELS) | (rng.random((len(of_one), 3)) < 0.7)
+                    for of_one in y],
+        "init_score": [rng.normal(size=(len(x), 3)) for x in X],
+    }  # fmt: skip
+    expected = model(init="zero").fit(X, y, **options)
+    assert_equal_fits(expected, fit_on_shards(model(init="zero"), X, y, dealt(5), 3, **options))
+
+
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM, SlidingWindowClassifier])
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", "span_f1", "log_likelihood"])
+def test_scores_of_validation_sequences(kind, scoring):
+    X, y = labeled(n_sequences=60)
+    y = [np.array([{"a": "O", "b": "B-x", "c": "I-x"}[label] for label in of_one]) for of_one in y]
+    settings = {"scoring": scoring, "early_stopping": True, "learning_rate": 0.1, "max_iter": 12}
+    expected = model(kind, **settings).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(kind, **settings), X, y, dealt(5), 3))
+    assert len(expected.validation_score_) > 1 or scoring == "span_f1"
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_schedules_of_the_learning_rate(early_stopping):
+    X, y = labeled()
+    settings = {"early_stopping": early_stopping, "max_examples": 150}
+    options = {"callbacks": [LearningRateSchedule(lambda i: 0.3 / (i + 1))]}
+    expected = model(**settings).fit(X, y, **options)
+    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3, **options))
+
+
+@pytest.mark.parametrize("settings", [{}, {"constant_transitions": True}, {"init": "linear"}])
+def test_warm_starts(settings):
+    X, y = labeled()
+    settings = {"early_stopping": True, "learning_rate": 0.1, "warm_start": True, **settings}
+    expected = model(max_iter=3, **settings).fit(X, y)
+    found = copy.deepcopy(expected).set_params(max_iter=6)
+    expected.set_params(max_iter=6).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(found, X, y, dealt(5), 3))
+
+
+def started(wrap):
+    """Return a function that starts local shards, with a wrapper around each."""
+
+    def start(*arguments):
+        shards = LocalShards.of(*arguments)
+        return LocalShards([wrap(shard) for shard in shards.shards], shards.growing)
+
+    return start
+
+
+class Forgetful:
+    """A shard that is made anew, copied, or repeats a step at random."""
+
+    def __init__(self, shard, seed):
+        self.shard = shard
+        self.rng = np.random.default_rng(seed)
+        self.n_behind = 0
+
+    def run(self, step):
+        event = self.rng.integers(5)
+        if event == 0:
+            shard = self.shard
+            self.shard = Shard(shard.setup, shard.parts, shard.n_threads)
+        elif event == 1:
+            self.shard = pickle.loads(pickle.dumps(self.shard))
+        elif event == 2:
+            self.shard.run(step)
+        elif event == 3 and step.n_iter > 1:
+            self.shard.run(replace(step, first=0, n_iter=0, trees=self.shard.forest.copy(0).pack()))
+        answer = self.shard.run(step)
+        if isinstance(answer, Behind):
+            assert answer.n_iter < step.first
+            self.n_behind += 1
+        return pickle.loads(pickle.dumps(answer))
+
+
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_shards_that_are_lost_copied_or_repeat_steps(kind, seed):
+    X, y = labeled(dicts)
+    settings = {"early_stopping": True, "scoring": "accuracy", "max_iter": 8}
+    expected = model(kind, **settings).fit(X, y)
+    shards = []
+
+    def wrap(shard):
+        shards.append(Forgetful(shard, [seed, len(shards)]))
+        return shards[-1]
+
+    found = fit_on_shards(model(kind, **settings), X, y, dealt(6), 3, start=started(wrap))
+    assert_equal_fits(expected, found)
+    assert sum(shard.n_behind for shard in shards) > 2
+
+
+def test_a_shard_without_sequences():
+    X, y = labeled(n_sequences=6)
+    expected = model(early_stopping=True).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(early_stopping=True), X, y, dealt(9), 12))
+
+
+def test_a_threshold_that_is_too_large_is_drawn_again(monkeypatch):
+    # The size of all examples decreases by more than the guess of the next threshold assumes.
+    monkeypatch.setattr("treecrf.chains.sampling.PROBABLE_DECREASE", 1.2)
+    X, y = labeled()
+    found = fit_on_shards(model(max_examples=100), X, y, dealt(5), 2)
+    monkeypatch.undo()
+    assert_equal_fits(model(max_examples=100).fit(X, y), found)
+
+
+def test_an_error_leaves_no_half_added_trees():
+    X, y = labeled()
+    failed = []
+
+    class Failing:
+        def __init__(self, shard):
+            self.shard = shard
+
+        def run(self, step):
+            if step.n_iter == 2 and not failed:
+                failed.append(True)
+                add, last = self.shard._training[-1].scores, step
+
+                def fail(forest):
+                    raise KeyboardInterrupt
+
+                add.add_trees = fail
+                with pytest.raises(KeyboardInterrupt):
+                    self.shard.run(last)
+            return self.shard.run(step)
+
+    expected = model().fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(), X, y, dealt(6), 2, start=started(Failing)))
+    assert failed

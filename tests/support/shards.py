@@ -1,0 +1,108 @@
+"""Fits on shards in this process, with the parts of any cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+
+from treecrf.encoding.sequence_keys import sequence_keys
+from treecrf.inputs.offsets import split
+from treecrf.learners.boosted.parted.booster import LocalShards, boost_on_shards
+from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
+from treecrf.learners.boosted.start import starting_parts
+from treecrf.utils.fleet import LocalFleet
+from treecrf.utils.threads import Threads
+
+# Which sequences are in each part, given their number.
+Cut = Callable[[int], list[np.ndarray]]
+
+
+def dealt(n_parts: int) -> Cut:
+    """Deal sequences out in turn."""
+    return lambda n: [np.arange(n)[i::n_parts] for i in range(n_parts)]
+
+
+def runs_of(n_parts: int) -> Cut:
+    """Cut the list of sequences into runs."""
+    return lambda n: np.array_split(np.arange(n), n_parts)
+
+
+def encoded_labeled(model, data, given, encoder) -> list[EncodedLabeled]:
+    """Encode each sequence of labeled data alone; their keys are those of all together."""
+    threads = Threads(1)
+    weights = model._position_weights(given, data.classes)
+    masks, ties = (given.allowed, given.candidates), [weights, *given.ties]
+    whole = encoder.encode(given.sequences, threads)
+    keys = sequence_keys(whole, given.codes, *masks, ties=ties)
+    return keys, weights
+
+
+def part_of(model, data, given, encoder, keys, weights, chosen) -> EncodedLabeled | None:
+    """Encode some of the sequences."""
+    if not len(chosen):
+        return None
+    part = given.take(chosen)
+    positions = split(np.arange(len(given.codes)), given.offsets)
+    candidates = part.candidates
+    if candidates is not None and (candidates.sum(axis=1) == 1).all():
+        candidates = None
+    return EncodedLabeled(
+        encoder.encode(part.sequences, Threads(1)),
+        part.codes,
+        part.allowed,
+        candidates,
+        part.weights,
+        weights[np.concatenate([positions[i] for i in chosen])],
+        keys[chosen],
+        *starting_parts(data.start, part.sequences, Threads(1)),
+        sequences=part.sequences,
+    )
+
+
+def parts_of(model, data, encoder, cut: Cut) -> list[EncodedPart]:
+    """Cut the training sequences; the validation sequences are cut into runs."""
+    sides = []
+    n_parts = len(cut(1))
+    for given, of_side in ((data.training, cut), (data.held_out, runs_of(n_parts))):
+        if given is None:
+            sides.append([None] * n_parts)
+            continue
+        keys, weights = encoded_labeled(model, data, given, encoder)
+        sides.append([
+            part_of(model, data, given, encoder, keys, weights, chosen)
+            for chosen in of_side(given.sequences.n_sequences)
+        ])  # fmt: skip
+    return [EncodedPart(*both) for both in zip(*sides, strict=True)]
+
+
+def fit_on_shards(
+    model, X, y, cut: Cut, n_shards: int, n_threads: int = 1, start: Callable | None = None, **fit
+):
+    """Fit a model on shards; ``start`` makes them from a fleet and a setup."""
+
+    def boost(self, data, encoder, forest, choice, callbacks):
+        fleet = LocalFleet(parts_of(self, data, encoder, cut))
+        growth, sampling = self._growth(data, encoder), self._sampling(data)
+        totals = total(fleet.map(Totals.of))
+        setup = ShardSetup(self, data.classes, encoder, growth, sampling, totals)
+        make = start or LocalShards.of
+        shards = make(fleet, setup, n_shards, n_threads)
+        data = replace(data, training=None, held_out=None)
+        return encoder, boost_on_shards(data, fleet, setup, shards, forest, choice, callbacks)
+
+    with patch.object(type(model), "_boost", boost):
+        return model.fit(X, y, **fit)
+
+
+def assert_equal_fits(a, b):
+    """Check that the forests and all scores are equal to the bit."""
+    packed = a._forest.pack(), b._forest.pack()
+    assert packed[0].keys() == packed[1].keys()
+    for name, values in packed[0].items():
+        np.testing.assert_array_equal(values, packed[1][name], err_msg=name)
+    for name in ("train_score_", "validation_score_", "feature_importances_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
