@@ -31,10 +31,10 @@ def runs_of(n_parts: int) -> Cut:
     return lambda n: np.array_split(np.arange(n), n_parts)
 
 
-def encoded_labeled(model, data, given, encoder) -> list[EncodedLabeled]:
-    """Encode each sequence of labeled data alone; their keys are those of all together."""
+def keys_and_weights(model, data, given, encoder) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of all sequences together, and the position weights."""
     threads = Threads(1)
-    weights = model._position_weights(given, data.classes)
+    weights = model._position_weights(given, model._weights_of_labels(given, data.classes))
     masks, ties = (given.allowed, given.candidates), [weights, *given.ties]
     whole = encoder.encode(given.sequences, threads)
     keys = sequence_keys(whole, given.codes, *masks, ties=ties)
@@ -71,7 +71,7 @@ def parts_of(model, data, encoder, cut: Cut) -> list[EncodedPart]:
         if given is None:
             sides.append([None] * n_parts)
             continue
-        keys, weights = encoded_labeled(model, data, given, encoder)
+        keys, weights = keys_and_weights(model, data, given, encoder)
         sides.append([
             part_of(model, data, given, encoder, keys, weights, chosen)
             for chosen in of_side(given.sequences.n_sequences)
@@ -86,7 +86,8 @@ def fit_on_shards(
 
     def boost(self, data, encoder, forest, choice, callbacks):
         fleet = LocalFleet(parts_of(self, data, encoder, cut))
-        growth, sampling = self._growth(data, encoder), self._sampling(data)
+        growth = self._growth(data, encoder)
+        sampling = self._sampling(len(data.classes), len(data.training.codes))
         totals = total(fleet.map(Totals.of))
         setup = ShardSetup(self, data.classes, encoder, growth, sampling, totals)
         make = start or LocalShards.of
