@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,9 @@ class Fleet(Protocol):
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, with the list of all parts in order, in one place."""
 
+    def chain(self, other: Fleet) -> Fleet:
+        """Return the fleet of these parts, followed by those of a fleet in the same place."""
+
 
 class LocalFleet:
     """Parts in the memory of this process.
@@ -77,6 +80,54 @@ class LocalFleet:
         """Return ``function(parts, *args)``."""
         return function(list(self._parts), *args)
 
+    def chain(self, other: Fleet) -> Fleet:
+        """Return the fleet of these parts, followed by those of another fleet of this process."""
+        return Chained([self, other])
+
+
+class Chained:
+    """The parts of several fleets of this process.
+
+    Parameters
+    ----------
+    fleets : list of Fleet
+    """
+
+    def __init__(self, fleets: list[Fleet]):
+        self._fleets = fleets
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return sum(fleet.n_parts for fleet in self._fleets)
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part, in the order of the parts."""
+        return [result for fleet, own in self._with(args) for result in fleet.map(function, *own)]
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> Chained:
+        """Return the fleet of which the parts are ``function(part, *args)``."""
+        return Chained([fleet.derive(function, *own) for fleet, own in self._with(args)])
+
+    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return ``function(parts, *args)``."""
+        return function([part for fleet in self._fleets for part in fleet.map(_itself)], *args)
+
+    def chain(self, other: Fleet) -> Chained:
+        """Return the fleet of these parts, followed by those of another fleet of this process."""
+        return Chained([*self._fleets, other])
+
+    def _with(self, args: Sequence[Any]) -> Iterator[tuple[Fleet, list]]:
+        """Yield each fleet, with its items of arguments that have one for each part."""
+        first = 0
+        for fleet in self._fleets:
+            here = slice(first, first + fleet.n_parts)
+            yield (
+                fleet,
+                [Each(arg.items[here]) if isinstance(arg, Each) else arg for arg in args],
+            )
+            first += fleet.n_parts
+
 
 class View:
     """The parts of a fleet as a function sees them, or some of them.
@@ -89,7 +140,7 @@ class View:
     function : callable
         The parts are ``function(part, *args)``.
     *args : object
-        The same for all parts.
+        An argument of type `Each` has an item for every part of the fleet.
     chosen : sequence of bool, optional
         Which parts to keep; the function is not called for the others.
     """
@@ -103,6 +154,8 @@ class View:
     ):
         self._fleet = fleet
         self._seen = function, args
+        if any(isinstance(arg, Each) for arg in args):
+            self._seen = Each([(function, arguments_of(i, args)) for i in range(fleet.n_parts)])
         self._chosen = [True] * fleet.n_parts if chosen is None else list(chosen)
 
     @property
@@ -123,6 +176,15 @@ class View:
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
         return self._fleet.reduce(_of_all_seen, self._chosen, self._seen, function, args)
+
+    def derive_all(self, function: Callable[..., Any], *args: Any) -> Fleet:
+        """Return the same as `derive`, but with None for the parts that are left out.
+
+        The result is not a view.
+        """
+        fleet = self._fleet
+        derive = fleet.derive_all if isinstance(fleet, View) else fleet.derive
+        return derive(_of_seen, *self._calling(function, args))
 
     def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
         """Return the arguments of `_of_seen`; each `Each` has an item for every part."""
@@ -145,9 +207,9 @@ def _of_seen(part: Any, is_chosen: bool, seen: tuple, function: Callable, *args:
 
 
 def _of_all_seen(
-    parts: list, chosen: Sequence[bool], seen: tuple, function: Callable, args: Sequence[Any]
+    parts: list, chosen: Sequence[bool], seen: tuple | Each, function: Callable, args: Sequence[Any]
 ) -> Any:
-    kept = [_as_seen(part, seen) for part, is_kept in zip(parts, chosen, strict=True) if is_kept]
+    kept = [_as_seen(part, *arguments_of(i, [seen])) for i, part in enumerate(parts) if chosen[i]]
     return function(kept, *args)
 
 

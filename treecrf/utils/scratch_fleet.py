@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.utils.fleet import arguments_of
+from treecrf.utils.fleet import Chained, Fleet, arguments_of
 from treecrf.utils.scratch import Scratch
 
 Load = Callable[[], Any]
@@ -61,6 +61,10 @@ class ScratchFleet:
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
         return function([load() for load in self._loads], *args)
+
+    def chain(self, other: Fleet) -> Chained:
+        """Return the fleet of these parts, followed by those of another fleet of this process."""
+        return Chained([self, other])
 
     def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
         return [
