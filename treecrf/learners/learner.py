@@ -235,7 +235,8 @@ class SequenceLearner(SequenceClassifier):
 
     def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
         """Train on parts, each a `RawData`, and return the fitted attributes."""
-        return self._train(replace(arguments, raw=fleet.reduce(joined_pieces)))
+        raw = fleet.reduce(joined_pieces) if are_tables(arguments.raw) else arguments.raw
+        return self._train(replace(arguments, raw=raw))
 
     def _trained_settings(self) -> dict[str, Any]:
         """Return the fitted attributes that store parameters of training."""

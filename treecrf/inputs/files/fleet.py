@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from typing import Any
 
-from treecrf.inputs.files.pieces import are_tables, open_pieces
+from treecrf.inputs.files.memory import cut
+from treecrf.inputs.files.pieces import MAX_PIECE_ROWS, are_tables, open_pieces
 from treecrf.inputs.labels import RawData
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.scratch_fleet import ScratchFleet
@@ -19,7 +21,6 @@ def fleet_of(
     Parameters
     ----------
     raw : RawData
-        Data in memory are one part.
     scratch : str or path-like, optional
         Folder of temporary files.
     categorical_features : "from_dtype", None, or list
@@ -34,4 +35,10 @@ def fleet_of(
     if are_tables(raw):
         pieces = open_pieces(raw, categorical_features, None if files is None else files.folder)
         return ScratchFleet(pieces.loads(), files)
-    return None if files is None else ScratchFleet([lambda: raw], files)
+    if files is None:
+        return None
+    return ScratchFleet([partial(_itself, piece) for piece in cut(raw, MAX_PIECE_ROWS)], files)
+
+
+def _itself(piece: RawData) -> RawData:
+    return piece

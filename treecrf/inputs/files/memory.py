@@ -1,0 +1,88 @@
+"""Data in memory in pieces, so that what is computed from them need not fit in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from treecrf.inputs.frames import column_of, rows_of
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.offsets import offsets_of, runs
+from treecrf.inputs.values import column_names, is_frame
+
+
+def cut(raw: RawData, n_rows: int) -> list[RawData]:
+    """Return runs of whole sequences of a list of sequences, or of a data frame with groups.
+
+    Other data, and those of which the arguments do not match, are one piece.
+
+    Parameters
+    ----------
+    raw : RawData
+    n_rows : int
+        Maximum number of positions of a piece, unless it is a single sequence.
+    """
+    offsets = _offsets(raw)
+    arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
+    if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
+        return [raw]
+    bounds = list(runs(offsets, n_rows))
+    if raw.segmentation.is_long:
+        tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
+    else:
+        tables = [raw.X[i:j] for i, j in bounds]
+    columns = {name: _sliceable(value) for name, value in arguments.items()}
+    return [
+        replace(raw, X=X, **{name: _part(value, offsets, *b) for name, value in columns.items()})
+        for X, b in zip(tables, bounds, strict=True)
+    ]
+
+
+def _offsets(raw: RawData) -> np.ndarray | None:
+    """Return the starts of the sequences, and the end of the last one; None for other data."""
+    X, name = raw.X, raw.segmentation.column
+    if raw.segmentation.is_long:
+        is_cut = name is not None and is_frame(X) and name in column_names(X)
+        return raw.segmentation.offsets(len(X), column_of(X, name)) if is_cut else None
+    if not isinstance(X, (list, tuple)) or not X:
+        return None
+    lengths = [_length(x) for x in X]
+    return None if min(lengths) == 0 else offsets_of(lengths)
+
+
+def _length(item: Any) -> int:
+    """Return the number of positions of a sequence; 0 if it has none."""
+    shape = getattr(item, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(item) if hasattr(item, "__len__") else 0
+
+
+def _matches(raw: RawData, offsets: np.ndarray, argument: Any) -> bool:
+    """Return whether an argument has an item for each sequence or for each position."""
+    if argument is None:
+        return True
+    if isinstance(argument, str):
+        frames = [raw.X] if raw.segmentation.is_long else raw.X
+        return all(is_frame(frame) and argument in column_names(frame) for frame in frames)
+    if not hasattr(argument, "__len__"):
+        return False
+    expected = (len(offsets) - 1, *([int(offsets[-1])] if raw.segmentation.is_long else []))
+    return len(argument) in expected
+
+
+def _sliceable(argument: Any) -> Any:
+    if argument is None or isinstance(argument, (str, list, tuple, np.ndarray)):
+        return argument
+    return np.asarray(argument, dtype=None if hasattr(argument, "dtype") else object)
+
+
+def _part(argument: Any, offsets: np.ndarray, first: int, last: int) -> Any:
+    """Return the items of some sequences, or of their positions."""
+    if argument is None or isinstance(argument, str):
+        return argument
+    if len(argument) == len(offsets) - 1:
+        return argument[first:last]
+    return argument[int(offsets[first]) : int(offsets[last])]
