@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # From the lowest layer to the highest. The packages of one layer do not import each other, except
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
-    "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
+    "_version", "utils", "inputs", "datasets", "encoding", "metrics", "chains+_inference",
     "trees.growing+_tree", "trees.scoring", "trees", "learners", "learners.boosted",
     "learners.future", "learners.flat", "learners.linear", "learners.structured",
     "learners.structured.perceptron+learners.structured._perceptron "
     "learners.structured.max_margin learners.structured.sequence_boosting",
-    "learners.registry", "inspection", "plotting", "cli",
+    "learners.registry", "inspection", "plotting", "dask", "cli",
 ]  # fmt: skip
 # Of each package: the number of its layer, and the first name of its unit.
 UNITS = {

@@ -1,0 +1,64 @@
+"""A cluster of three processes, and a limit of time for each test."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from distributed import Client, LocalCluster
+
+SECONDS = 60
+
+
+def local_cluster(**options):
+    settings = {
+        "n_workers": 3,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "protocol": "tcp",
+    }
+    return LocalCluster(**settings | options)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with local_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def workers(client, cluster):
+    """The client, once all workers are back that an earlier test has killed."""
+    try:
+        client.wait_for_workers(3, timeout=5)
+    except TimeoutError:
+        # A process that dies while it starts is not started again.
+        cluster.scale(0)
+        cluster.scale(3)
+        client.wait_for_workers(3, timeout=20)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def limit_of_time():
+    """Fail instead of hanging."""
+
+    def stop(*_):
+        faulthandler.dump_traceback()
+        pytest.fail(f"the test took more than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

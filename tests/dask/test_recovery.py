@@ -1,0 +1,215 @@
+"""Fits that lose workers end with the same result, or with an error; nothing hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask
+from support import dask_toys as toys
+
+from treecrf.dask.cluster import Cluster, WorkersLostError
+from treecrf.dask.fleet import DaskFleet
+from treecrf.dask.shards import DaskShards
+
+N_PARTS, N_ITER = 7, 6
+PARTS = [toys.encoded(toys.source(i)) for i in range(N_PARTS)]
+TREES = toys.toy_trees(PARTS, N_ITER)
+
+
+@contextlib.contextmanager
+def shards(client, read=None, encode=None):
+    """Toy shards whose sources and encoders may crash."""
+    sources = [dask.delayed(toys.source)(i, read) for i in range(N_PARTS)]
+    with Cluster(client) as cluster:
+        raw = DaskFleet(cluster, N_PARTS, lambda: cluster.submit_delayed(sources), keep=False)
+        fleet = raw.derive(toys.encoded, encode)
+        yield DaskShards(fleet, None, toys.ToyGrowing(), make=toys.ToyShard)
+
+
+def at(iteration, action):
+    """Do something after an iteration."""
+    return lambda i: action() if i == iteration else None
+
+
+def kill_holders(client, future):
+    """Kill all workers that have a result."""
+    pids = client.run(os.getpid)
+    for worker in client.who_has(future)[future.key]:
+        os.kill(pids[worker], signal.SIGKILL)
+
+
+def test_without_losses(workers):
+    with shards(workers) as toy:
+        assert toys.run(toy, N_ITER) == TREES
+
+
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("place", ["read", "encode"])
+def test_death_in_preparation(workers, tmp_path, place, n):
+    crash = toys.make_lines(tmp_path / "crash", n), place
+    with pytest.warns(UserWarning, match="was lost"), shards(workers, **{place: crash}) as toy:
+        assert toys.run(toy, N_ITER) == TREES
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("place", ["draw", "grow"])
+def test_death_in_an_iteration(workers, tmp_path, place, n):
+    crashes = {3: (toys.make_lines(tmp_path / "crash", n), place)}
+    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, crashes) == TREES
+    assert not list(tmp_path.iterdir())
+
+
+def test_death_between_iterations_and_while_rebuilding(workers, tmp_path):
+    crash = toys.make_lines(tmp_path / "crash", 0), "encode"
+
+    def kill_twice():
+        toys.make_lines(tmp_path / "crash", 1)
+        kill_holders(workers, toy.futures()[0])
+
+    with pytest.warns(UserWarning, match="was lost"), shards(workers, encode=crash) as toy:
+        assert toys.run(toy, N_ITER, after=at(2, kill_twice)) == TREES
+    assert not list(tmp_path.iterdir())
+
+
+def test_restart(workers):
+    with pytest.warns(UserWarning, match="restarted"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=at(2, workers.restart)) == TREES
+
+
+def test_restart_during_an_iteration(workers):
+    with pytest.warns(UserWarning, match="restarted|was lost"), shards(workers) as toy:
+        toy.growing.seconds = 0.3
+        thread = threading.Timer(1.0, workers.restart)
+        thread.start()
+        assert toys.run(toy, N_ITER) == TREES
+        thread.join()
+
+
+def test_retired_workers(workers):
+    """Workers that retire hand their shards to others; this is not a loss."""
+
+    def retire():
+        workers.retire_workers(list(workers.nthreads())[:2])
+
+    with shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=at(2, retire)) == TREES
+
+
+def test_closed_workers(workers, cluster):
+    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=at(2, lambda: cluster.scale(1))) == TREES
+
+
+def test_spilled_shards(workers):
+    with shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
+
+
+def spill(dask_worker):
+    """Move all results to the disk."""
+    with contextlib.suppress(KeyError):
+        while True:
+            dask_worker.data.evict()
+
+
+def test_copied_shards(workers):
+    """Copies of a shard have different numbers of trees, and tasks may run on any of them."""
+
+    def copy():
+        workers.replicate(toy.futures(), n=3)
+
+    with shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=at(1, copy)) == TREES
+
+
+def test_shards_move_to_new_workers(workers, monkeypatch):
+    monkeypatch.setattr("treecrf.dask.shards.SECONDS_BETWEEN_MOVES", 0.0)
+
+    def act(i):
+        if i == 1:
+            kill_holders(workers, toy.futures()[0])
+        if i == 2:
+            workers.wait_for_workers(3, timeout=20)
+
+    with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
+        assert toys.run(toy, N_ITER, after=act) == TREES
+        holders = workers.who_has(toy.futures()).values()
+        assert len({worker for holder in holders for worker in holder}) == 3
+
+
+def test_too_many_losses(workers, cluster, tmp_path):
+    scheduler = cluster.scheduler
+    allowed, scheduler.allowed_failures = scheduler.allowed_failures, 1
+    crashes = {1: (toys.make_lines(tmp_path / "crash", 9), "grow")}
+    try:
+        with (
+            pytest.warns(UserWarning, match="was lost"),
+            pytest.raises(WorkersLostError, match=r"2 workers died .*grow.*warm_start=True"),
+            shards(workers) as toy,
+        ):
+            toys.run(toy, N_ITER, crashes)
+    finally:
+        scheduler.allowed_failures = allowed
+    wait_until_idle(cluster)
+
+
+def test_no_workers(workers, cluster):
+    with (
+        dask.config.set({"treecrf.timeout": "2s"}),
+        pytest.warns(UserWarning, match="was lost"),
+        pytest.raises(WorkersLostError, match=r"no worker .* there are no workers; start workers"),
+        shards(workers) as toy,
+    ):
+        toys.run(toy, N_ITER, after=at(1, lambda: cluster.scale(0)))
+    cluster.scale(3)
+    wait_until_idle(cluster)
+
+
+def test_paused_workers(workers, cluster):
+    def pause(dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = False
+        dask_worker.status = type(dask_worker.status).paused
+
+    def resume(dask_worker):
+        dask_worker.status = type(dask_worker.status).running
+
+    with (
+        dask.config.set({"treecrf.timeout": "2s"}),
+        pytest.raises(WorkersLostError, match="3 workers are paused"),
+        shards(workers) as toy,
+    ):
+        toys.run(toy, N_ITER, after=at(1, lambda: workers.run(pause)))
+    workers.run(resume)
+
+
+def test_interrupt_releases_all(workers, cluster):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), shards(workers) as toy:
+        toys.run(toy, N_ITER, after=at(1, interrupt))
+    wait_until_idle(cluster)
+
+
+def test_interrupt_while_waiting(workers, cluster):
+    with pytest.raises(KeyboardInterrupt), shards(workers) as toy:
+        toy.growing.seconds = 1.0
+        threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        toys.run(toy, N_ITER)
+    wait_until_idle(cluster)
+
+
+def wait_until_idle(cluster):
+    """Wait until the scheduler has forgotten all tasks; the limit of time ends this otherwise."""
+    while cluster.scheduler.tasks:
+        time.sleep(0.05)

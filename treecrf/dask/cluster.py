@@ -1,0 +1,368 @@
+"""Tasks on a Dask cluster: submitted, waited for, and submitted again after losses."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from functools import partial
+from types import FunctionType
+from typing import Any
+from weakref import WeakSet
+
+import dask
+from dask.utils import parse_timedelta
+from distributed import Client, Future, wait
+from distributed.protocol import pickle
+from distributed.scheduler import KilledWorker
+
+from treecrf.dask.versions import check_versions, fingerprint
+from treecrf.utils.warn import warn
+
+# Arguments of more bytes are a task of their own: they are sent once to each worker, and not once
+# with each task.
+LARGE_ARGUMENT = 1 << 15
+# Number of losses of workers, or restarts of the cluster, after which an operation fails.
+MAX_LOSSES = 3
+# Seconds between two checks of the workers.
+INTERVAL = 1.0
+# Seconds that the transfer of results to the client takes before the workers are checked again.
+TRANSFER = 60.0
+# Prefix of the keys of all tasks.
+PREFIX = "treecrf-"
+
+
+class WorkersLostError(RuntimeError):
+    """Training has lost more workers than it can replace, or all of them."""
+
+
+class Pickled:
+    """Arguments that Dask does not look into.
+
+    Attributes
+    ----------
+    data : bytes
+    """
+
+    def __init__(self, values: Any):
+        self.data = pickle.dumps(values)
+
+    def load(self) -> Any:
+        """Return a new copy of the arguments."""
+        return pickle.loads(self.data)
+
+
+def load(pickled: Pickled) -> Any:
+    """Return the arguments; a task of its own if they are large."""
+    return pickled.load()
+
+
+def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *parts: Any) -> Any:
+    """Call a function of parts in a task.
+
+    Parameters
+    ----------
+    function : Pickled
+        A function of parts and arguments.
+    versions : str or None
+        Fingerprint of the client, which that of the worker must match; None for any.
+    shared : tuple or Pickled
+        The arguments that all calls share.
+    given : Pickled
+        A tuple of the arguments of this call, and for each argument whether it is one of these.
+    *parts
+    """
+    check_versions(versions)
+    own, are_own = given.load()
+    common = iter(shared.load() if isinstance(shared, Pickled) else shared)
+    own = iter(own)
+    arguments = [next(own) if is_own else next(common) for is_own in are_own]
+    return function.load()(*parts, *arguments)
+
+
+class Cluster:
+    """The workers of a client, during one call of ``fit``.
+
+    Dask recomputes the results that are lost with a worker, from the tasks that they depend on.
+    This class adds limits to waiting, warnings of losses, and new tasks after a restart of the
+    cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Attributes
+    ----------
+    generation : int
+        Number of times that the cluster lost all tasks. Futures of earlier generations are void.
+    """
+
+    def __init__(self, client: Client):
+        if client.asynchronous:
+            raise TypeError("client is asynchronous; expected Client(..., asynchronous=False)")
+        self.client = client
+        self.generation = 0
+        self.n_losses = 0
+        self.timeout = parse_timedelta(dask.config.get("treecrf.timeout", "5 minutes"))
+        self.versions = (
+            fingerprint() if dask.config.get("treecrf.check-versions", default=True) else None
+        )
+        self._id = uuid.uuid4().hex[:8]
+        self._n_operations = 0
+        self._seen_at = time.monotonic()
+        self._workers: set[str] = set()
+        self._futures: WeakSet[Future] = WeakSet()
+        self._note_workers()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Warn of the last losses, and release all futures, even those that tracebacks hold."""
+        for future in list(self._futures):
+            future.release()
+        if self.client.status == "running":
+            self._note_workers()
+
+    # Submitting
+
+    def submit_calls(
+        self,
+        function: Callable[..., Any],
+        parts: Sequence[tuple[Future, ...]],
+        shared: tuple,
+        own: Sequence[tuple] | None = None,
+        are_own: Sequence[bool] | None = None,
+        **options: Any,
+    ) -> list[Future]:
+        """Submit a task for each part, or tuple of parts: ``function(*parts, *arguments)``.
+
+        Parameters
+        ----------
+        function : callable
+            It may be called again if its result is lost.
+        parts : sequence of tuples of futures
+        shared : tuple
+            Arguments of all calls.
+        own : sequence of tuples, optional
+            Arguments of each call.
+        are_own : sequence of bool, optional
+            Which of the arguments are ``own``.
+        **options
+            Options of ``Client.map``.
+        """
+        if not parts:
+            return []
+        if own is None or are_own is None:
+            own, are_own = [()] * len(parts), (False,) * len(shared)
+        operation = self._operation(function, shared)
+        common: Any = Pickled(shared)
+        if len(common.data) > LARGE_ARGUMENT:
+            key = operation("arguments-")
+            common = self._noted([self.client.submit(load, common, key=key, pure=False)])[0]
+        given = [Pickled((values, tuple(are_own))) for values in own]
+        n, columns = len(parts), list(zip(*parts, strict=True))
+        futures = self.client.map(
+            call,
+            [Pickled(function)] * n,
+            [self.versions] * n,
+            [common] * n,
+            given,
+            *columns,
+            key=[f"{operation()}-{i}" for i in range(n)],
+            pure=False,
+            **options,
+        )
+        return self._noted(futures)
+
+    def submit_call(
+        self,
+        function: Callable[..., Any],
+        parts: Sequence[Future],
+        *arguments: Any,
+        **options: Any,
+    ) -> Future:
+        """Submit one task: ``function(list of parts, *arguments)``; options of ``submit``."""
+        operation, common = self._operation(function, arguments), Pickled(arguments)
+        given = Pickled(((), (False,) * len(arguments)))
+        future = self.client.submit(
+            call,
+            Pickled(function),
+            self.versions,
+            common,
+            given,
+            list(parts),
+            key=operation(),
+            pure=False,
+            **options,
+        )
+        return self._noted([future])[0]
+
+    def submit_value(self, value: Any, name: str) -> Future:
+        """Submit a task whose result is a value; unlike scattered data, it cannot get lost."""
+        self._n_operations += 1
+        key = f"{PREFIX}{name}-{self._id}-{self._n_operations}"
+        return self._noted([self.client.submit(load, Pickled(value), key=key, pure=False)])[0]
+
+    def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
+        """Submit delayed objects; futures among them stay what they are."""
+        return self._noted(self.client.compute(list(values)))
+
+    def _noted(self, futures: list[Future]) -> list[Future]:
+        self._futures.update(futures)
+        return futures
+
+    def _operation(self, function: Callable[..., Any], arguments: tuple) -> Callable[..., str]:
+        """Return a function that makes keys of tasks; the dashboard groups them by function."""
+        self._n_operations += 1
+        # A function that calls another one takes it as an argument.
+        function = [function, *(arg for arg in arguments if isinstance(arg, FunctionType))][-1]
+        name = getattr(function, "__name__", "call").strip("_").replace("_", "-")
+        number = f"-{self._id}-{self._n_operations}"
+        return lambda kind="": f"{PREFIX}{kind}{name}{number}"
+
+    # Waiting
+
+    def run(self, submit: Callable[[], Any], limit: int | None = None) -> Any:
+        """Submit tasks and return their results; after a restart of the cluster, submit again.
+
+        Parameters
+        ----------
+        submit : callable
+            Returns a future or a list of futures.
+        limit : int, optional
+            Number of lost workers from which on the operation fails. By default, only Dask's own
+            limit for each task (``distributed.scheduler.allowed-failures``) holds.
+
+        Raises
+        ------
+        WorkersLostError
+            If there are too many losses, or no workers for too long.
+        """
+        n_restarts, n_losses = 0, self.n_losses
+        while True:
+            limit_now = None if limit is None else n_losses + limit
+            try:
+                return self._results(submit(), limit_now)
+            except CancelledError as error:
+                self._require_connection(error)
+                n_restarts += 1
+                if n_restarts > MAX_LOSSES:
+                    raise WorkersLostError(
+                        f"the cluster was restarted {n_restarts} times in one operation; {ADVICE}"
+                    ) from error
+                self.generation += 1
+                warn("the Dask cluster was restarted; its tasks are submitted again")
+            except KilledWorker as error:
+                raise WorkersLostError(
+                    f"{error.allowed_failures + 1} workers died in the same task, "
+                    f"{error.task!r}, the last one at {error.last_worker.address}; they may have "
+                    f"run out of memory, see their logs; {ADVICE}"
+                ) from error
+
+    def _results(self, futures: Any, limit: int | None) -> Any:
+        """Wait for a future, or for a list of them, and return the results."""
+        pending = [futures] if isinstance(futures, Future) else list(futures)
+        self._seen_at = time.monotonic()
+        while True:
+            try:
+                wait(pending, timeout=INTERVAL)
+                return self.client.sync(
+                    partial(self.client.gather, futures, asynchronous=True),
+                    callback_timeout=TRANSFER,
+                )
+            except TimeoutError:
+                self.check_workers(limit)
+            if any(future.status in ("error", "cancelled", "lost") for future in pending):
+                # The first error ends the operation; other tasks may still run.
+                return self.client.gather(futures)
+
+    def wait_for_workers(self) -> dict[str, int]:
+        """Return the number of threads of each worker, at least one.
+
+        Raises
+        ------
+        WorkersLostError
+            If there are none for too long.
+        """
+        self._seen_at = time.monotonic()
+        while not (n_threads := self.client.nthreads()):
+            self.check_workers()
+            time.sleep(INTERVAL)
+        return n_threads
+
+    def check_workers(self, limit: int | None = None) -> None:
+        """Warn of workers that were lost.
+
+        Raises
+        ------
+        WorkersLostError
+            If there are more losses than the limit, or no workers that run tasks for too long.
+        """
+        self._note_workers()
+        if limit is not None and self.n_losses > limit:
+            raise WorkersLostError(f"more than {MAX_LOSSES} workers were lost at once; {ADVICE}")
+        seconds = time.monotonic() - self._seen_at
+        if seconds > self.timeout:
+            raise WorkersLostError(
+                f"no worker has been running tasks for {seconds:.0f} seconds: "
+                f"{self._state_of_workers()}; start workers, or raise the limit with "
+                f"dask.config.set({{'treecrf.timeout': '1 hour'}}); {ADVICE}"
+            )
+
+    def _note_workers(self) -> None:
+        """Update the set of workers, and warn of those that were lost."""
+        try:
+            info = self.client.scheduler_info(n_workers=-1, callback_timeout=TRANSFER)["workers"]
+        except (OSError, TimeoutError):
+            return
+        lost = [address for address in self._workers - info.keys() if self._is_loss(address)]
+        self._workers = set(info)
+        if any(worker.get("status", "running") == "running" for worker in info.values()):
+            self._seen_at = time.monotonic()
+        self._info = info
+        self.n_losses += len(lost)
+        for address in sorted(lost):
+            warn(
+                f"worker {address} was lost; what it held is computed again, and the result does "
+                "not change"
+            )
+
+    def _is_loss(self, address: str) -> bool:
+        """Return whether a worker that is gone has left tasks undone, instead of having retired."""
+        events = self.client.get_events(address)
+        removed = [event for _, event in events if event.get("action") == "remove-worker"]
+        return any(
+            not event.get("expected", False)
+            and bool(event["processing-tasks"] or event["lost-computed-tasks"])
+            for event in removed[-1:]
+        )
+
+    def _state_of_workers(self) -> str:
+        if not self._info:
+            return "there are no workers"
+        states = sorted({str(worker.get("status")) for worker in self._info.values()})
+        return (
+            f"{len(self._info)} workers are {' or '.join(states)} (Dask pauses workers whose "
+            "memory is nearly full)"
+        )
+
+    def _require_connection(self, error: BaseException) -> None:
+        if self.client.status != "running":
+            raise WorkersLostError(
+                f"the connection to the Dask scheduler is lost (client {self.client.status}); "
+                f"{ADVICE}"
+            ) from error
+
+
+ADVICE = (
+    "the estimator is unchanged; the callback treecrf.callbacks.Checkpoint saves the model every "
+    "few iterations, and warm_start=True continues from it"
+)
+
+
+def released(futures: Iterable[Future]) -> None:
+    """Release futures, even if a traceback still refers to them."""
+    for future in futures:
+        future.release()

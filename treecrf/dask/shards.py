@@ -1,0 +1,247 @@
+"""Shards of the data on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from distributed import Future, get_worker
+from distributed.sizeof import sizeof
+
+from treecrf.dask.cluster import ADVICE, MAX_LOSSES, WorkersLostError, released
+from treecrf.dask.fleet import DaskFleet
+from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
+from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
+
+# Seconds between two checks of whether shards should move to new workers.
+SECONDS_BETWEEN_MOVES = 10.0
+
+
+class DaskShards:
+    """Shards, one for each worker, that are results of tasks.
+
+    A shard changes with each step, which Dask does not expect of a result. But its state is a
+    function of its parts and of the first iterations of the forest. Wherever a shard is a new one,
+    because a worker was lost, or an older copy, it answers `Behind`, and is sent more trees.
+
+    Parameters
+    ----------
+    fleet : DaskFleet
+        Encoded parts, which the shards own from now on.
+    setup : ShardSetup
+    growing : ListGrowing
+    n_threads : int, optional
+        Number of threads of a shard. By default, those that its worker has.
+    make : callable, optional
+        Makes a shard of the setup, a dict of parts by number, and a number of threads.
+    """
+
+    def __init__(
+        self,
+        fleet: DaskFleet,
+        setup: ShardSetup,
+        growing: ListGrowing,
+        n_threads: int | None = None,
+        make: Callable[..., Any] = Shard,
+    ):
+        self.cluster = fleet.cluster
+        self.setup = setup
+        self.growing = growing
+        self._fleet = fleet
+        self._make = make, n_threads
+        self._shards: list[Future] = []
+        self.growing_future: Future | None = None
+        self._generation = -1
+        self._checked_at = time.monotonic()
+
+    def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
+        """Carry out a step on all shards, and grow trees on a worker.
+
+        Parameters
+        ----------
+        step : Step
+        again : callable
+            Returns the same step with the trees from an iteration on.
+
+        Raises
+        ------
+        WorkersLostError
+            If too many workers are lost.
+        """
+        self._move_shards()
+        exchange = _Exchange(self, step, again)
+        for _ in range(2 + MAX_LOSSES):
+            result = self.cluster.run(exchange.submit, limit=MAX_LOSSES)
+            if not isinstance(result, Lagging):
+                return result
+            self.cluster.check_workers()
+            exchange.catch_up(result)
+        raise WorkersLostError(f"shards of the data were lost again and again; {ADVICE}")
+
+    def futures(self) -> list[Future]:
+        """Return the futures of the shards, which are submitted if necessary."""
+        if self._generation != self.cluster.generation:
+            self._shards = self._submit()
+            self._generation = self.cluster.generation
+        return self._shards
+
+    def release(self) -> None:
+        """Let workers forget the shards."""
+        released(self._shards)
+        self._generation = -1
+
+    def _submit(self) -> list[Future]:
+        """Submit a task for the shard of each worker."""
+        cluster = self.cluster
+        sizes = self._fleet.map(size_of)
+        parts = self._fleet.futures()
+        has = cluster.client.who_has(parts)
+        holders = [has.get(part.key, ()) for part in parts]
+        chosen = _shared_out(sizes, holders, cluster.wait_for_workers())
+        setup = cluster.submit_value(self.setup, "setup")
+        self.growing_future = cluster.submit_value(self.growing, "growing")
+        shards = [
+            cluster.submit_call(
+                make_shard,
+                [setup, *(parts[i] for i in numbers)],
+                numbers,
+                *self._make,
+                workers=[worker],
+                allow_other_workers=True,
+            )
+            for worker, numbers in chosen.items()
+        ]
+        # The tasks of the parts remain known as long as shards depend on them.
+        self._fleet.release()
+        return shards
+
+    def _move_shards(self) -> None:
+        """Move shards from workers that have several to workers without one."""
+        now = time.monotonic()
+        if now - self._checked_at < SECONDS_BETWEEN_MOVES or not self._shards:
+            return
+        self._checked_at = now
+        client = self.cluster.client
+        free = set(client.nthreads())
+        holders = client.who_has(self._shards)
+        crowded = []
+        for i, shard in enumerate(self._shards):
+            workers = set(holders.get(shard.key, ()))
+            if workers and not workers & free:
+                crowded.append(i)
+            free -= workers
+        for i, worker in zip(crowded, sorted(free), strict=False):
+            self._shards[i] = self.cluster.submit_call(
+                move_shard, [self._shards[i]], workers=[worker], allow_other_workers=True
+            )
+
+
+class Lagging(list):
+    """Pairs of the number of a shard and its answer `Behind`."""
+
+
+class _Exchange:
+    """The tasks of one step: those of all shards, and the growth of trees on their results."""
+
+    def __init__(self, shards: DaskShards, step: Step, again: Callable[[int], Step]):
+        self.shards = shards
+        self.step = step
+        self.again = again
+        self._drawn: dict[int, Future] = {}
+        self._steps: dict[int, Step] = {}
+        self._generation = -1
+
+    def submit(self) -> Future:
+        """Submit the tasks that are not done yet."""
+        cluster, shards = self.shards.cluster, self.shards.futures()
+        if self._generation != cluster.generation:
+            self._drawn = {}
+            self._generation = cluster.generation
+        left = [i for i in range(len(shards)) if i not in self._drawn]
+        # The trees of a usual step are sent once to each worker.
+        usual = [i for i in left if i not in self._steps]
+        drawn = cluster.submit_calls(draw, [(shards[i],) for i in usual], (self.step,))
+        self._drawn |= zip(usual, drawn, strict=True)
+        for i in set(left) - set(usual):
+            self._drawn[i] = cluster.submit_call(draw_again, [shards[i]], self._steps[i])
+        ordered = [self._drawn[i] for i in range(len(shards))]
+        return cluster.submit_call(grow, [self.shards.growing_future, *ordered], self.step)
+
+    def catch_up(self, lagging: Lagging) -> None:
+        """Repeat the step with more trees for the shards that lack them."""
+        for i, behind in lagging:
+            # Copies of a shard may have different numbers of iterations.
+            is_first = i not in self._steps
+            self._steps[i] = self.again(behind.n_iter if is_first else 0)
+            self._drawn.pop(i, None)
+
+
+def make_shard(
+    given: list, numbers: list[int], make: Callable[..., Any], n_threads: int | None
+) -> Any:
+    """Make a shard of the setup, and of some of the parts."""
+    setup, *parts = given
+    if n_threads is None:
+        n_threads = get_worker().state.nthreads
+    return make(setup, dict(zip(numbers, parts, strict=True)), n_threads)
+
+
+def move_shard(shards: list) -> Any:
+    """Return the shard; its task runs on another worker."""
+    return shards[0]
+
+
+def draw(shard: Any, step: Step) -> Any:
+    """Carry out a step on a shard."""
+    return shard.run(step)
+
+
+def draw_again(shards: list, step: Step) -> Any:
+    """Carry out a step on a shard that lacked trees."""
+    return shards[0].run(step)
+
+
+def grow(given: list, step: Step) -> Any:
+    """Grow trees on the examples of all shards, unless some of them lack trees."""
+    growing, *drawn = given
+    lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
+    return lagging or growing.grow(drawn, step)
+
+
+def size_of(part: Any) -> int:
+    """Return the size of a part in memory, in bytes."""
+    return sizeof(part)
+
+
+def _shared_out(
+    sizes: list[int], holders: list[Iterable[str]], n_threads: dict[str, int]
+) -> dict[str, list[int]]:
+    """Choose a worker for each part: equal bytes for each thread, and few parts that move.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Bytes of each part.
+    holders : list of collections of str
+        Workers that have each part.
+    n_threads : dict of int
+        Number of threads of each worker.
+    """
+    fair = 1.1 * sum(sizes) / max(1, sum(n_threads.values()))
+    used = dict.fromkeys(sorted(n_threads), 0)
+    chosen: dict[str, list[int]] = {worker: [] for worker in used}
+    left = []
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        own = [worker for worker in holders[i] if worker in used]
+        best = min(own, key=lambda w: used[w] / n_threads[w], default=None)
+        if best is not None and used[best] + sizes[i] <= fair * n_threads[best]:
+            chosen[best].append(i)
+            used[best] += sizes[i]
+        else:
+            left.append(i)
+    for i in left:
+        best = min(used, key=lambda w: (used[w] + sizes[i]) / n_threads[w])
+        chosen[best].append(i)
+        used[best] += sizes[i]
+    return {worker: sorted(numbers) for worker, numbers in chosen.items() if numbers}
