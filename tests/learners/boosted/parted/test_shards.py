@@ -14,6 +14,7 @@ from support.shards import assert_equal_fits, dealt, fit_on_shards, runs_of
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.parted.booster import LocalShards
+from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import Behind, Shard
 
 LABELS = np.array(list("abc"))
@@ -93,6 +94,13 @@ def test_chains_are_fitted_as_in_one_piece(settings):
     found = fit_on_shards(model(**settings), X, y, dealt(5), 3)
     assert_equal_fits(expected, found)
     assert expected.n_iter_ > 3
+
+
+@pytest.fixture(params=[1, 1 << 10], autouse=True)
+def joining(request, monkeypatch):
+    """Join no parts, or some of those of a shard."""
+    monkeypatch.setattr("treecrf.learners.boosted.parted.shard.SMALL_PART", request.param)
+    monkeypatch.setattr("treecrf.learners.boosted.parted.shard.LARGE_PART", 100)
 
 
 @pytest.mark.parametrize("kind", [symbols, dicts, numbers])
@@ -224,7 +232,11 @@ class Forgetful:
         event = self.rng.integers(5)
         if event == 0:
             shard = self.shard
-            self.shard = Shard(shard.setup, shard.parts, shard.n_threads)
+            parts = [EncodedPart(data, None) for data in shard.training]
+            parts += [EncodedPart(None, data) for data in shard.held_out.values()]
+            numbers = [*range(-len(shard.training), 0), *shard.held_out]
+            parts = dict(zip(numbers, parts, strict=True))
+            self.shard = Shard(shard.setup, parts, shard.n_threads)
         elif event == 1:
             self.shard = pickle.loads(pickle.dumps(self.shard))
         elif event == 2:

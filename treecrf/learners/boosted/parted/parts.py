@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from treecrf.encoding.encoded import EncodedSequences
+from treecrf.encoding.gathered import chained
 from treecrf.inputs.sequences import Sequences
 
 
@@ -59,6 +61,41 @@ class EncodedLabeled:
     def offsets(self) -> np.ndarray:
         """Start of each sequence among the positions, and the end of the last."""
         return self.encoded.offsets
+
+    @classmethod
+    def joined(cls, parts: Sequence[EncodedLabeled], n_labels: int) -> EncodedLabeled:
+        """Append the sequences of all parts in a copy, without those before they were encoded."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def join(name: str, default: Callable[[EncodedLabeled], np.ndarray]) -> np.ndarray | None:
+            arrays = [getattr(part, name) for part in parts]
+            if all(array is None for array in arrays):
+                return None
+            pairs = zip(parts, arrays, strict=True)
+            return np.concatenate(
+                [default(part) if array is None else array for part, array in pairs]
+            )
+
+        states = [part.start_state for part in parts]
+        return cls(
+            chained([part.encoded for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            join("allowed", lambda part: np.ones((len(part.codes), n_labels), dtype=bool)),
+            join("candidates", lambda part: np.eye(n_labels, dtype=bool)[part.codes]),
+            join("weights", lambda part: np.ones(len(part.codes))),
+            _joined_weights([part.position_weights for part in parts]),
+            np.concatenate([part.keys for part in parts]),
+            None if states[0] is None else np.concatenate(states, axis=1),
+            parts[0].start_transitions,
+        )
+
+
+def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
+    """Join position weights; if all are 1, the result takes no memory."""
+    if all((of_part == 1).all() for of_part in weights):
+        return np.broadcast_to(np.ones(1), sum(map(len, weights)))
+    return np.concatenate(weights)
 
 
 @dataclass(frozen=True)

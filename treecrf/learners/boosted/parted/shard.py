@@ -32,6 +32,10 @@ from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.threads import Threads
 
+# Parts with fewer positions are joined, up to a number of positions.
+SMALL_PART = 1 << 15
+LARGE_PART = 1 << 17
+
 
 @dataclass(frozen=True)
 class LabeledTotals:
@@ -268,8 +272,14 @@ class Shard:
 
     def __init__(self, setup: ShardSetup, parts: dict[int, EncodedPart], n_threads: int = 1):
         self.setup = setup
-        self.parts = parts
         self.n_threads = n_threads
+        self.training = _with_large_parts(
+            [part.training for part in parts.values() if part.training is not None],
+            setup.n_labels,
+        )
+        self.held_out = {
+            number: part.held_out for number, part in parts.items() if part.held_out is not None
+        }
         self._begin()
 
     def _begin(self) -> None:
@@ -277,16 +287,10 @@ class Shard:
         self._lock = Lock()
         self._threads = Threads(self.n_threads)
         self.forest = self.setup.new_forest()
-        numbered = self.parts.items()
-        self._training = [
-            _TrainingPart(self.setup, part.training, self._threads)
-            for _, part in numbered
-            if part.training is not None
-        ]
+        self._training = [_TrainingPart(self.setup, data, self._threads) for data in self.training]
         self._held_out = {
-            number: _HeldOutPart(self.setup, part.held_out, self._threads)
-            for number, part in numbered
-            if part.held_out is not None
+            number: _HeldOutPart(self.setup, data, self._threads)
+            for number, data in self.held_out.items()
         }
 
     @property
@@ -348,28 +352,40 @@ class Shard:
         return total(part.scores.of_contexts(step.n_iter, last_chosen) for part in self._training)
 
     def __getstate__(self) -> dict:
-        state = {name: getattr(self, name) for name in ("setup", "parts", "n_threads", "forest")}
-        return state | {
-            "training": [part.state() for part in self._training],
-            "held_out": [part.state() for part in self._held_out.values()],
-        }
+        kept = "setup", "n_threads", "training", "held_out"
+        with self._lock:
+            return {
+                "kept": {name: getattr(self, name) for name in kept},
+                "forest": self.forest,
+                "scores": [part.state() for part in self._parts()],
+            }
 
     def __setstate__(self, state: dict) -> None:
-        for name in ("setup", "parts", "n_threads"):
-            setattr(self, name, state[name])
+        vars(self).update(state["kept"])
         self._begin()
         self.forest = state["forest"]
-        kept = zip(
-            [*self._training, *self._held_out.values()],
-            [*state["training"], *state["held_out"]],
-            strict=True,
-        )
-        for part, scores in kept:
+        for part, scores in zip(self._parts(), state["scores"], strict=True):
             part.restore(scores)
 
+    def _parts(self) -> list[_LabeledPart]:
+        return [*self._training, *self._held_out.values()]
+
     def __sizeof__(self) -> int:
-        parts = [*self._training, *self._held_out.values()]
-        return 2 * sum(part.n_bytes() for part in parts)
+        return sum(part.n_bytes() for part in self._parts())
+
+
+def _with_large_parts(parts: list[EncodedLabeled], n_labels: int) -> list[EncodedLabeled]:
+    """Join small parts with their neighbors, since each part takes some time in an iteration."""
+    groups: list[list[EncodedLabeled]] = []
+    room = 0
+    for part in parts:
+        n = len(part.codes)
+        if n > room:
+            groups.append([])
+            room = LARGE_PART if n < SMALL_PART else n
+        groups[-1].append(part)
+        room -= n
+    return [EncodedLabeled.joined(group, n_labels) for group in groups]
 
 
 class _LabeledPart:
@@ -415,9 +431,13 @@ class _LabeledPart:
 
     def n_bytes(self) -> int:
         """Return the memory of the arrays, roughly."""
-        encoded = self.data.encoded
+        data, encoded = self.data, self.data.encoded
         rows = encoded.codes.nbytes + encoded.bits.nbytes + encoded.list_ids.nbytes
-        return rows + 4 * self.setup.n_labels * encoded.n_positions
+        masks = (data.allowed, data.candidates, data.start_state, *self.state().values())
+        arrays = [value for value in masks if isinstance(value, np.ndarray)]
+        # Rows are stored twice, by rows and by columns.
+        scores = 4 * self.setup.n_labels * encoded.n_positions
+        return 2 * rows + scores + sum(array.nbytes for array in arrays)
 
 
 class _TrainingPart(_LabeledPart):
