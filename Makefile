@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive fuzz docs lint wheel clean
+.PHONY: demo test test-all test-exhaustive fuzz soak sanitize docs lint wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -33,6 +33,16 @@ SECONDS ?= 600
 SEED ?= 10000
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/campaign.py --seconds $(SECONDS) --seed $(SEED)
+
+# Thousands of fits and predictions in one process, which must not grow: make soak ROUNDS=1000
+ROUNDS ?= 1000
+soak: $(VENV)/.test
+	$(BIN)/python tests/fuzz/soak.py --rounds $(ROUNDS)
+
+# The tests of the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and with bounds
+# checks. The builds are in folders of their own.
+sanitize: $(VENV)/.test
+	$(BIN)/python tests/checked_builds.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -j auto -W --keep-going -b html docs docs/_build/html

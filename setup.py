@@ -9,8 +9,11 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# TREECRF_CHECKS=1 compiles bounds checks into the modules, to find memory errors in a test run.
-CHECKS = os.environ.get("TREECRF_CHECKS") == "1"
+# Builds that find memory errors in a test run (tests/checked_builds.py): TREECRF_CHECKS=bounds
+# compiles Cython's bounds checks into the modules, TREECRF_CHECKS=sanitizers those of the compiler.
+CHECKS = os.environ.get("TREECRF_CHECKS", "")
+if CHECKS not in ("", "bounds", "sanitizers"):
+    raise SystemExit(f"TREECRF_CHECKS is {CHECKS!r}; expected 'bounds' or 'sanitizers'")
 
 # TREECRF_ABI3=1 compiles for the limited API: one wheel for Python 3.11 and all later versions.
 # Python without the global interpreter lock does not have this API.
@@ -19,10 +22,10 @@ ABI3_MACROS = [("Py_LIMITED_API", "0x030b0000"), ("CYTHON_LIMITED_API", "1")]
 
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": CHECKS,
+    "boundscheck": CHECKS == "bounds",
     "wraparound": False,
     "cdivision": True,
-    "initializedcheck": CHECKS,
+    "initializedcheck": CHECKS == "bounds",
     "freethreading_compatible": True,
 }
 
@@ -41,6 +44,10 @@ FLAGS = {
     "msvc": ["/O2", "/fp:precise"],
 }
 LINK_FLAGS = ["-Wl,--strip-all"] if sys.platform == "linux" else []
+if CHECKS == "sanitizers":
+    SANITIZERS = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
+    FLAGS["unix"] += ["-O1", "-g1", *SANITIZERS]
+    LINK_FLAGS = SANITIZERS
 
 PACKAGE = Path("treecrf")
 HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
@@ -85,7 +92,7 @@ class BuildExt(build_ext):
             self.extensions,
             nthreads=n_processors,
             force=self.force,
-            build_dir="build/cython",
+            build_dir=f"build/{CHECKS or '.'}/cython",
             compiler_directives=DIRECTIVES,
             shared_utility_qualified_name=SHARED,
         )
