@@ -36,6 +36,7 @@ def test_nested_views_have_arguments_for_each_part():
     assert nested.map(add, Each([1000, 2000])) == [1222, 2344]
     assert nested.derive(add, 1).reduce(list) == [223, 345]
     assert nested.derive_all(add, Each([5, 6])).reduce(list) == [None, 227, None, 350]
+    assert nested.derive_all(add, 0, otherwise="").reduce(list) == ["", 222, "", 344]
 
 
 def test_chained_fleets():

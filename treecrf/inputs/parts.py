@@ -242,10 +242,18 @@ def has_attributes(parts: Sequence[PartDescription]) -> bool:
     return len(widths) > 1 or (bool(widths) and is_sparse)
 
 
-def merged(parts: Sequence[PartDescription | None]) -> Description:
+def merged(
+    parts: Sequence[PartDescription | None], schema: InputSchema | None = None
+) -> Description:
     """Describe all data.
 
     A column whose values are all missing in a part has no kind there, and joins with any other.
+
+    Parameters
+    ----------
+    parts : sequence of PartDescription or None
+    schema : InputSchema, optional
+        Schema of all parts, if it is fixed.
 
     Raises
     ------
@@ -259,7 +267,8 @@ def merged(parts: Sequence[PartDescription | None]) -> Description:
     _check_forms(numbered)
     described = [part.described for _, part in numbered]
     is_symbols = described[0].schema.form == "symbols"
-    schema = _merged_symbols(numbered) if is_symbols else _merged_tables(numbered)
+    if schema is None:
+        schema = _merged_symbols(numbered) if is_symbols else _merged_tables(numbered)
     with_missing = is_symbols and any(each.form == "dense" for each in described)
     return Description(
         schema,

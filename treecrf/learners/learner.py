@@ -251,8 +251,7 @@ class SequenceLearner(SequenceClassifier):
         earlier = self._earlier_fit()
         schema = self._required_schema(earlier)
         sequences, labels = raw.read(schema, self.categorical_features)
-        rng = check_random_state(self.random_state)
-        seed = earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
+        seed = self._seed_of(earlier)
         classes = earlier["classes_"] if earlier else find_classes(labels)
         masks = as_allowed(allowed, None, classes, sequences.offsets, raw.segmentation)
 
@@ -278,6 +277,11 @@ class SequenceLearner(SequenceClassifier):
             training, held_out = hold_out(training, self.validation_fraction, seed)
         return TrainingInput(classes, training, held_out, seed, earlier, evaluated=evaluated)
 
+    def _seed_of(self, earlier: dict) -> int:
+        """Return the seed of all random choices; a warm start keeps that of the earlier fit."""
+        rng = check_random_state(self.random_state)
+        return earlier.get("_seed", int(rng.randint(np.iinfo(np.int32).max)))
+
     @abstractmethod
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         """Return the schema that the training sequences must match, if it is fixed in advance."""
@@ -298,6 +302,10 @@ class SequenceLearner(SequenceClassifier):
         labeled = LabeledSequences(sequences, codes, masks, candidates, weights)
         labeled = labeled.weighted().informative()
         return labeled.reversed() if self._is_backward() else labeled
+
+    def _of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
+        """Return data with weights of 0 at positions whose labels training does not use."""
+        return data
 
     def _is_backward(self) -> bool:
         """Return whether training begins at the end of the sequences."""

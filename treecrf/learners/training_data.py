@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.partial_labels import known_examples, unknown_labels
-from treecrf.encoding.sequence_keys import input_keys
+from treecrf.encoding.sequence_keys import SequenceHashes, input_hashes, keys_of
 from treecrf.inputs.labels import Labels, RawData
 from treecrf.inputs.offsets import reversed_positions, split
 from treecrf.inputs.schema import InputSchema
@@ -20,6 +20,8 @@ from treecrf.inputs.weights import MAX_WEIGHT
 from treecrf.learners.iterations import Callbacks
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
+
+NO_KNOWN_LABELS = "y holds no known labels"
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,12 @@ class LabeledSequences:
 
     def hashes(self, seed: int) -> np.ndarray:
         """Return a random number for each sequence, from its content; uint64 (n_sequences,)."""
-        keys = input_keys(self.sequences, self.codes, self.allowed, self.candidates, ties=self.ties)
-        return mix(seed, keys)
+        return mix(seed, keys_of([self.content_hashes()])[0])
+
+    def content_hashes(self) -> SequenceHashes:
+        """Hash the content of each sequence; see `treecrf.encoding.sequence_keys.input_hashes`."""
+        masks = self.allowed, self.candidates
+        return input_hashes(self.sequences, self.codes, *masks, ties=self.ties)
 
     def parted(self, held_out: np.ndarray) -> tuple[LabeledSequences, LabeledSequences]:
         """Return the sequences for training, and those marked as held out.
@@ -86,7 +92,7 @@ class LabeledSequences:
         ValueError
             If all symbols of the other sequences are missing.
         """
-        kept = self._have_weight()
+        kept = self.have_weight()
         return self if kept.all() else self._left(kept, "of weight 0")
 
     def joined(self, other: LabeledSequences) -> LabeledSequences:
@@ -127,9 +133,9 @@ class LabeledSequences:
         """
         if self.candidates is None:
             return self
-        chosen = self._are_informative()
+        chosen = self.are_informative()
         if not chosen.any():
-            raise ValueError("y holds no known labels")
+            raise ValueError(NO_KNOWN_LABELS)
         if chosen.all():
             return self
         left = self._left(chosen, "without known labels")
@@ -149,14 +155,17 @@ class LabeledSequences:
         """
         if self.candidates is None:
             return self
+        marked = self.with_known_examples(order)
+        if not marked.weights.any():
+            raise ValueError(no_known_examples(order))
+        return marked.weighted()
+
+    def with_known_examples(self, order: int) -> LabeledSequences:
+        """Return the same with weights of 0 where `of_known_examples` sets them."""
+        if self.candidates is None:
+            return self
         known = known_examples(self.candidates, self.sequences.offsets, order)
-        if not known.any():
-            raise ValueError(
-                f"y holds no position with a known label after {order} known labels; expected at "
-                "least one"
-            )
-        weights = known * (1.0 if self.weights is None else self.weights)
-        return replace(self, weights=weights).weighted()
+        return replace(self, weights=known * (1.0 if self.weights is None else self.weights))
 
     def cut(self, offsets: np.ndarray) -> LabeledSequences:
         """Return the same positions as shorter sequences, without those that teach nothing.
@@ -170,18 +179,18 @@ class LabeledSequences:
             sequences.
         """
         pieces = replace(self, sequences=cut(self.sequences, offsets))
-        kept = pieces._have_weight() & pieces._are_informative()
+        kept = pieces.have_weight() & pieces.are_informative()
         if kept.all():
             return pieces
         return pieces.take(np.flatnonzero(kept)) if kept.any() else self
 
-    def _have_weight(self) -> np.ndarray:
+    def have_weight(self) -> np.ndarray:
         """Mark the sequences with a position of positive weight; bool array (n_sequences,)."""
         if self.weights is None:
             return np.ones(self.sequences.n_sequences, dtype=bool)
         return np.logical_or.reduceat(self.weights > 0, self.sequences.offsets[:-1])
 
-    def _are_informative(self) -> np.ndarray:
+    def are_informative(self) -> np.ndarray:
         """Mark the sequences in which not all allowed labels are possible; (n_sequences,)."""
         if self.candidates is None:
             return np.ones(self.sequences.n_sequences, dtype=bool)
@@ -203,6 +212,13 @@ class LabeledSequences:
             for array in (self.allowed, self.candidates, self.weights)
         )
         return LabeledSequences(sequences, self.codes[positions], allowed, candidates, weights)
+
+
+def no_known_examples(order: int) -> str:
+    """Return the error message for data without an example of known labels."""
+    return (
+        f"y holds no position with a known label after {order} known labels; expected at least one"
+    )
 
 
 def sums_of_labels(scores: np.ndarray) -> np.ndarray:

@@ -177,14 +177,15 @@ class View:
         """Return ``function(parts, *args)``."""
         return self._fleet.reduce(_of_all_seen, self._chosen, self._seen, function, args)
 
-    def derive_all(self, function: Callable[..., Any], *args: Any) -> Fleet:
-        """Return the same as `derive`, but with None for the parts that are left out.
+    def derive_all(self, function: Callable[..., Any], *args: Any, otherwise: Any = None) -> Fleet:
+        """Return the same as `derive`, but with a value for the parts that are left out.
 
         The result is not a view.
         """
-        fleet = self._fleet
-        derive = fleet.derive_all if isinstance(fleet, View) else fleet.derive
-        return derive(_of_seen, *self._calling(function, args))
+        calling = self._calling(function, args)
+        if isinstance(self._fleet, View):
+            return self._fleet.derive_all(_of_seen, *calling, otherwise=otherwise)
+        return self._fleet.derive(_unless_none, otherwise, *calling)
 
     def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
         """Return the arguments of `_of_seen`; each `Each` has an item for every part."""
@@ -204,6 +205,11 @@ def _itself(part: Any) -> Any:
 def _of_seen(part: Any, is_chosen: bool, seen: tuple, function: Callable, *args: Any) -> Any:
     """Call a function with a part as a view shows it; None for parts that it leaves out."""
     return function(_as_seen(part, seen), *args) if is_chosen else None
+
+
+def _unless_none(part: Any, otherwise: Any, *calling: Any) -> Any:
+    result = _of_seen(part, *calling)
+    return otherwise if result is None else result
 
 
 def _of_all_seen(

@@ -78,6 +78,7 @@ from treecrf.learners.training_data import (
 from treecrf.trees.forest import Forest, check_forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils import checks, model_file
+from treecrf.utils.fleet import Fleet, LocalFleet
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
@@ -150,12 +151,41 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
-        data = self._prepare(arguments)
+        self._check_training()
+        return self._trained_on(self._prepare(arguments), arguments.callbacks)
+
+    def _trained_on(self, data: TrainingInput, callbacks: Callbacks) -> dict:
+        """Train on data that have been read, and return the fitted attributes."""
         self._check_size(len(data.classes), self.order, data.training.sequences.n_positions)
         choice = self._choose(data)
         data, encoder, forest = self._started(data, choice.init)
-        trained = self._boost(data, encoder, forest, choice, arguments.callbacks)
+        trained = self._boost(data, encoder, forest, choice, callbacks)
         return self._fitted_attributes(data, forest, *trained)
+
+    def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
+        """Train on parts, each a `RawData`, and return the fitted attributes."""
+        # This module imports the estimators' base class.
+        from treecrf.learners.boosted.parted.training import fit_parts
+
+        if not self._supports_parts() or arguments.eval_sets:
+            return super()._train_parts(fleet, arguments)
+        validation = None
+        if arguments.validation.X is not None:
+            validation = LocalFleet([arguments.validation])
+        return fit_parts(
+            self, fleet, validation, allowed=arguments.allowed, callbacks=arguments.callbacks
+        )
+
+    def _supports_parts(self) -> bool:
+        """Return whether parts of the data need not be joined for training."""
+        return True
+
+    def _draws_in_parts(self) -> bool:
+        """Return whether examples of a part are drawn without the other parts."""
+        return True
+
+    def _check_training(self) -> None:
+        """Raise an error if parameters cannot be combined."""
 
     def _started(self, data: TrainingInput, init: Any) -> tuple[TrainingInput, Encoder, Forest]:
         """Return the data with the model to start from, and the encoder and the forest."""
@@ -180,8 +210,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         limit = self._n_compared(len(data.classes), n_positions, data.held_out is not None)
         if limit is None:
             return self._plain_choice()
-        training = first_sample(data.training, limit, CHOICE_SEED)
-        return self._chosen(replace(data, training=training), is_whole=n_positions <= limit)
+        training, is_whole = first_sample(data.training, limit, CHOICE_SEED), n_positions <= limit
+        counts_iterations = is_whole and data.held_out is None
+        return self._chosen(replace(data, training=training), is_whole, counts_iterations)
 
     def _plain_choice(self) -> Choice:
         return Choice(self._candidates()[-1], self.max_iter, [])
@@ -194,14 +225,14 @@ class BoostedSequenceClassifier(SequenceLearner):
         counts_iterations = n_positions <= limit and not has_held_out
         return limit if counts_iterations or len(self._candidates()) > 1 else None
 
-    def _chosen(self, data: TrainingInput, is_whole: bool) -> Choice:
+    def _chosen(self, data: TrainingInput, is_whole: bool, counts_iterations: bool) -> Choice:
         """Choose as `_choose` does, given all training sequences or the first sample of them."""
         data = replace(data, seed=CHOICE_SEED)
         rules = as_transitions(self.transitions, data.classes, self.order)
         if rules is not None and self._is_backward():
             rules = rules.reversed()
         candidates, n_scores = self._candidates(), self._n_scores(len(data.classes))
-        if is_whole and data.held_out is None:
+        if counts_iterations:
             choice = cross_validated(self, folds(data, n_scores, rules), candidates)
         else:
             limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)

@@ -49,7 +49,6 @@ from treecrf.learners.boosted.transitions import ContextWeights, TransitionGrowt
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import Needs
 from treecrf.learners.training_data import (
-    FitArguments,
     LabeledSequences,
     TrainingInput,
     at_random,
@@ -398,12 +397,14 @@ class TreeCRF(BoostedSequenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, arguments: FitArguments) -> dict:
+    def _check_training(self) -> None:
         self._check_objective()
         self._check_init()
         self._check_monotonic()
         self._check_constant_transitions()
-        return super()._train(arguments)
+
+    def _draws_in_parts(self) -> bool:
+        return self._has_parts()
 
     def _trained_settings(self) -> dict[str, Any]:
         return {"_trained_objective": self.objective}

@@ -65,6 +65,9 @@ class LocalClassifier(BoostedSequenceClassifier):
     def _labeled(self, *arguments: Any, **options: Any) -> LabeledSequences:
         return super()._labeled(*arguments, **options).of_known_examples(self.order)
 
+    def _of_known_examples(self, data: LabeledSequences) -> LabeledSequences:
+        return data.with_known_examples(self.order)
+
     def _n_scores(self, n_labels: int) -> int:
         return n_labels
 

@@ -63,6 +63,9 @@ class WindowClassifier(LocalClassifier):
         every = dict.fromkeys(OF_TREES, Needs("estimator", (None,)))
         return super()._needs() | every
 
+    def _supports_parts(self) -> bool:
+        return self.estimator is None
+
     def _train(self, arguments: FitArguments) -> dict:
         if self.estimator is None:
             return super()._train(arguments)

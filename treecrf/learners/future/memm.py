@@ -249,6 +249,9 @@ class FutureFeatureMEMM(LocalClassifier):
     # Every tree may test all features.
     max_features_per_tree = 1.0
 
+    def _supports_parts(self) -> bool:
+        return False
+
     def _sampling(self, n_labels: int, n_positions: int) -> None:
         """Use all examples, since features are searched for among them."""
 

@@ -1,0 +1,370 @@
+"""Labeled sequences in parts: read alike, selected, and joined in one place.
+
+Every step computes statistics of each part and merges them in an order that does not matter, so
+that the sequences, their keys and the choices among them are those of all data at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from treecrf.chains.constraints import as_allowed
+from treecrf.chains.partial_labels import unknown_labels
+from treecrf.encoding.sequence_keys import keys_of
+from treecrf.inputs.description import Description
+from treecrf.inputs.labels import RawData, as_labels
+from treecrf.inputs.offsets import offsets_of
+from treecrf.inputs.parts import (
+    PartDescription,
+    describe_part,
+    find_shared_group,
+    group_of_hash,
+    has_attributes,
+    named,
+    read_part,
+)
+from treecrf.inputs.schema import NUMBER, InputSchema
+from treecrf.inputs.sequences import LongSequences, Sequences
+from treecrf.inputs.weights import ONLY_ZEROS, read_weights
+from treecrf.learners.training_data import (
+    NO_KNOWN_LABELS,
+    LabeledSequences,
+    n_at_random,
+    no_known_examples,
+)
+from treecrf.utils.fleet import Each, Fleet, View
+from treecrf.utils.hashing import mix, smallest
+
+# Descriptions
+
+
+def describe(
+    fleet: Fleet, categorical: Any, schema: InputSchema | None = None
+) -> list[PartDescription | None]:
+    """Read each part on its own and describe it; None stands for parts without sequences.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a part is not valid, or a sequence lies in two of them. The message names the partition.
+    """
+    numbers = Each(range(fleet.n_parts))
+    parts = fleet.map(describe_part, numbers, categorical, schema)
+    present = [part for part in parts if part is not None]
+    if schema is None and has_attributes(present):
+        parts = fleet.map(describe_part, numbers, categorical, None, True)
+    _check_groups(fleet, parts)
+    if not any(part.has_weight for part in present) and present:
+        raise ValueError(ONLY_ZEROS)
+    if len({part.has_init_score for part in present}) > 1:
+        raise ValueError("init_score is given in some partitions only; expected all or none")
+    return parts
+
+
+def _check_groups(fleet: Fleet, parts: list[PartDescription | None]) -> None:
+    found = find_shared_group(parts)
+    if found is None:
+        return
+    hashed, numbers = found
+    group = next(name for name in fleet.map(group_of_hash, hashed) if name is not None)
+    raise ValueError(
+        f"group {group} is in partitions {numbers[0]} and {numbers[1]}; expected all positions of "
+        "a sequence in one partition: sort or partition the data by group"
+    )
+
+
+# Labeled parts
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """How the parts of the data are read and labeled.
+
+    Attributes
+    ----------
+    estimator : BoostedSequenceClassifier
+    described : Description
+        Description of all parts.
+    classes : array (n_labels,)
+    is_weighted : bool
+        Whether any part has sample weights other than 1.
+    """
+
+    estimator: Any
+    described: Description
+    classes: np.ndarray
+    is_weighted: bool
+
+
+def label(
+    raw: RawData, number: int, is_empty: bool, allowed: Any, labeling: Labeling
+) -> LabeledSequences | None:
+    """Read a part with the schema of all, and check its labels; None for an empty part."""
+    if is_empty:
+        return None
+    with named(number):
+        estimator, classes = labeling.estimator, labeling.classes
+        sequences, raw = read_part(raw, labeling.described)
+        offsets, segmentation = sequences.offsets, raw.segmentation
+        weights = None
+        if labeling.is_weighted:
+            weights = read_weights(raw.sample_weight, offsets, segmentation)
+            weights = np.ones(offsets[-1]) if weights is None else weights
+        sequences = estimator._with_init_score(
+            sequences, raw.init_score, len(classes), segmentation
+        )
+        labels = as_labels(raw.y, offsets, segmentation)
+        masks = as_allowed(allowed, None, classes, offsets, segmentation)
+        codes, candidates = estimator._checked_codes(labels, classes, offsets, masks)
+    return LabeledSequences(sequences, codes, masks, candidates, weights)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What the unknown labels of parts, and of all parts, imply.
+
+    Attributes
+    ----------
+    is_partial : bool
+        Whether some labels are unknown.
+    n_kept : int
+        Number of sequences with weight and information.
+    drops_information : bool
+        Whether sequences without information are left out.
+    remains_partial : bool
+        Whether labels of the others are unknown.
+    """
+
+    is_partial: bool
+    n_kept: int
+    drops_information: bool
+    remains_partial: bool
+
+    @classmethod
+    def of(cls, data: LabeledSequences) -> Unknown:
+        """Examine a part."""
+        has_weight, is_informative = data.have_weight(), data.are_informative()
+        kept = has_weight & is_informative
+        remains = (
+            data.candidates is not None
+            and unknown_labels(
+                data.candidates[np.repeat(kept, np.diff(data.sequences.offsets))]
+            ).any()
+        )
+        return cls(
+            data.candidates is not None,
+            int(kept.sum()),
+            bool((has_weight & ~is_informative).any()),
+            bool(remains),
+        )
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Unknown]) -> Unknown:
+        """Merge parts."""
+        return cls(
+            any(part.is_partial for part in parts),
+            sum(part.n_kept for part in parts),
+            any(part.drops_information for part in parts),
+            any(part.remains_partial for part in parts),
+        )
+
+
+def select_useful(
+    data: LabeledSequences, labeling: Labeling, unknown: Unknown
+) -> LabeledSequences | None:
+    """Return the sequences that training uses, in the direction of the chain; None without any."""
+    estimator = labeling.estimator
+    if unknown.is_partial and data.candidates is None:
+        known = np.eye(len(labeling.classes), dtype=bool)[data.codes]
+        data = replace(data, candidates=known)
+    data = take_some(data, data.have_weight() & data.are_informative())
+    if data is None:
+        return None
+    if unknown.drops_information and not unknown.remains_partial:
+        data = replace(data, candidates=None)
+    if estimator._is_backward():
+        data = data.reversed()
+    data = estimator._of_known_examples(data)
+    return take_some(data, data.have_weight())
+
+
+def take_some(data: LabeledSequences, chosen: np.ndarray) -> LabeledSequences | None:
+    """Return the marked sequences; None without any."""
+    if chosen.all():
+        return data
+    return data.take(np.flatnonzero(chosen)) if chosen.any() else None
+
+
+def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> LabeledSequences:
+    """Return the same sequences with codes of other categories."""
+    if data.sequences.form == "symbols":
+        return data
+    return replace(data, sequences=data.sequences.with_categories(categories))
+
+
+class LabeledParts:
+    """Labeled sequences in parts.
+
+    Parameters
+    ----------
+    fleet : View
+        Parts, which are `LabeledSequences`. None of them is empty.
+    described : Description
+        Description of all sequences.
+    lengths : list of int64 arrays (n_sequences,)
+        Length of each sequence in each part.
+    """
+
+    def __init__(self, fleet: View, described: Description, lengths: list[np.ndarray]):
+        self.fleet = fleet
+        self.described = replace(
+            described,
+            n_sequences=sum(map(len, lengths)),
+            n_positions=int(sum(of_part.sum() for of_part in lengths)),
+        )
+        self.lengths = lengths
+
+    @classmethod
+    def read(
+        cls,
+        raws: Fleet,
+        parts: list[PartDescription | None],
+        labeling: Labeling,
+        allowed: Sequence[Any] | None = None,
+    ) -> LabeledParts:
+        """Read described parts, and select the sequences that training uses.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a part is not valid, or no sequence can be used.
+        """
+        is_empty = [part is None for part in parts]
+        numbers, allowed = range(raws.n_parts), allowed or [None] * raws.n_parts
+        labeled = raws.derive(label, Each(numbers), Each(is_empty), Each(allowed), labeling)
+        present = View(labeled, _itself, chosen=[not empty for empty in is_empty])
+        unknown = Unknown.of_all(present.map(Unknown.of))
+        if not unknown.n_kept:
+            raise ValueError(NO_KNOWN_LABELS)
+        useful = View(present, select_useful, labeling, unknown)
+        lengths = useful.map(_lengths)
+        chosen = [of_part is not None for of_part in lengths]
+        if not any(chosen):
+            raise ValueError(no_known_examples(labeling.estimator.order))
+        useful = View(present, select_useful, labeling, unknown, chosen=chosen)
+        selected = cls(useful, labeling.described, [n for n in lengths if n is not None])
+        if selected.described.n_sequences == labeling.described.n_sequences:
+            return selected
+        return selected.with_used_categories()
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions in all parts."""
+        return self.described.n_positions
+
+    def keys(self) -> list[np.ndarray]:
+        """Return a key for each sequence of each part, see `LabeledSequences.hashes`."""
+        return self.fleet.derive(LabeledSequences.content_hashes).reduce(keys_of)
+
+    def take(self, chosen: list[np.ndarray]) -> LabeledParts:
+        """Return the marked sequences of each part."""
+        lengths = [n[marks] for n, marks in zip(self.lengths, chosen, strict=True)]
+        kept = [len(of_part) > 0 for of_part in lengths]
+        fleet = View(self.fleet, take_some, Each(chosen), chosen=kept)
+        return LabeledParts(fleet, self.described, [n for n in lengths if len(n)])
+
+    def with_used_categories(self) -> LabeledParts:
+        """Drop categories that do not occur, and describe the symbols that do."""
+        schema = self.described.schema
+        if not schema.categories:
+            return self
+        categories = _united(self.fleet.map(_used_categories))
+        if schema.form == "symbols" and not len(categories[0]):
+            raise ValueError("all symbols of X are missing, except in sequences that are left out")
+        described = replace(self.described, schema=replace(schema, categories=categories))
+        return LabeledParts(View(self.fleet, recode, categories), described, self.lengths)
+
+    def smallest(self, seed: int, n: int) -> list[np.ndarray]:
+        """Mark the n sequences with the smallest random numbers, from their content."""
+        keys = self.keys()
+        marks = smallest(mix(seed, np.concatenate(keys)), n)
+        return np.split(marks, np.cumsum([len(of_part) for of_part in keys])[:-1])
+
+    def parted(self, held_out: list[np.ndarray]) -> tuple[LabeledParts, LabeledParts]:
+        """Return the sequences for training, and those marked as held out.
+
+        Categories that only occur in the latter are unseen in training.
+        """
+        training = self.take([~marks for marks in held_out]).with_used_categories()
+        return training, self.take(held_out)
+
+    def at_random(self, n_positions: int, seed: int, min_sequences: int = 1) -> LabeledParts:
+        """Choose sequences as `treecrf.learners.training_data.at_random` does."""
+        n = self.described.n_sequences
+        n_chosen = n_at_random(n, self.n_positions, n_positions, min_sequences)
+        return self if n_chosen >= n else self.take(self.smallest(seed, n_chosen))
+
+
+def _itself(data: LabeledSequences) -> LabeledSequences:
+    return data
+
+
+def _lengths(data: LabeledSequences | None) -> np.ndarray | None:
+    return None if data is None else np.diff(data.sequences.offsets)
+
+
+def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:
+    """Return the categories that occur, or the symbols."""
+    if data.sequences.form == "symbols":
+        return {0: data.sequences.symbols()}
+    return data.sequences.with_used_categories().categories
+
+
+def _united(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
+    return {j: np.unique(np.concatenate([part[j] for part in parts])) for j in parts[0]}
+
+
+# Joining
+
+
+def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequences:
+    """Join parts, in their order, to sequences in one table."""
+    return LabeledSequences(
+        _joined_sequences([part.sequences for part in parts], described),
+        np.concatenate([part.codes for part in parts]),
+        *(
+            _concatenated([getattr(part, name) for part in parts])
+            for name in ("allowed", "candidates", "weights")
+        ),
+    )
+
+
+def _joined_sequences(parts: list[Sequences], described: Description) -> Sequences:
+    tables = [part.rows(0, part.n_sequences) for part in parts]
+    is_sparse = described.form == "sparse"
+    table = sparse.vstack(tables, format="csr") if is_sparse else np.concatenate(tables)
+    schema = described.schema
+    is_plain = described.is_boolean or not (schema.kinds != NUMBER).any()
+    is_symbols = described.form == "symbols"
+    sequences = LongSequences.of(
+        table,
+        offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        form=described.form,
+        n_features=schema.n_features,
+        dtype=table.dtype,
+        names=schema.names,
+        kinds=None if is_plain or is_symbols else schema.kinds,
+        categories={} if is_symbols else schema.categories,
+        of_symbols=schema.form == "symbols" and not is_symbols,
+    )
+    scores = _concatenated([part.init_scores for part in parts])
+    return sequences if scores is None else sequences.with_init_scores(scores)
+
+
+def _concatenated(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    return None if arrays[0] is None else np.concatenate(arrays)

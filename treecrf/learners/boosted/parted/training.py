@@ -1,0 +1,457 @@
+"""Training on parts of the data.
+
+Parts are described and read (see `labeled`), an encoder learns from all of them, and they are
+encoded where they are. Then trees grow on examples that shards of the parts draw (see `booster`).
+The model is equal to that of all data at once, array for array, however they are cut into parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of
+from treecrf.inputs.description import Description
+from treecrf.inputs.parts import PartDescription, merged, merged_labels
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.base import CHOICE_SEED
+from treecrf.learners.boosted.evaluation import OBJECTIVES
+from treecrf.learners.boosted.parted.booster import LocalShards, Shards, boost_on_shards
+from treecrf.learners.boosted.parted.labeled import (
+    LabeledParts,
+    Labeling,
+    describe,
+    joined,
+    recode,
+    take_some,
+)
+from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
+from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
+from treecrf.learners.boosted.sampled import Sampling
+from treecrf.learners.boosted.selection import N_FOLDS, Choice
+from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
+from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
+from treecrf.learners.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    count_held_out,
+    count_labels,
+    hold_out,
+    label_weights,
+)
+from treecrf.trees.forest import Forest
+from treecrf.utils.fleet import Each, Fleet, View
+from treecrf.utils.threads import Threads
+
+MakeShards = Callable[[Fleet, ShardSetup], Shards]
+
+
+def fit_parts(
+    estimator: Any,
+    raws: Fleet,
+    validation: Fleet | None = None,
+    *,
+    allowed: Any = None,
+    callbacks: Callbacks = NO_CALLBACKS,
+    make_shards: MakeShards | None = None,
+) -> dict:
+    """Train an estimator on parts of the data, and return its fitted attributes.
+
+    The data are read twice: to describe them, and to encode them. Some models need all data at
+    once: those without sampling, such as ``sampling="auto"`` with few examples, and those of
+    objectives other than the log-likelihood. Their data are joined in one place.
+
+    Parameters
+    ----------
+    estimator : BoostedSequenceClassifier
+        It does not change.
+    raws : Fleet of RawData
+        The training data. A sequence lies in one part, and parts may be empty.
+    validation : Fleet of RawData, optional
+        Validation data, in the same place.
+    allowed : list of arrays, optional
+        The argument of `fit`, if there is one part.
+    callbacks : Callbacks, optional
+    make_shards : callable, optional
+        Makes shards of a fleet of `EncodedPart` and a `ShardSetup`. By default, shards in this
+        process.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As from `fit`; the message names the partition. Also if a sequence or the columns of two
+        partitions do not fit together.
+    MemoryError
+        If data that need to be joined do not fit in memory.
+    """
+    preparation = Preparation.of(estimator, raws, validation, allowed)
+    if preparation.sampling is None:
+        return preparation.train_in_one_place(callbacks)
+    make_shards = make_shards or _local_shards(estimator.n_jobs)
+    return preparation.train_on_shards(make_shards, callbacks)
+
+
+def _local_shards(n_jobs: int | None) -> MakeShards:
+    def make(fleet: Fleet, setup: ShardSetup) -> Shards:
+        return LocalShards.of(fleet, setup, n_threads=Threads(n_jobs).n_threads)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Training and validation data in parts, read and checked.
+
+    Attributes
+    ----------
+    estimator : BoostedSequenceClassifier
+        Parameters, not fitted.
+    classes : array (n_labels,)
+    labeled : LabeledParts
+        All sequences but the validation data of the user.
+    marks : list of bool arrays (n_sequences,) or None
+        Which sequences of each part are held out, if some are.
+    training : LabeledParts
+        The others.
+    validation : LabeledParts or None
+        Validation data of the user.
+    seed : int
+    earlier : dict
+        Fitted attributes that a warm start continues from; empty for a fresh start.
+    """
+
+    estimator: Any
+    classes: np.ndarray
+    labeled: LabeledParts
+    marks: list[np.ndarray] | None
+    training: LabeledParts
+    validation: LabeledParts | None
+    seed: int
+    earlier: dict
+
+    @classmethod
+    def of(cls, estimator: Any, raws: Fleet, validation: Fleet | None, allowed: Any) -> Preparation:
+        """Read and check all parts."""
+        estimator._check_training()
+        earlier = estimator._earlier_fit()
+        schema = estimator._required_schema(earlier)
+        parts = describe(raws, estimator.categorical_features, schema)
+        described, seed = merged(parts, schema), estimator._seed_of(earlier)
+        classes = earlier["classes_"] if earlier else merged_labels(parts)
+        blank = estimator._fitted_copy({})
+        labeling = Labeling(blank, described, classes, _are_weighted(parts))
+        masks = None if allowed is None else [allowed]
+        labeled = training = LabeledParts.read(raws, parts, labeling, masks)
+        held_out, marks = None, None
+        if validation is not None:
+            held_out = _read_validation(validation, labeling, schema or labeled.described.schema)
+        elif estimator.early_stopping not in (False, "auto"):
+            n_sequences = labeled.described.n_sequences
+            marks = labeled.smallest(
+                seed, count_held_out(n_sequences, estimator.validation_fraction)
+            )
+            training, _ = labeled.parted(marks)
+        return cls(blank, classes, labeled, marks, training, held_out, seed, earlier)
+
+    @property
+    def data(self) -> TrainingInput:
+        """All but the sequences."""
+        return TrainingInput(self.classes, None, None, self.seed, self.earlier)
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """Sampling of the examples, if parts draw them; None if all data are needed."""
+        sampling = self.estimator._sampling(len(self.classes), self.training.n_positions)
+        return sampling if self.estimator._draws_in_parts() else None
+
+    # In one place
+
+    def train_in_one_place(self, callbacks: Callbacks) -> dict:
+        """Join all parts, train on them, and return the fitted attributes."""
+        fleet = self.labeled.fleet.derive_all(_itself)
+        n_parts, described = fleet.n_parts, [self.labeled.described]
+        if self.validation is not None:
+            fleet = fleet.chain(self.validation.fleet.derive_all(_itself))
+            described.append(self.validation.described)
+        _require_memory(described)
+        return fleet.reduce(_train_joined, self.estimator, self.data, n_parts, described, callbacks)
+
+    # On shards
+
+    def train_on_shards(self, make_shards: MakeShards, callbacks: Callbacks) -> dict:
+        """Train on examples that parts draw, and return the fitted attributes."""
+        estimator, n_labels = self.estimator, len(self.classes)
+        largest = max(int(of_part.sum()) for of_part in self.training.lengths)
+        estimator._check_size(n_labels, estimator.order, largest)
+        choice = self._choose()
+        encoder, forest = self._encoder(), self._forest()
+        start = self._fit_start(choice.init)
+        encoded = self._encode(Encoding(estimator, encoder, start, self._weights_of_labels()))
+        data = replace(self.data, start=start)
+        setup = ShardSetup(
+            estimator,
+            self.classes,
+            encoder,
+            estimator._growth(data, encoder),
+            self.sampling,
+            total(encoded.map(Totals.of)),
+        )
+        shards = make_shards(encoded, setup)
+        history = boost_on_shards(data, encoded, setup, shards, forest, choice, callbacks)
+        return estimator._fitted_attributes(data, forest, encoder, history)
+
+    def _choose(self) -> Choice:
+        """Choose the start and the number of iterations as for data in one place."""
+        estimator, training = self.estimator, self.training
+        has_held_out = self.validation is not None or self.marks is not None
+        n_positions = training.n_positions
+        limit = estimator._n_compared(len(self.classes), n_positions, has_held_out)
+        if limit is None:
+            return estimator._plain_choice()
+        is_whole = n_positions <= limit
+        chosen = training if is_whole else training.at_random(limit, CHOICE_SEED, N_FOLDS)
+        return chosen.fleet.reduce(
+            _choose_joined,
+            estimator,
+            self.data,
+            chosen.described,
+            is_whole,
+            is_whole and not has_held_out,
+        )
+
+    def _encoder(self) -> Encoder:
+        if self.earlier:
+            return self.earlier["_encoder"]
+        estimator, training = self.estimator, self.training
+        encoder = Encoder(estimator._window(), estimator.max_bins, estimator.missing)
+        sequences = View(training.fleet, _sequences_of)
+        return encoder.fit_parts(sequences, training.described, self.seed)
+
+    def _forest(self) -> Forest:
+        if self.earlier:
+            return self.earlier["_forest"].copy()
+        return self.estimator._new_forest(len(self.classes))
+
+    def _fit_start(self, init: Any) -> LinearStart | None:
+        """Fit the model whose scores the trees start from."""
+        estimator = self.estimator
+        if self.earlier or init is None:
+            return estimator._fit_start(self.data, init)
+        if hasattr(init, "classes_"):
+            return estimator._fit_start_to(self.data, init)
+        sample = self.training.at_random(MAX_POSITIONS, self.seed)
+        return sample.fleet.reduce(_fit_start_joined, estimator, self.data, sample.described, init)
+
+    def _weights_of_labels(self) -> np.ndarray:
+        class_weight, n_labels = self.estimator.class_weight, len(self.classes)
+        if class_weight is None:
+            return np.ones(n_labels)
+        counts = self.training.fleet.map(count_labels, n_labels)
+        sums = [total(of_label) for of_label in zip(*counts, strict=True)]
+        return label_weights(class_weight, self.classes, sums)
+
+    def _encode(self, encoding: Encoding) -> Fleet:
+        """Return the fleet of `EncodedPart`."""
+        keys = iter(self.training.fleet.derive(_encoded_hashes, encoding).reduce(keys_of))
+        marks = self.marks or [np.zeros(len(n), dtype=bool) for n in self.labeled.lengths]
+        own = [None if of_part.all() else next(keys) for of_part in marks]
+        categories = self.training.described.schema.categories
+        encoded = self.labeled.fleet.derive_all(
+            encode_part,
+            Each(marks),
+            Each(own),
+            categories,
+            encoding,
+            otherwise=EMPTY,
+        )
+        if self.validation is None:
+            return encoded
+        validation = self.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
+        return encoded.chain(validation)
+
+
+def _are_weighted(parts: list[PartDescription | None]) -> bool:
+    return any(part is not None and part.is_weighted for part in parts)
+
+
+def _read_validation(fleet: Fleet, training: Labeling, schema: InputSchema) -> LabeledParts:
+    """Read the user's validation data; error messages name them as such."""
+    try:
+        parts = describe(fleet, None, schema)
+        labeling = replace(
+            training, described=merged(parts, schema), is_weighted=_are_weighted(parts)
+        )
+        return LabeledParts.read(fleet, parts, labeling)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"validation data: {error}") from error
+
+
+# In one place
+
+
+def _train_joined(
+    parts: list[LabeledSequences | None],
+    estimator: Any,
+    data: TrainingInput,
+    n_parts: int,
+    described: list[Description],
+    callbacks: Callbacks,
+) -> dict:
+    """Train on all parts; those from ``n_parts`` on are validation data."""
+    sets = [
+        joined([part for part in some if part is not None], of_set)
+        for some, of_set in zip((parts[:n_parts], parts[n_parts:]), described, strict=False)
+    ]
+    training, held_out = sets[0], sets[1] if len(sets) > 1 else None
+    if held_out is None and estimator.early_stopping not in (False, "auto"):
+        training, held_out = hold_out(training, estimator.validation_fraction, data.seed)
+    return estimator._trained_on(replace(data, training=training, held_out=held_out), callbacks)
+
+
+def _choose_joined(
+    parts: list[LabeledSequences],
+    estimator: Any,
+    data: TrainingInput,
+    described: Description,
+    is_whole: bool,
+    counts_iterations: bool,
+) -> Choice:
+    data = replace(data, training=joined(parts, described))
+    return estimator._chosen(data, is_whole, counts_iterations)
+
+
+def _fit_start_joined(
+    parts: list[LabeledSequences],
+    estimator: Any,
+    data: TrainingInput,
+    described: Description,
+    init: Any,
+) -> LinearStart:
+    return estimator._fit_start_to(replace(data, training=joined(parts, described)), init)
+
+
+def _require_memory(described: list[Description]) -> None:
+    """Raise MemoryError if the joined data would not fit in memory."""
+    n_bytes = sum(
+        each.n_positions * each.schema.n_features * np.dtype(np.float64).itemsize
+        for each in described
+        if each.form == "dense"
+    )
+    try:
+        np.empty(n_bytes, dtype=np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"without samples of the examples, all data are needed in one place: "
+            f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
+            f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number"
+        ) from None
+
+
+def _itself(data: LabeledSequences) -> LabeledSequences:
+    return data
+
+
+def _sequences_of(data: LabeledSequences) -> Sequences:
+    return data.sequences
+
+
+# Encoding
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How labeled sequences are encoded.
+
+    Attributes
+    ----------
+    estimator : BoostedSequenceClassifier
+    encoder : Encoder
+    start : LinearStart or None
+    of_labels : float64 array (n_labels,)
+        Weights of the labels.
+    """
+
+    estimator: Any
+    encoder: Encoder
+    start: LinearStart | None
+    of_labels: np.ndarray
+
+    def weights(self, data: LabeledSequences) -> np.ndarray:
+        """Return the weight of each position in tree fitting."""
+        return self.estimator._position_weights(data, self.of_labels)
+
+
+EMPTY = EncodedPart(None, None)
+
+
+def encode_part(
+    data: LabeledSequences,
+    held_out: np.ndarray,
+    keys: np.ndarray | None,
+    categories: dict[int, np.ndarray],
+    encoding: Encoding,
+) -> EncodedPart:
+    """Encode a part, of which some sequences are held out.
+
+    Parameters
+    ----------
+    data : LabeledSequences
+    held_out : bool array (n_sequences,)
+    keys : uint64 array (n_training_sequences,) or None
+        Keys of the others, if there are any.
+    categories : dict
+        Those of the training sequences in all parts.
+    encoding : Encoding
+    """
+    training = take_some(data, ~held_out)
+    if training is not None:
+        training = _encoded_training(recode(training, categories), keys, encoding)
+    return EncodedPart(training, _encoded_held_out(take_some(data, held_out), encoding))
+
+
+def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
+    """Encode a part of the validation data."""
+    return EncodedPart(None, _encoded_held_out(data, encoding))
+
+
+def _encoded_hashes(data: LabeledSequences, encoding: Encoding) -> SequenceHashes:
+    """Hash the encoded training sequences of a part."""
+    encoded = encoding.encoder.encode(data.sequences)
+    masks, ties = (data.allowed, data.candidates), [encoding.weights(data), *data.ties]
+    return encoded_hashes(encoded, data.codes, *masks, ties=ties)
+
+
+def _encoded_training(
+    data: LabeledSequences, keys: np.ndarray, encoding: Encoding
+) -> EncodedLabeled:
+    return _encoded(data, encoding.weights(data), keys, encoding)
+
+
+def _encoded_held_out(data: LabeledSequences | None, encoding: Encoding) -> EncodedLabeled | None:
+    if data is None:
+        return None
+    encoded = _encoded(data, np.ones(0), np.zeros(0, dtype=np.uint64), encoding)
+    if encoding.estimator.scoring in OBJECTIVES:
+        return encoded
+    return replace(encoded, sequences=data.sequences)
+
+
+def _encoded(
+    data: LabeledSequences, weights: np.ndarray, keys: np.ndarray, encoding: Encoding
+) -> EncodedLabeled:
+    return EncodedLabeled(
+        encoding.encoder.encode(data.sequences),
+        data.codes,
+        data.allowed,
+        data.candidates,
+        data.weights,
+        weights,
+        keys,
+        *starting_parts(encoding.start, data.sequences, Threads(1)),
+    )
