@@ -75,6 +75,16 @@ def test_objects_are_stored_with_their_arrays(tmp_path):
             np.testing.assert_array_equal(loaded.others[name], item.others[name], strict=True)
 
 
+def test_objects_are_relocated(tmp_path):
+    item = {"a": np.arange(5000.0), "b": np.arange(3), "c": np.array(["x", "yz"] * 2000)}
+    scratch = Scratch(tmp_path)
+    copied = module.relocated(item, scratch.allocate)
+    for name, array in item.items():
+        np.testing.assert_array_equal(copied[name], array, strict=True)
+        assert not np.shares_memory(copied[name], array)
+    copied["a"] += 1
+
+
 def test_large_arrays_are_no_part_of_the_pickle():
     header, buffers = pickled({"a": np.zeros(10**5), "b": np.zeros(3)})
     assert len(header) < 1000

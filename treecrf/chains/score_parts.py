@@ -10,6 +10,7 @@ import numpy as np
 from treecrf.chains.constraints import Constraints
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.utils.exact import LEAF_UNIT
+from treecrf.utils.scratch import Allocate, moved
 
 # Parts are multiples of this unit, that of leaf values; SCORE_UNIT in chains/parts.h is the same.
 SCORE_UNIT = LEAF_UNIT
@@ -59,6 +60,7 @@ class ScoreParts:
         self.transitions = np.zeros((order + 1, n_labels, n_labels**order), dtype=np.int32)
         self.rest: np.ndarray | None = None
         self._bounds = np.zeros(n_labels)  # of the absolute scores of each label
+        self._allocate: Allocate = np.zeros
 
     def _constrain(self, constraints: Constraints) -> None:
         self.constraints = constraints
@@ -102,6 +104,13 @@ class ScoreParts:
             self.transitions[depth, :, : n_labels**depth] = np.tile(
                 units[:-1].T, n_labels ** (depth - 1)
             )
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move the arrays that grow with the positions to arrays from another function."""
+        self._allocate = allocate
+        self.state = moved(self.state, allocate)
+        if self.rest is not None:
+            self.rest = moved(self.rest, allocate)
 
     def take(self, first: int, last: int) -> ScoreParts:
         """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
@@ -149,7 +158,8 @@ class ScoreParts:
     def ensure_rest(self) -> np.ndarray:
         """Return ``rest``, after allocating it with zeros if there is none."""
         if self.rest is None:
-            self.rest = np.zeros((self.n_labels, self.n_positions, self.n_contexts), np.int32)
+            shape = self.n_labels, self.n_positions, self.n_contexts
+            self.rest = self._allocate(shape, np.int32)
         return self.rest
 
     def make_room(self, added: np.ndarray) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.inputs.offsets import positions_in_sequences
+from treecrf.utils.scratch import Allocate, moved
 
 # Kernels that read a column in whole words of 64 rows may read so far beyond its last row.
 SLACK = 64
@@ -97,6 +98,12 @@ class EncodedColumns:
     def of(cls, encoded: EncodedSequences) -> EncodedColumns:
         """Transpose rows."""
         return cls(_transposed(encoded.codes), _transposed(encoded.bits), *encoded.postings())
+
+    def kept_in(self, allocate: Allocate) -> EncodedColumns:
+        """Copy the arrays to arrays from a function such as `Scratch.allocate`."""
+        return EncodedColumns(
+            **{name: moved(value, allocate) for name, value in vars(self).items()}
+        )
 
 
 def _transposed(table: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from os import PathLike
 from typing import IO, Any
@@ -29,6 +29,9 @@ MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 22, 1 << 30
 # Errors of the system that mean that there is no space left.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ZEROS = bytes(1 << 20)
+
+# Makes an array of zeros of a shape and a type, like `numpy.zeros`.
+Allocate = Callable[..., np.ndarray]
 
 
 class Scratch:
@@ -141,6 +144,19 @@ class _Arena:
                 raise described(error, self._folder, needed) from None
         self._n_bytes += size
         return mapped
+
+
+def moved(array: np.ndarray, allocate: Allocate) -> np.ndarray:
+    """Copy an array to one from a function such as `Scratch.allocate`."""
+    copied = allocate(array.shape, array.dtype)
+    copied[...] = array
+    return copied
+
+
+def relocated(item: Any, allocate: Allocate) -> Any:
+    """Return a copy of an object, with its large arrays in arrays from a function."""
+    header, buffers = pickled(item)
+    return pickle.loads(header, buffers=[moved(np.asarray(one), allocate) for one in buffers])
 
 
 def pickled(item: Any) -> tuple[bytes, list[memoryview]]:

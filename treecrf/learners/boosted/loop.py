@@ -36,6 +36,7 @@ from treecrf.utils.exact import (
 )
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.progress import Progress
+from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
 
@@ -393,6 +394,11 @@ class Validation:
     objective: Objective
     scores: np.ndarray | None = None
     n_iter: int | None = None
+    allocate: Allocate | None = None
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move the table, once it has scores, to an array from `allocate`."""
+        self.allocate = allocate
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Compute the value of the objective under the forest; only new trees are evaluated."""
@@ -402,6 +408,8 @@ class Validation:
         )
         if is_first:
             self.objective.constrain(self.scores)
+            if self.allocate is not None:
+                self.scores = moved(self.scores, self.allocate)
         self.n_iter = forest.n_iter
         return self.objective.value(self.scores)
 

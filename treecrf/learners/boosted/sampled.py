@@ -37,6 +37,7 @@ from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import number_tests
 from treecrf.trees.scoring.router import Router
 from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2, round_to, unit_for
+from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
 # Number of examples, triples of a position, its previous labels and a label, from which on
@@ -325,6 +326,11 @@ class PartsValidation:
         self.objective = objective
         self.parts = parts
         self.n_iter = 0
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move large arrays to arrays from a function such as `Scratch.allocate`."""
+        self.parts.keep_in(allocate)
+        self.router.keep_in(allocate)
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Compute the value of the objective under the forest; only new trees are evaluated."""

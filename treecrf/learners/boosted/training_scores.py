@@ -19,6 +19,7 @@ from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
 from treecrf.utils.exact import rounded
+from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
 
@@ -28,6 +29,9 @@ class TrainingScores(Protocol):
     `draw` is for all sequences of training. `sample` is for a part of them: the examples of all
     parts are weighted together, and the values of the objective are added.
     """
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move large arrays to arrays from a function such as `Scratch.allocate`."""
 
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
@@ -89,6 +93,11 @@ class PartsScores:
         self.threads = threads
         self.contexts = contexts
         self.n_iter = 0
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move large arrays to arrays from a function such as `Scratch.allocate`."""
+        self.parts.keep_in(allocate)
+        self.router.keep_in(allocate)
 
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
@@ -160,6 +169,11 @@ class TableScores:
         self.threads = threads
         self.scores = start
         self.n_iter: int | None = None
+        self._allocate: Allocate | None = None
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move the table, once it has scores, to an array from `allocate`."""
+        self._allocate = allocate
 
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
@@ -169,6 +183,8 @@ class TableScores:
         )
         if is_first:
             self.objective.constrain(self.scores)
+            if self._allocate is not None:
+                self.scores = moved(self.scores, self._allocate)
         self.n_iter = forest.n_iter
 
     def draw(

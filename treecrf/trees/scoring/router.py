@@ -9,6 +9,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.plan import Plan
 from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring.scorer import PART, PackedTrees
+from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
 
@@ -42,6 +43,10 @@ class Router:
         self._depth = encoded.depth_of(order)
         self._has_missing = bool(encoded.has_missing.any())
         self._order = order
+
+    def keep_in(self, allocate: Allocate) -> None:
+        """Move the columns to arrays from a function such as `Scratch.allocate`."""
+        self._columns = self._columns.kept_in(allocate)
 
     def add(self, packed: PackedTrees, parts: ScoreParts, threads: Threads) -> None:
         """Add the values of trees to the parts of scores.

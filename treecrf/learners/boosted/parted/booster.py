@@ -39,6 +39,7 @@ from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.fleet import Fleet
+from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
 # Number of iterations whose subsamples are chosen at a time.
@@ -191,10 +192,19 @@ class LocalShards:
         self.growing = growing
 
     @classmethod
-    def of(cls, fleet: Fleet, setup: ShardSetup, n_shards: int = 1, n_threads: int = 1) -> Shards:
-        """Distribute the parts of a fleet among shards."""
+    def of(
+        cls,
+        fleet: Fleet,
+        setup: ShardSetup,
+        n_shards: int = 1,
+        n_threads: int = 1,
+        allocate: Allocate | None = None,
+    ) -> Shards:
+        """Distribute the parts of a fleet among shards; ``allocate`` is that of `Shard`."""
         parts = list(enumerate(fleet.map(_itself)))
-        shards = [Shard(setup, dict(parts[i::n_shards]), n_threads) for i in range(n_shards)]
+        shards = [
+            Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
+        ]
         return cls(shards, ListGrowing(setup, n_threads))
 
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:

@@ -30,6 +30,7 @@ from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
+from treecrf.utils.scratch import Allocate, relocated
 from treecrf.utils.threads import Threads
 
 # Parts with fewer positions are joined, up to a number of positions.
@@ -268,28 +269,56 @@ class Shard:
     parts : dict of EncodedPart
         By their numbers among all parts.
     n_threads : int, default=1
+    allocate : callable, optional
+        Makes the arrays of the scores, like `numpy.zeros`; copies of the shard do not use it.
     """
 
-    def __init__(self, setup: ShardSetup, parts: dict[int, EncodedPart], n_threads: int = 1):
+    def __init__(
+        self,
+        setup: ShardSetup,
+        parts: dict[int, EncodedPart],
+        n_threads: int = 1,
+        allocate: Allocate | None = None,
+    ):
         self.setup = setup
         self.n_threads = n_threads
-        self.training = _with_large_parts(
-            [part.training for part in parts.values() if part.training is not None],
-            setup.n_labels,
+        self._allocate = allocate
+        self.training = self._with_large_parts(
+            [part.training for part in parts.values() if part.training is not None]
         )
         self.held_out = {
             number: part.held_out for number, part in parts.items() if part.held_out is not None
         }
         self._begin()
 
+    def _with_large_parts(self, parts: list[EncodedLabeled]) -> list[EncodedLabeled]:
+        """Join small parts with their neighbors; each part takes some time in an iteration."""
+        groups: list[list[EncodedLabeled]] = []
+        room = 0
+        for part in parts:
+            n = len(part.codes)
+            if n > room:
+                groups.append([])
+                room = LARGE_PART if n < SMALL_PART else n
+            groups[-1].append(part)
+            room -= n
+        return list(map(self._joined, groups))
+
+    def _joined(self, parts: list[EncodedLabeled]) -> EncodedLabeled:
+        joined = EncodedLabeled.joined(parts, self.setup.n_labels)
+        if joined is parts[0] or self._allocate is None:
+            return joined
+        return relocated(joined, self._allocate)
+
     def _begin(self) -> None:
         """Set the scores to those without trees."""
         self._lock = Lock()
         self._threads = Threads(self.n_threads)
         self.forest = self.setup.new_forest()
-        self._training = [_TrainingPart(self.setup, data, self._threads) for data in self.training]
+        arguments = self._threads, self._allocate
+        self._training = [_TrainingPart(self.setup, data, *arguments) for data in self.training]
         self._held_out = {
-            number: _HeldOutPart(self.setup, data, self._threads)
+            number: _HeldOutPart(self.setup, data, *arguments)
             for number, data in self.held_out.items()
         }
 
@@ -362,6 +391,7 @@ class Shard:
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state["kept"])
+        self._allocate = None
         self._begin()
         self.forest = state["forest"]
         for part, scores in zip(self._parts(), state["scores"], strict=True):
@@ -372,20 +402,6 @@ class Shard:
 
     def __sizeof__(self) -> int:
         return sum(part.n_bytes() for part in self._parts())
-
-
-def _with_large_parts(parts: list[EncodedLabeled], n_labels: int) -> list[EncodedLabeled]:
-    """Join small parts with their neighbors, since each part takes some time in an iteration."""
-    groups: list[list[EncodedLabeled]] = []
-    room = 0
-    for part in parts:
-        n = len(part.codes)
-        if n > room:
-            groups.append([])
-            room = LARGE_PART if n < SMALL_PART else n
-        groups[-1].append(part)
-        room -= n
-    return [EncodedLabeled.joined(group, n_labels) for group in groups]
 
 
 class _LabeledPart:
@@ -417,9 +433,12 @@ class _LabeledPart:
         self.data = data
         self.largest_weight = totals.largest_weight
 
-    def _scaled(self, objective: Any) -> None:
-        """Set the scale of the objective's value to that of all parts."""
-        objective.mean = objective.mean.of_part(self.largest_weight)
+    def _begin(self, scores: Any, allocate: Allocate | None) -> None:
+        """Set the scores, and the scale of the objective's value to that of all parts."""
+        self.scores = scores
+        scores.objective.mean = scores.objective.mean.of_part(self.largest_weight)
+        if allocate is not None:
+            scores.keep_in(allocate)
 
     def state(self) -> dict[str, Any]:
         """Return the state that the trees have changed."""
@@ -445,12 +464,19 @@ class _TrainingPart(_LabeledPart):
 
     scores: TrainingScores
 
-    def __init__(self, setup: ShardSetup, data: EncodedLabeled, threads: Threads):
+    def __init__(
+        self,
+        setup: ShardSetup,
+        data: EncodedLabeled,
+        threads: Threads,
+        allocate: Allocate | None,
+    ):
         super().__init__(setup, data, setup.totals.training, threads)
         estimator, classes, encoder = setup.estimator, setup.classes, setup.encoder
         self.positions = estimator._listed_positions(self.data, setup.n_labels)
-        self.scores = estimator._training_scores(self.data, classes, encoder, setup.growth, threads)
-        self._scaled(self.scores.objective)
+        self._begin(
+            estimator._training_scores(self.data, classes, encoder, setup.growth, threads), allocate
+        )
 
     def sums(self) -> MeanSums:
         """Compute the value of the objective."""
@@ -467,12 +493,18 @@ class _TrainingPart(_LabeledPart):
 class _HeldOutPart(_LabeledPart):
     """Validation sequences of a part."""
 
-    def __init__(self, setup: ShardSetup, data: EncodedLabeled, threads: Threads):
+    def __init__(
+        self,
+        setup: ShardSetup,
+        data: EncodedLabeled,
+        threads: Threads,
+        allocate: Allocate | None,
+    ):
         super().__init__(setup, data, setup.totals.held_out, threads)
-        self.scores = setup.estimator._sampled_validation(
+        scores = setup.estimator._sampled_validation(
             self.data, setup.classes, setup.encoder, threads
         )
-        self._scaled(self.scores.objective)
+        self._begin(scores, allocate)
         self.predicts = setup.estimator.scoring not in OBJECTIVES
 
     def sums(self, forest: Forest) -> MeanSums:
