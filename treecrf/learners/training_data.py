@@ -338,6 +338,25 @@ def n_at_random(n_sequences: int, n_positions: int, n_wanted: int, min_sequences
     return n_sequences if n_chosen >= n_sequences else max(min_sequences, n_chosen)
 
 
+def has_validation(raw: RawData) -> bool:
+    """Return whether the user has passed validation data.
+
+    Raises
+    ------
+    ValueError
+        If only some of the arguments are given.
+    """
+    if (raw.X is None) != (raw.y is None):
+        passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
+        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
+    if raw.X is None:
+        if raw.sample_weight is not None:
+            raise ValueError("sample_weight_val is given without X_val and y_val")
+        if raw.init_score is not None:
+            raise ValueError("init_score_val is given without X_val and y_val")
+    return raw.X is not None
+
+
 def read_validation(
     raw: RawData,
     schema: InputSchema,
@@ -351,14 +370,7 @@ def read_validation(
     ValueError, TypeError
         If one of X and y is missing, or they are not valid; prefixed with their name.
     """
-    if (raw.X is None) != (raw.y is None):
-        passed, missing = ("y_val", "X_val") if raw.X is None else ("X_val", "y_val")
-        raise ValueError(f"{passed} is given without {missing}; pass both or neither")
-    if raw.X is None:
-        if raw.sample_weight is not None:
-            raise ValueError("sample_weight_val is given without X_val and y_val")
-        if raw.init_score is not None:
-            raise ValueError("init_score_val is given without X_val and y_val")
+    if not has_validation(raw):
         return None
     try:
         return label(raw, *raw.read(schema))

@@ -51,6 +51,13 @@ class Fleet(Protocol):
     def chain(self, other: Fleet) -> Fleet:
         """Return the fleet of these parts, followed by those of a fleet in the same place."""
 
+    def release(self) -> None:
+        """Free the memory of the parts, which are not used any more.
+
+        Fleets that can compute them again do so for parts that are used nevertheless, such as those
+        that others are derived from when these are lost.
+        """
+
 
 class LocalFleet:
     """Parts in the memory of this process.
@@ -84,6 +91,10 @@ class LocalFleet:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
         return Chained([self, other])
 
+    def release(self) -> None:
+        """Forget the parts."""
+        self._parts = []
+
 
 class Chained:
     """The parts of several fleets of this process.
@@ -116,6 +127,11 @@ class Chained:
     def chain(self, other: Fleet) -> Chained:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
         return Chained([*self._fleets, other])
+
+    def release(self) -> None:
+        """Free the memory of the parts of all fleets."""
+        for fleet in self._fleets:
+            fleet.release()
 
     def _with(self, args: Sequence[Any]) -> Iterator[tuple[Fleet, list]]:
         """Yield each fleet, with its items of arguments that have one for each part."""
@@ -186,6 +202,10 @@ class View:
         if isinstance(self._fleet, View):
             return self._fleet.derive_all(_of_seen, *calling, otherwise=otherwise)
         return self._fleet.derive(_unless_none, otherwise, *calling)
+
+    def release(self) -> None:
+        """Free the memory of all parts of the fleet."""
+        self._fleet.release()
 
     def _calling(self, function: Callable[..., Any], args: Sequence[Any]) -> list:
         """Return the arguments of `_of_seen`; each `Each` has an item for every part."""

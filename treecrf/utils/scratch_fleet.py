@@ -66,6 +66,10 @@ class ScratchFleet:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
         return Chained([self, other])
 
+    def release(self) -> None:
+        """Forget the parts; the space of scratch files is free when no array of them is used."""
+        self._loads = []
+
     def _computing(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Load]:
         return [
             partial(_compute, load, function, arguments_of(i, args))

@@ -21,6 +21,7 @@ from treecrf.chains.sampling import TableSampler
 from treecrf.encoding.encoded import EncodedColumns
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import sequence_keys
+from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
@@ -72,6 +73,7 @@ from treecrf.learners.training_data import (
     LabeledSequences,
     TrainingInput,
     count_labels,
+    has_validation,
     label_weights,
     multiplied_weights,
 )
@@ -163,15 +165,19 @@ class BoostedSequenceClassifier(SequenceLearner):
         return self._fitted_attributes(data, forest, *trained)
 
     def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
-        """Train on parts, each a `RawData`, and return the fitted attributes."""
+        """Train on parts, each a `RawData`, and return the fitted attributes.
+
+        The validation data are `RawData`, or a fleet in the same place.
+        """
         # This module imports the estimators' base class.
         from treecrf.learners.boosted.parted.training import fit_parts
 
         if not self._supports_parts() or arguments.eval_sets:
             return super()._train_parts(fleet, arguments)
-        validation = None
-        if arguments.validation.X is not None:
-            validation = LocalFleet([arguments.validation])
+        given, validation = arguments.validation, arguments.validation
+        if isinstance(given, RawData):
+            arguments.check_init_scores()
+            validation = LocalFleet([given]) if has_validation(given) else None
         return fit_parts(
             self, fleet, validation, allowed=arguments.allowed, callbacks=arguments.callbacks
         )

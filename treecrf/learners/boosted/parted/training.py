@@ -7,7 +7,6 @@ The model is equal to that of all data at once, array for array, however they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,10 +44,9 @@ from treecrf.learners.training_data import (
     label_weights,
 )
 from treecrf.trees.forest import Forest
-from treecrf.utils.fleet import Each, Fleet, View
+from treecrf.utils.fleet import Each, Fleet, LocalFleet, View
+from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
-
-MakeShards = Callable[[Fleet, ShardSetup], Shards]
 
 
 def fit_parts(
@@ -58,7 +56,6 @@ def fit_parts(
     *,
     allowed: Any = None,
     callbacks: Callbacks = NO_CALLBACKS,
-    make_shards: MakeShards | None = None,
 ) -> dict:
     """Train an estimator on parts of the data, and return its fitted attributes.
 
@@ -77,9 +74,7 @@ def fit_parts(
     allowed : list of arrays, optional
         The argument of `fit`, if there is one part.
     callbacks : Callbacks, optional
-    make_shards : callable, optional
-        Makes shards of a fleet of `EncodedPart` and a `ShardSetup`. By default, shards in this
-        process.
+        Called in this process.
 
     Raises
     ------
@@ -92,15 +87,15 @@ def fit_parts(
     preparation = Preparation.of(estimator, raws, validation, allowed)
     if preparation.sampling is None:
         return preparation.train_in_one_place(callbacks)
-    make_shards = make_shards or _local_shards(estimator.n_jobs)
-    return preparation.train_on_shards(make_shards, callbacks)
+    return preparation.train_on_shards(callbacks, getattr(raws, "allocate", None))
 
 
-def _local_shards(n_jobs: int | None) -> MakeShards:
-    def make(fleet: Fleet, setup: ShardSetup) -> Shards:
-        return LocalShards.of(fleet, setup, n_threads=Threads(n_jobs).n_threads)
-
-    return make
+def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None) -> Shards:
+    """Return shards of encoded parts: those that the fleet makes, or shards in this process."""
+    if hasattr(fleet, "make_shards"):
+        return fleet.make_shards(setup)
+    n_threads = Threads(setup.estimator.n_jobs).n_threads
+    return LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
 
 
 @dataclass(frozen=True)
@@ -179,12 +174,18 @@ class Preparation:
             fleet = fleet.chain(self.validation.fleet.derive_all(_itself))
             described.append(self.validation.described)
         _require_memory(described)
+        if callbacks:
+            # They are called in this process.
+            fleet = LocalFleet(fleet.map(_itself))
         return fleet.reduce(_train_joined, self.estimator, self.data, n_parts, described, callbacks)
 
     # On shards
 
-    def train_on_shards(self, make_shards: MakeShards, callbacks: Callbacks) -> dict:
-        """Train on examples that parts draw, and return the fitted attributes."""
+    def train_on_shards(self, callbacks: Callbacks, allocate: Allocate | None = None) -> dict:
+        """Train on examples that parts draw, and return the fitted attributes.
+
+        Shards in this process make their arrays by ``allocate``.
+        """
         estimator, n_labels = self.estimator, len(self.classes)
         largest = max(int(of_part.sum()) for of_part in self.training.lengths)
         estimator._check_size(n_labels, estimator.order, largest)
@@ -201,9 +202,16 @@ class Preparation:
             self.sampling,
             total(encoded.map(Totals.of)),
         )
-        shards = make_shards(encoded, setup)
+        self.release()
+        shards = shards_of(encoded, setup, allocate)
         history = boost_on_shards(data, encoded, setup, shards, forest, choice, callbacks)
         return estimator._fitted_attributes(data, forest, encoder, history)
+
+    def release(self) -> None:
+        """Free the memory of parts that are not encoded."""
+        self.labeled.fleet.release()
+        if self.validation is not None:
+            self.validation.fleet.release()
 
     def _choose(self) -> Choice:
         """Choose the start and the number of iterations as for data in one place."""
