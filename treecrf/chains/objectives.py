@@ -402,8 +402,9 @@ class LocalObjective:
         self.parts = threads.parts(self.offsets)
         self.likelihoods = np.zeros(len(self.offsets) - 1)
         self.mean = WeightedMean(weights, self.offsets)
-        self._residuals = np.zeros((n_labels, len(codes), 1))
-        self._curvature = np.zeros_like(self._residuals) if second_order else None
+        self._shape = n_labels, len(codes), 1
+        self._second_order = second_order
+        self.forget_tables()
 
     def constrain(self, scores: np.ndarray) -> None:
         """Set the scores of forbidden labels to minus infinity, in place."""
@@ -413,10 +414,19 @@ class LocalObjective:
         self, scores: np.ndarray, iteration: int
     ) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and mean log-likelihood at the scores."""
-        return self._residuals, self._curvature, self.value(scores)
+        value = self.value(scores)
+        return self._residuals, self._curvature, value
+
+    def forget_tables(self) -> None:
+        """Free the memory of the residuals and the curvature, which `value` computes again."""
+        self._residuals: np.ndarray | None = None
+        self._curvature: np.ndarray | None = None
 
     def value(self, scores: np.ndarray) -> float:
         """Compute the mean log-likelihood of a position, and the residuals."""
+        if self._residuals is None:
+            self._residuals = np.zeros(self._shape)
+            self._curvature = np.zeros(self._shape) if self._second_order else None
         columns, residuals = scores[:, :, 0], self._residuals[:, :, 0]
         curvature = None if self._curvature is None else self._curvature[:, :, 0]
         self.threads.map(

@@ -112,6 +112,9 @@ class ScoreParts:
         if self.rest is not None:
             self.rest = moved(self.rest, allocate)
 
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_allocate": np.zeros}  # copies are in memory
+
     def take(self, first: int, last: int) -> ScoreParts:
         """Return a copy of the scores of the sequences from ``first`` to ``last - 1``."""
         part, positions = copy.copy(self), slice(self.offsets[first], self.offsets[last])

@@ -16,6 +16,7 @@ from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.parted.booster import LocalShards
 from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import Behind, Shard
+from treecrf.utils.scratch import Scratch
 
 LABELS = np.array(list("abc"))
 
@@ -96,10 +97,9 @@ def test_chains_are_fitted_as_in_one_piece(settings):
     assert expected.n_iter_ > 3
 
 
-@pytest.fixture(params=[1, 1 << 10], autouse=True)
-def joining(request, monkeypatch):
-    """Join no parts, or some of those of a shard."""
-    monkeypatch.setattr("treecrf.learners.boosted.parted.shard.SMALL_PART", request.param)
+@pytest.fixture(autouse=True)
+def joining(monkeypatch):
+    """Join some parts of a shard."""
     monkeypatch.setattr("treecrf.learners.boosted.parted.shard.LARGE_PART", 100)
 
 
@@ -306,3 +306,26 @@ def test_an_error_leaves_no_half_added_trees():
     expected = model().fit(X, y)
     assert_equal_fits(expected, fit_on_shards(model(), X, y, dealt(6), 2, start=started(Failing)))
     assert failed
+
+
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
+def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
+    X, y = labeled(dicts)
+    scratch, n_copied = Scratch(tmp_path), []
+
+    class Copied:
+        def __init__(self, shard):
+            self.shard = shard
+
+        def run(self, step):
+            self.shard = pickle.loads(pickle.dumps(self.shard))
+            n_copied.append(self.shard.n_iter)
+            return self.shard.run(step)
+
+    def start(*arguments):
+        shards = LocalShards.of(*arguments, scratch.allocate)
+        return LocalShards(list(map(Copied, shards.shards)), shards.growing)
+
+    expected = model(kind).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(kind), X, y, dealt(4), 2, start=start))
+    assert max(n_copied) == 4

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains._sampling import Sample
+from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.gathered import gathered
@@ -440,6 +441,11 @@ class _LabeledPart:
         if allocate is not None:
             scores.keep_in(allocate)
 
+    def _forget_tables(self) -> None:
+        """Free the memory of residuals until the next step."""
+        if isinstance(self.scores.objective, LocalObjective):
+            self.scores.objective.forget_tables()
+
     def state(self) -> dict[str, Any]:
         """Return the state that the trees have changed."""
         return {name: value for name, value in vars(self.scores).items() if name in self.CHANGING}
@@ -480,13 +486,16 @@ class _TrainingPart(_LabeledPart):
 
     def sums(self) -> MeanSums:
         """Compute the value of the objective."""
-        return self.scores.sums()
+        sums = self.scores.sums()
+        self._forget_tables()
+        return sums
 
     def draw(self, iteration: int, request: DrawRequest) -> tuple[DrawnExamples, MeanSums]:
         """Draw examples, and compute the value of the objective."""
         samples, value = self.scores.sample(
             iteration, self.setup.growth.seed, request.mu, request.floor, request.last_chosen
         )
+        self._forget_tables()
         return DrawnExamples.of(samples, self.positions, self.setup.encoder.window), value
 
 
@@ -511,6 +520,7 @@ class _HeldOutPart(_LabeledPart):
         """Add the trees to the scores, and compute the value of the objective."""
         objective = self.scores.objective
         self.scores.value(forest, self.threads)
+        self._forget_tables()
         return objective.mean.sums(objective.likelihoods)
 
     def predictions(self, forest: Forest) -> np.ndarray:
