@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from treecrf.utils.fleet import Chained, Fleet, arguments_of
 from treecrf.utils.scratch import Scratch
 
@@ -26,14 +24,14 @@ class ScratchFleet:
 
     Attributes
     ----------
-    allocate : callable
-        Makes arrays of zeros like `numpy.zeros`, in scratch files if there are any.
+    allocate : callable or None
+        Makes arrays of zeros in scratch files, like `numpy.zeros`; None without scratch files.
     """
 
     def __init__(self, loads: Sequence[Load], scratch: Scratch | None = None):
         self._loads = list(loads)
         self._scratch = scratch
-        self.allocate = np.zeros if scratch is None else scratch.allocate
+        self.allocate = None if scratch is None else scratch.allocate
 
     @property
     def n_parts(self) -> int:
