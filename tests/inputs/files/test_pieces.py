@@ -356,3 +356,12 @@ def test_sources_in_other_methods_are_an_error_with_advice(tmp_path):
     for X in (Path("a.csv"), [Path("a.csv")], TABLE.to_reader()):
         with pytest.raises(TypeError, match=r"read by fit .*pass a table in memory"):
             crf.predict(X)
+
+
+def test_pieces_of_one_batch(monkeypatch):
+    """More pieces of one batch than Python's limit of recursion."""
+    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", 1)
+    n = 3000
+    table = pa.table({"doc": np.arange(n), "x": np.arange(n), "tag": ["N"] * n})
+    found = opened(table.to_batches())
+    assert [found.read(i).X["x"][0].as_py() for i in range(len(found))] == list(range(n))

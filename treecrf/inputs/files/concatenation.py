@@ -63,6 +63,7 @@ class LongTable:
         self._offsets = np.cumsum([0, *n_rows])
         self._position = 0
         self._batches = self._from_row(0)
+        self._rest: Any = None  # of the last batch
 
     @property
     def n_rows(self) -> int:
@@ -72,13 +73,12 @@ class LongTable:
     def read(self, start: int, stop: int) -> Any:
         """Return rows as a table of pyarrow."""
         if start != self._position:
-            self._batches = self._from_row(start)
+            self._batches, self._rest = self._from_row(start), None
         parts, missing = [], stop - start
         while missing:
-            batch = next(self._batches)
+            batch = next(self._batches) if self._rest is None else self._rest
             parts.append(batch[:missing])
-            if len(batch) > missing:
-                self._batches = _preceded(batch[missing:], self._batches)
+            self._rest = batch[missing:] if len(batch) > missing else None
             missing -= len(parts[-1])
         self._position = stop
         return self._pa.Table.from_batches(parts)
@@ -89,11 +89,6 @@ class LongTable:
             if first < stop:
                 for batch in table.batches(self._names, max(0, first - start)):
                     yield self._convert({name: batch.column(name) for name in self._names})
-
-
-def _preceded(first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from others
 
 
 def check_names(tables: Sequence[Any], names: Sequence[str], argument: str) -> None:

@@ -31,7 +31,7 @@ from treecrf.inputs.tables import selected_columns
 from treecrf.inputs.values import short_repr
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
-PIECE_BYTES = 1 << 25
+PIECE_BYTES = 1 << 24
 MAX_PIECE_ROWS = 1 << 18
 
 
@@ -147,6 +147,8 @@ class Pieces:
 
     def read(self, i: int) -> RawData:
         """Read piece i."""
+        # Pools keep the memory of the piece before.
+        import_pyarrow().default_memory_pool().release_unused()
         rows = self._table.read(*self.bounds[i : i + 2].tolist())
         weight = None
         if self._columns.weight is not None:
