@@ -69,12 +69,19 @@ def encoded_hashes(
     codes: np.ndarray,
     *masks: np.ndarray | None,
     ties: Iterable[np.ndarray] = (),
+    with_lists: bool | None = None,
 ) -> SequenceHashes:
-    """Hash each labeled sequence, see `sequence_keys`; those of identical sequences are equal."""
+    """Hash each labeled sequence, see `sequence_keys`; those of identical sequences are equal.
+
+    The hashes depend on whether any sequence lists an id. In a part of the data, ``with_lists``
+    is True if this holds for any part.
+    """
+    if with_lists is None:
+        with_lists = lists_ids(encoded)
     hashes = np.empty(len(encoded.offsets) - 1, dtype=np.uint64)
     for first, last in runs(encoded.offsets, RUN_POSITIONS):
         positions = slice(encoded.offsets[first], encoded.offsets[last])
-        content = _hash_rows(encoded, encoded.row_of_position[positions])
+        content = _hash_rows(encoded, encoded.row_of_position[positions], with_lists)
         of_labels = _hash_labels(codes, masks, positions)
         offsets = encoded.offsets[first : last + 1]
         hashes[first:last] = _hash_sequences(mix(content, of_labels), offsets)
@@ -159,11 +166,16 @@ def _hash_labels(
     return hashes
 
 
-def _hash_rows(encoded: EncodedSequences, rows: np.ndarray) -> np.ndarray:
+def lists_ids(encoded: EncodedSequences) -> bool:
+    """Return whether any row lists an id."""
+    return len(encoded.list_ids) > 0
+
+
+def _hash_rows(encoded: EncodedSequences, rows: np.ndarray, with_lists: bool) -> np.ndarray:
     """Hash the codes, bits and lists of some rows."""
     stored = [table[rows] for table in (encoded.codes, encoded.bits) if table.shape[1]]
     hashes = _hash_bytes(np.hstack(stored)) if stored else np.zeros(len(rows), dtype=np.uint64)
-    if not len(encoded.list_ids):
+    if not with_lists:
         return hashes
     first = int(rows.min())
     starts = encoded.list_starts[first : int(rows.max()) + 2]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of
+from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.description import Description
 from treecrf.inputs.parts import PartDescription, merged, merged_labels
 from treecrf.inputs.schema import InputSchema
@@ -105,7 +105,7 @@ class Preparation:
     Attributes
     ----------
     estimator : BoostedSequenceClassifier
-        Parameters, not fitted.
+        Its parameters; it is only fitted if this is a warm start.
     classes : array (n_labels,)
     labeled : LabeledParts
         All sequences but the validation data of the user.
@@ -138,7 +138,8 @@ class Preparation:
         parts = describe(raws, estimator.categorical_features, schema)
         described, seed = merged(parts, schema), estimator._seed_of(earlier)
         classes = earlier["classes_"] if earlier else merged_labels(parts)
-        blank = estimator._fitted_copy({})
+        # A warm start needs the model to start from.
+        blank = estimator if earlier else estimator._fitted_copy({})
         labeling = Labeling(blank, described, classes, _are_weighted(parts))
         masks = None if allowed is None else [allowed]
         labeled = training = LabeledParts.read(raws, parts, labeling, masks)
@@ -265,7 +266,7 @@ class Preparation:
 
     def _encode(self, encoding: Encoding) -> Fleet:
         """Return the fleet of `EncodedPart`."""
-        keys = iter(self.training.fleet.derive(_encoded_hashes, encoding).reduce(keys_of))
+        keys = iter(self.training.fleet.derive(_encoded_hashes, encoding).reduce(_encoded_keys))
         marks = self.marks or [np.zeros(len(n), dtype=bool) for n in self.labeled.lengths]
         own = [None if of_part.all() else next(keys) for of_part in marks]
         categories = self.training.described.schema.categories
@@ -428,11 +429,25 @@ def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart
     return EncodedPart(None, _encoded_held_out(data, encoding))
 
 
-def _encoded_hashes(data: LabeledSequences, encoding: Encoding) -> SequenceHashes:
-    """Hash the encoded training sequences of a part."""
+def _encoded_hashes(
+    data: LabeledSequences, encoding: Encoding
+) -> tuple[SequenceHashes, SequenceHashes | None]:
+    """Hash the encoded training sequences of a part: if any part lists ids, and if none does."""
     encoded = encoding.encoder.encode(data.sequences)
     masks, ties = (data.allowed, data.candidates), [encoding.weights(data), *data.ties]
-    return encoded_hashes(encoded, data.codes, *masks, ties=ties)
+    with_lists, without = (
+        encoded_hashes(encoded, data.codes, *masks, ties=ties, with_lists=with_lists)
+        if with_lists or not lists_ids(encoded)
+        else None
+        for with_lists in (True, False)
+    )
+    return with_lists, without
+
+
+def _encoded_keys(parts: list[tuple[SequenceHashes, SequenceHashes | None]]) -> list[np.ndarray]:
+    """Return the keys of all training sequences."""
+    no_part_lists = all(without is not None for _, without in parts)
+    return keys_of([part[no_part_lists] for part in parts])
 
 
 def _encoded_training(

@@ -1,0 +1,400 @@
+"""Fits on parts of the data are equal to fits on all at once, array for array."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from support.parts import assert_same_model, cut, fit_parts_of, fit_raw_parts, raw_parts
+
+from treecrf import (
+    LinearCRF,
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeCRF,
+    TreeMEMM,
+)
+from treecrf.encoding import thresholds
+from treecrf.encoding.encoder import METHODS
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.learners.boosted import base, crf
+from treecrf.learners.boosted.parted import training
+
+NAN = np.nan
+SMALL = {
+    "max_iter": 3,
+    "max_leaf_nodes": 5,
+    "window": 1,
+    "l2_regularization": 1.0,
+    "learning_rate": 0.5,
+    "second_order": True,
+    "early_stopping": False,
+    "sampling": 0.1,
+    "random_state": 0,
+}
+ZERO = SMALL | {"init": "zero"}
+N = 18
+
+
+def data_of(form, seed=0, n=N):
+    """Make sequences of one form with labels that depend on them; some of them twice."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 10, n)
+    lengths[0] = 1
+    y = [rng.choice(list("xyz"), length) for length in lengths]
+    tables = [np.round(rng.normal(size=(len(labels), 3)) + (labels == "x")[:, None], 1)
+              for labels in y]  # fmt: skip
+    for table in tables:
+        table[:, 1] = table[:, 1] > 0
+        table[rng.random(table.shape) < 0.2] = NAN
+    words = [np.where(rng.random(len(some)) < 0.5, some, rng.choice(list("abcdefg"), len(some)))
+             for some in y]  # fmt: skip
+    X = {
+        "symbols": lambda: ["".join(some) for some in words],
+        "missing symbols": lambda: [[None if w == "a" else str(w) for w in some] for some in words],
+        "numbers": lambda: tables,
+        "booleans": lambda: [table > 0 for table in tables],
+        "sparse": lambda: [sparse.csr_array(np.where(table > 0.5, table, 0)) for table in tables],
+        "dicts": lambda: [
+            [{f"w={w}": True, "number": row[0]} | ({"word": str(w)} if row[1] else {})
+             for w, row in zip(some, table, strict=True)]
+            for some, table in zip(words, tables, strict=True)
+        ],
+        "attributes": lambda: [[[str(w), "one"] if w in "xyz" else [str(w)] for w in some]
+                               for some in words],
+        "pandas": lambda: [frame(pd, *both) for both in zip(words, tables, strict=True)],
+        "polars": lambda: [frame(pl, *both) for both in zip(words, tables, strict=True)],
+    }[form]()  # fmt: skip
+    labels = ["".join(some) for some in y]
+    return [*X, X[3], X[3]], [*labels, labels[3], labels[3]]
+
+
+def frame(module, words, table):
+    return module.DataFrame(
+        {"word": [None if w == "a" else str(w) for w in words], "number": table[:, 0].tolist()}
+    )
+
+
+FORMS = ("symbols", "missing symbols", "numbers", "booleans", "sparse", "dicts", "attributes",
+         "pandas", "polars")  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_inputs(form):
+    X, y = data_of(form)
+    model = TreeCRF(**ZERO).fit(X, y)
+    for n_parts, seed in ((1, None), (3, 1), (8, 2), (len(X), None)):
+        parts = cut(len(X), n_parts, seed)
+        assert_same_model(fit_parts_of(TreeCRF(**ZERO), X, y, parts), model, X)
+
+
+MODELS = {
+    "first order": TreeCRF(**ZERO | {"second_order": False}),
+    "order 0": TreeCRF(**ZERO | {"order": 0}),
+    "order 2": TreeCRF(**ZERO | {"order": 2}),
+    "max_examples": TreeCRF(**ZERO | {"max_examples": 60}),
+    "first order, max_examples": TreeCRF(**ZERO | {"second_order": False, "max_examples": 60}),
+    "subsample": TreeCRF(**ZERO | {"subsample": 0.5}),
+    "first order, subsample": TreeCRF(**ZERO | {"second_order": False, "subsample": 0.5}),
+    "max_features": TreeCRF(**ZERO | {"max_features": 0.5, "max_features_per_tree": 0.7}),
+    "balanced": TreeCRF(**ZERO | {"class_weight": "balanced"}),
+    "class_weight": TreeCRF(**ZERO | {"class_weight": {"x": 3.0, "y": 0.25}}),
+    "constant": TreeCRF(**ZERO | {"constant_transitions": True}),
+    "constant, first order": TreeCRF(
+        **ZERO | {"constant_transitions": True, "second_order": False}
+    ),
+    "linear": TreeCRF(**SMALL | {"init": "linear"}),
+    "linear, constant": TreeCRF(**SMALL | {"init": "linear", "constant_transitions": True}),
+    "estimator": TreeCRF(**SMALL | {"init": LinearCRF(window=2, tol=0.1)}),
+    "held out": TreeCRF(**ZERO | {"early_stopping": True, "validation_fraction": 0.3}),
+    "held out, linear": TreeCRF(**SMALL | {"early_stopping": True, "init": "linear"}),
+    "MEMM": TreeMEMM(**SMALL),
+    "MEMM, order 2": TreeMEMM(**SMALL | {"order": 2, "class_weight": "balanced"}),
+    "MEMM, held out": TreeMEMM(**SMALL | {"early_stopping": True, "subsample": 0.5}),
+    "window": SlidingWindowClassifier(**SMALL),
+    "window, held out": SlidingWindowClassifier(**SMALL | {"early_stopping": True}),
+    "backward": RecurrentSlidingWindowClassifier(**SMALL | {"direction": "right-to-left"}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("form", ["numbers", "symbols"])
+def test_settings(name, form):
+    X, y = data_of(form, seed=1)
+    model = MODELS[name].__sklearn_clone__()
+    fitted = model.fit(X, y)
+    blank = MODELS[name].__sklearn_clone__()
+    for n_parts, seed in ((2, None), (5, 3)):
+        assert_same_model(fit_parts_of(blank, X, y, cut(len(X), n_parts, seed)), fitted, X)
+
+
+@pytest.mark.parametrize("missing", METHODS)
+@pytest.mark.parametrize("second_order", [True, False])
+def test_missing_values(missing, second_order):
+    """Column 2 is missing in some parts, and the median of numbers is between values."""
+    X, y = data_of("numbers", seed=2)
+    X = [np.where(i % 3 == 0, [[1, 1, NAN]], [[1, 1, 1]]) * table for i, table in enumerate(X)]
+    settings = ZERO | {"missing": missing, "second_order": second_order, "max_bins": 5}
+    model = TreeCRF(**settings).fit(X, y)
+    assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, cut(len(X), 7, 4)), model, X)
+
+
+WEIGHTED = {
+    "sequences": lambda y: [i % 4 * 0.5 for i in range(len(y))],
+    "zeros in a part": lambda y: [float(i > 9) for i in range(len(y))],
+    "positions": lambda y: [np.arange(1.0, len(labels) + 1) % 3 for labels in y],
+    "ones": lambda y: [1.0] * len(y),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTED)
+@pytest.mark.parametrize("name", ["balanced", "first order, subsample", "MEMM, held out", "linear"])
+def test_weights(weights, name):
+    X, y = data_of("dicts", seed=3)
+    weights = WEIGHTED[weights](y)
+    blank = MODELS[name].__sklearn_clone__()
+    model = MODELS[name].__sklearn_clone__().fit(X, y, sample_weight=weights)
+    for parts in (cut(len(X), 2), cut(len(X), 5, 3)):
+        found = fit_parts_of(blank, X, y, parts, sample_weight=weights)
+        assert_same_model(found, model, X)
+
+
+def hidden(y, seed):
+    """Hide labels, all of some sequences, and those of others partly."""
+    rng = np.random.default_rng(seed)
+    hide = {0: lambda _: None, 1: lambda _: {"x", "y"}, 2: str, 3: str, 4: str}
+    return [None if i % 5 == 4 else [hide[rng.integers(0, 5)](label) for label in labels]
+            if i % 5 > 1 else list(labels) for i, labels in enumerate(y)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["balanced", "held out", "order 0", "order 2", "constant", "MEMM, order 2", "linear"]
+)
+def test_unknown_labels(name):
+    X, y = data_of("numbers", seed=4)
+    y = hidden(y, 5)
+    blank = MODELS[name].__sklearn_clone__()
+    model = MODELS[name].__sklearn_clone__().fit(X, y)
+    for parts in (cut(len(X), 2), cut(len(X), 6, 3), cut(len(X), len(X))):
+        assert_same_model(fit_parts_of(blank, X, y, parts), model, X)
+
+
+def test_sequences_without_information_are_left_out():
+    """Categories that only occur in them are unseen, and no label is unknown in the others."""
+    X, y = data_of("pandas")
+    y = [None if i > 14 else labels for i, labels in enumerate(y)]
+    X[-1] = pd.DataFrame({"word": ["only here"] * len(X[-1]), "number": 0.0})
+    for values in (ZERO, ZERO | {"early_stopping": True}):
+        model = TreeCRF(**values).fit(X, y)
+        assert "only here" not in model._encoder.schema.categories[0]
+        for parts in (cut(len(X), 3), cut(len(X), 9, 2)):
+            assert_same_model(fit_parts_of(TreeCRF(**values), X, y, parts), model, X[:-1])
+
+
+@pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM])
+@pytest.mark.parametrize("scoring", ["loss", "accuracy", "neg_log_loss"])
+def test_validation_data(kind, scoring):
+    X, y = data_of("polars", seed=5, n=24)
+    settings = SMALL | {"early_stopping": True, "n_iter_no_change": 2, "scoring": scoring}
+    if kind is TreeCRF:
+        settings["init"] = "zero"
+    given = {"X_val": X[16:], "y_val": y[16:], "sample_weight_val": [1.0, 2.0] * 5}
+    model = kind(**settings).fit(X[:16], y[:16], **given)
+    for parts in (cut(16, 2), cut(16, 6, 3)):
+        assert_same_model(fit_parts_of(kind(**settings), X[:16], y[:16], parts, **given), model, X)
+
+
+def test_held_out_sequences_with_other_categories():
+    """The encoder does not learn categories of held-out sequences."""
+    X, y = data_of("symbols", n=30)
+    X = [x[0].upper() + x[1:] for x in X]
+    settings = ZERO | {"early_stopping": True, "validation_fraction": 0.5, "scoring": "accuracy"}
+    model = TreeCRF(**settings).fit(X, y)
+    for parts in (cut(len(X), 3), cut(len(X), 9, 2)):
+        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
+
+
+@pytest.mark.parametrize("max_positions", [10_000, 60])
+def test_automatic_choices(max_positions, monkeypatch):
+    """Cross-validation on all sequences chooses the iterations; on a sample only the start."""
+    monkeypatch.setattr(base, "MAX_POSITIONS", max_positions)
+    X, y = data_of("numbers", seed=6, n=48)
+    settings = SMALL | {"early_stopping": "auto", "init": "auto", "max_iter": 4}
+    model = TreeCRF(**settings).fit(X, y)
+    assert bool(len(model.validation_score_)) == (max_positions == 10_000)
+    for parts in (cut(len(X), 2), cut(len(X), 5, 3)):
+        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
+
+
+def test_automatic_choice_of_the_start_with_validation_data():
+    X, y = data_of("numbers", seed=6, n=70)
+    settings = SMALL | {"early_stopping": True, "init": "auto", "max_iter": 4}
+    given = {"X_val": X[60:], "y_val": y[60:]}
+    model = TreeCRF(**settings).fit(X[:60], y[:60], **given)
+    found = fit_parts_of(TreeCRF(**settings), X[:60], y[:60], cut(60, 4, 1), **given)
+    assert_same_model(found, model, X)
+
+
+def test_samples_for_the_start_and_the_thresholds(monkeypatch):
+    X, y = data_of("numbers", seed=7, n=40)
+    settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
+    whole = TreeCRF(**settings).fit(X, y)
+    monkeypatch.setattr(crf, "MAX_POSITIONS", 70)
+    monkeypatch.setattr(training, "MAX_POSITIONS", 70)
+    monkeypatch.setattr(thresholds, "MAX_SAMPLES", 50)
+    model = TreeCRF(**settings).fit(X, y)
+    assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)
+    assert not np.array_equal(model._encoder.columns.thresholds, whole._encoder.columns.thresholds)
+    for parts in (cut(len(X), 2), cut(len(X), 5, 3)):
+        assert_same_model(fit_parts_of(TreeCRF(**settings), X, y, parts), model, X)
+
+
+@pytest.mark.parametrize("name", ["first order", "linear", "held out", "MEMM, held out"])
+def test_warm_starts(name):
+    X, y = data_of("dicts", seed=8)
+    settings = {"warm_start": True}
+    first = MODELS[name].__sklearn_clone__().set_params(**settings, max_iter=2).fit(X, y)
+    more, again = copy.copy(first), copy.copy(first)
+    more.set_params(max_iter=4).fit(X, y)
+    again.set_params(max_iter=4)
+    assert_same_model(fit_parts_of(again, X, y, cut(len(X), 4, 1)), more, X)
+
+
+@pytest.mark.parametrize("init", ["zero", "linear"])
+def test_scores_to_start_from(init):
+    X, y = data_of("numbers", seed=9)
+    scores = [np.linspace(-1, 1, 3 * len(labels)).reshape(-1, 3) for labels in y]
+    settings = SMALL | {"init": init}
+    model = TreeCRF(**settings).fit(X, y, init_score=scores)
+    found = fit_parts_of(TreeCRF(**settings), X, y, cut(len(X), 4, 1), init_score=scores)
+    one, other = (fitted.predict_proba(X, init_score=scores) for fitted in (model, found))
+    for p, q in zip(one, other, strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_parts_with_a_single_label_and_a_single_position():
+    X, y = data_of("symbols")
+    X, y = ["a", *X[1:]], ["x", *y[1:]]
+    parts = [np.array([0]), np.array([], dtype=int), np.arange(1, len(X))]
+    assert_same_model(fit_parts_of(TreeCRF(**ZERO), X, y, parts), TreeCRF(**ZERO).fit(X, y), X)
+
+
+def test_long_tables_in_parts():
+    X, y = data_of("pandas", seed=10)
+    table = pd.concat(
+        [part.assign(group=f"g{i}", label=list(y[i])) for i, part in enumerate(X)]
+    ).reset_index(drop=True)
+    settings = ZERO | {"class_weight": "balanced"}
+    model = TreeCRF(**settings).fit(table, "label", groups="group")
+    ends = np.cumsum([0, *(len(part) for part in X)])
+    raws = [
+        RawData(table.iloc[ends[first] : ends[last]], "label", Segmentation(groups="group"))
+        for first, last in ((0, 7), (7, 7), (7, 8), (8, len(X)))
+    ]
+    assert_same_model(fit_raw_parts(TreeCRF(**settings), raws), model, X)
+    torn = [replace(raw, X=rows) for raw, rows in (
+        (raws[0], table.iloc[: ends[3] + 1]), (raws[1], table.iloc[ends[3] + 1 :]))]  # fmt: skip
+    if len(X[3]) > 1:
+        with pytest.raises(ValueError, match="group 'g3' is in partitions 0 and 1"):
+            fit_raw_parts(TreeCRF(**settings), torn)
+
+
+def test_data_that_are_joined():
+    """Without samples, and with other objectives, training needs all data in one place."""
+    X, y = data_of("pandas", seed=11)
+    for changed in (
+        {"sampling": None},
+        {"sampling": "auto", "early_stopping": True},
+        {"objective": "hamming_log"},
+        {"init": "pseudo_likelihood"},
+        {"sampling": None, "beam_width": 2},
+    ):
+        settings = ZERO | {"second_order": "objective" not in changed} | changed
+        model = TreeCRF(**settings).fit(X, y)
+        for parts in (cut(len(X), 1), cut(len(X), 6, 3)):
+            found = fit_raw_parts(TreeCRF(**settings), raw_parts(X, y, parts))
+            assert_same_model(found, model, X)
+
+
+def test_joined_validation_data():
+    X, y = data_of("sparse", seed=12)
+    settings = ZERO | {"sampling": None, "early_stopping": True}
+    model = TreeCRF(**settings).fit(X[:12], y[:12], X[12:], y[12:])
+    raws, validation = (raw_parts(X, y, parts) for parts in (
+        cut(12, 4), [part + 12 for part in cut(len(X) - 12, 3)]))  # fmt: skip
+    assert_same_model(fit_raw_parts(TreeCRF(**settings), raws, validation), model, X)
+
+
+@pytest.mark.parametrize("sampling", [0.1, None])
+def test_callbacks(sampling):
+    X, y = data_of("symbols")
+    seen = []
+
+    def stop(info):
+        seen.append((info.n_iter, info.model().n_iter_))
+        return info.n_iter == 2
+
+    model = fit_raw_parts(
+        TreeCRF(**ZERO | {"sampling": sampling}), raw_parts(X, y, cut(len(X), 3)), callbacks=[stop]
+    )
+    assert seen == [(1, 1), (2, 2)]
+    assert model.n_iter_ == 2
+
+
+def test_errors_name_the_partition():
+    X, y = data_of("symbols")
+
+    def fit(X, y, parts, model=None, **others):
+        fit_parts_of(model or TreeCRF(**ZERO), X, y, parts, **others)
+
+    parts = cut(len(X), 4)
+    with pytest.raises(ValueError, match="partition 2: sequence 0: 1 labels for"):
+        fit(X, [*y[:10], "x", *y[11:]], parts)
+    with pytest.raises(TypeError, match="holds strings in partition 0, but X holds integers in"):
+        fit([*X[:10], *([1] * len(labels) for labels in y[10:])], y, parts)
+    rules = np.array([[1, 1, 1], [0, 1, 1], [1, 1, 1]], dtype=bool)
+    ascending = ["".join(sorted(labels)) for labels in y]
+    with pytest.raises(ValueError, match=r"partition 3: sequence 5, position 1: .*forbid"):
+        model = TreeCRF(**ZERO | {"transitions": rules})
+        fit([*X, "ab"], [*ascending, "yx"], cut(len(X) + 1, 4), model)
+    with pytest.raises(ValueError, match="sample_weight holds only zeros"):
+        fit(X, y, parts, sample_weight=[0.0] * len(X))
+    with pytest.raises(ValueError, match="y holds no labels"):
+        fit(X, [None] * len(X), parts)
+    with pytest.raises(ValueError, match=r"validation data: partition 1: .*'q' was not seen"):
+        fit(X, y, parts, X_val=["ab", "c"], y_val=["xy", "q"])
+    with pytest.raises(ValueError, match="no sequences"):
+        fit([], [], [np.array([], dtype=int)] * 2)
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_any_cut(data):
+    n = data.draw(st.integers(5, 14))
+    form = data.draw(st.sampled_from(FORMS))
+    X, y = data_of(form, seed=data.draw(st.integers(0, 99)), n=n)
+    order = np.array(data.draw(st.permutations(range(len(X)))))
+    bounds = sorted(data.draw(st.lists(st.integers(0, len(X)), max_size=6)))
+    name = data.draw(st.sampled_from(["first order", "subsample", "balanced", "held out", "MEMM"]))
+    model = MODELS[name].__sklearn_clone__().fit(X, y)
+    found = fit_parts_of(MODELS[name].__sklearn_clone__(), X, y, np.split(order, bounds))
+    assert_same_model(found, model, X)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_setting_and_form(name, form):
+    for seed in range(3):
+        X, y = data_of(form, seed=100 + seed, n=10 + 15 * seed)
+        model = MODELS[name].__sklearn_clone__().fit(X, y)
+        for n_parts, order in ((1, None), (2, 0), (3, 1), (8, 2), (len(X), 3)):
+            parts = cut(len(X), n_parts, order)
+            found = fit_parts_of(MODELS[name].__sklearn_clone__(), X, y, parts)
+            assert_same_model(found, model, X)

@@ -1,0 +1,75 @@
+"""Fits on parts of the data, compared with those on all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from support.shards import assert_equal_fits
+
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.learners.boosted.parted import training
+from treecrf.learners.iterations import Callbacks
+from treecrf.learners.training_data import FitArguments
+from treecrf.utils.fleet import LocalFleet
+
+
+def raw_parts(X: list, y: list, parts: list[np.ndarray], **others: list | None) -> list[RawData]:
+    """Return the sequences with the indices of each part, with their weights and so on."""
+
+    def chosen(items: list | None, indices: np.ndarray) -> Any:
+        return None if items is None else [items[i] for i in indices]
+
+    return [
+        RawData(
+            chosen(X, indices),
+            chosen(y, indices),
+            Segmentation(),
+            **{name: chosen(items, indices) for name, items in others.items()},
+        )
+        for indices in parts
+    ]
+
+
+def cut(n: int, n_parts: int, seed: int | None = None) -> list[np.ndarray]:
+    """Cut n sequences into parts, in their order or in a random one; parts may be empty."""
+    order, bounds = np.arange(n), np.linspace(0, n, n_parts + 1).astype(int)[1:-1]
+    if seed is not None:
+        rng = np.random.default_rng(seed)
+        order, bounds = rng.permutation(n), np.sort(rng.integers(0, n + 1, n_parts - 1))
+    return np.split(order, bounds)
+
+
+def fit_raw_parts(model: Any, raws: list, validation: list | None = None, callbacks=None) -> Any:
+    """Return the model, fitted to parts."""
+    given = RawData(None, None, Segmentation()) if validation is None else LocalFleet(validation)
+    arguments = FitArguments(raws[0], given, None, (), Callbacks(callbacks))
+    fitted = model._train_parts(LocalFleet(raws), arguments)
+    return model._fitted_copy(fitted | model._trained_settings() | {"_columns": raws[0].columns})
+
+
+def fit_parts_of(model: Any, X: list, y: list, parts: list[np.ndarray], **others) -> Any:
+    """Return the model, fitted to parts of these sequences, without joining them."""
+    validation = None
+    if (X_val := others.pop("X_val", None)) is not None:
+        halves = cut(len(X_val), 2)
+        weights = {"sample_weight": others.pop("sample_weight_val", None)}
+        validation = raw_parts(X_val, others.pop("y_val"), halves, **weights)
+    with patch.object(training, "_train_joined", side_effect=AssertionError("parts are joined")):
+        return fit_raw_parts(model, raw_parts(X, y, parts, **others), validation)
+
+
+def assert_same_model(one: Any, other: Any, X: list) -> None:
+    """Check that all that fits have learned is equal to the bit."""
+    assert_equal_fits(one, other)
+    assert one.classes_.tolist() == other.classes_.tolist()
+    assert one.n_iter_ == other.n_iter_
+    (values, arrays), (other_values, other_arrays) = one._state(), other._state()
+    assert values == other_values
+    assert arrays.keys() == other_arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, other_arrays[name], err_msg=name)
+    for p, q in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(p, q)
