@@ -93,7 +93,7 @@ def fit_on_shards(
         make = start or LocalShards.of
         shards = make(fleet, setup, n_shards, n_threads)
         data = replace(data, training=None, held_out=None)
-        return encoder, boost_on_shards(data, fleet, setup, shards, forest, choice, callbacks)
+        return encoder, boost_on_shards(data, setup, shards, forest, choice, callbacks)
 
     with patch.object(type(model), "_boost", boost):
         return model.fit(X, y, **fit)

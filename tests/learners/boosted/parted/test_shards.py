@@ -329,3 +329,13 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
     expected = model(kind).fit(X, y)
     assert_equal_fits(expected, fit_on_shards(model(kind), X, y, dealt(4), 2, start=start))
     assert max(n_copied) == 4
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
+def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
+    target = "treecrf.learners.boosted.parted.booster._quantile_window"
+    monkeypatch.setattr(target, lambda k, n: window)
+    X, y = labeled()
+    settings = {"subsample": 0.6, "second_order": False}
+    expected = model(**settings).fit(X, y)
+    assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,11 +37,13 @@ from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
+from treecrf.trees.growing.growth import Growth
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.fleet import Fleet
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
+MAX_HASH = (1 << 64) - 1
 # Number of iterations whose subsamples are chosen at a time.
 ITERATIONS_AT_A_TIME = 64
 
@@ -65,6 +67,8 @@ class Grown:
         The same for the validation data.
     predictions : dict of arrays
         Predictions for the validation sequences of each part, by its number, for metrics.
+    answers : list
+        Answers of all shards to the query of the step, in any order.
     """
 
     trees: dict[str, np.ndarray] | None
@@ -73,6 +77,7 @@ class Grown:
     value: float
     validation: float
     predictions: dict[int, np.ndarray]
+    answers: list
 
 
 class ListGrowing:
@@ -107,6 +112,7 @@ class ListGrowing:
             _mean(answer.value for answer in drawn),
             _mean(answer.validation for answer in drawn),
             {number: p for answer in drawn for number, p in answer.predictions.items()},
+            [answer.answer for answer in drawn],
         )
 
     def _trees(
@@ -230,7 +236,6 @@ class FleetBooster:
         Receives the trees; those to start from are in it.
     shards : Shards
     setup : ShardSetup
-    choices : IterationChoices
     max_iter : int
         Number of iterations after which no trees grow.
 
@@ -247,13 +252,12 @@ class FleetBooster:
         forest: Forest,
         shards: Shards,
         setup: ShardSetup,
-        choices: IterationChoices,
         max_iter: int,
     ):
         self.forest = forest
         self.shards = shards
         self.setup = setup
-        self.choices = choices
+        self.choices = IterationChoices(setup, self.ask)
         self.max_iter = max_iter
         self.threads = Threads(1)
         self._learning_rate = setup.growth.learning_rate
@@ -294,6 +298,10 @@ class FleetBooster:
             self._next = grown
         return grown.validation, grown.predictions
 
+    def ask(self, query: Callable[[Shard], Any]) -> list:
+        """Return the answers of all shards to a query, in any order."""
+        return self._run(query=query).answers
+
     def _request(self) -> DrawRequest:
         """Return the request of the examples of the next iteration."""
         sampling, iteration = self.setup.sampling, self.forest.n_iter
@@ -305,7 +313,7 @@ class FleetBooster:
                 mu = guess_for(mu, self._size, sampling.max_examples)
         return DrawRequest(mu, floor, self.choices.last_chosen(iteration))
 
-    def _run(self, request: DrawRequest | None = None, **wanted: bool) -> Grown:
+    def _run(self, request: DrawRequest | None = None, **wanted: Any) -> Grown:
         """Carry out a step, and another one if the threshold of the request is too large."""
         grown = self._exchange(request, **wanted)
         if request is None:
@@ -317,7 +325,7 @@ class FleetBooster:
         again = self._exchange(replace(request, mu=grown.mu, floor=floor))
         return replace(grown, trees=again.trees)
 
-    def _exchange(self, request: DrawRequest | None, **wanted: bool) -> Grown:
+    def _exchange(self, request: DrawRequest | None, **wanted: Any) -> Grown:
         n_iter, rate = self.forest.n_iter, self._learning_rate
 
         def step(first: int) -> Step:
@@ -356,7 +364,6 @@ class FleetValidation:
 
 def boost_on_shards(
     data: TrainingInput,
-    fleet: Fleet,
     setup: ShardSetup,
     shards: Shards,
     forest: Forest,
@@ -369,39 +376,37 @@ def boost_on_shards(
     ----------
     data : TrainingInput
         Its sequences are not read.
-    fleet : Fleet of EncodedPart
     setup : ShardSetup
     shards : Shards
-        Of all parts of the fleet.
     forest : Forest
         Trees to start from; new ones are appended.
     choice : Choice
     callbacks : Callbacks
     """
-    estimator, choices = setup.estimator, IterationChoices(fleet, setup)
-    booster = FleetBooster(forest, shards, setup, choices, choice.n_iter)
-    validation = None
-    if setup.totals.held_out.n_sequences:
-        validation = _scored(FleetValidation(booster), fleet, setup)
+    estimator = setup.estimator
+    booster = FleetBooster(forest, shards, setup, choice.n_iter)
+    validation = _scored(booster) if setup.totals.held_out.n_sequences else None
     evaluations = Evaluations([], validation, estimator.scoring)
     return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)
 
 
-def _scored(validation: FleetValidation, fleet: Fleet, setup: ShardSetup) -> Scored:
+def _scored(booster: FleetBooster) -> Scored:
     """Return validation data that are scored by the parameter ``scoring``."""
+    setup, validation = booster.setup, FleetValidation(booster)
     estimator = setup.estimator
     if estimator.scoring in OBJECTIVES:
         return validation
-    true = TrueLabels.joined([labels for labels in fleet.map(_true_labels) if labels is not None])
+    by_number = {number: part for of in booster.ask(_true_labels) for number, part in of.items()}
+    true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
     metric = metric_of(estimator.scoring, true, setup.classes, estimator._is_backward())
     return LabelScore(validation, metric, lambda forest, threads: validation.predicted())
 
 
-def _true_labels(part: EncodedPart) -> TrueLabels | None:
-    data = part.held_out
-    if data is None:
-        return None
-    return TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
+def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
+    return {
+        number: TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
+        for number, data in shard.held_out.items()
+    }
 
 
 class IterationChoices:
@@ -411,13 +416,14 @@ class IterationChoices:
 
     Parameters
     ----------
-    fleet : Fleet of EncodedPart
     setup : ShardSetup
+    ask : callable
+        Returns the answers of all shards to a query.
     """
 
-    def __init__(self, fleet: Fleet, setup: ShardSetup):
-        self.fleet = fleet
+    def __init__(self, setup: ShardSetup, ask: Callable[[Callable[[Shard], Any]], list]):
         self.setup = setup
+        self.ask = ask
         self._last_chosen: dict[int, int] = {}
         self._weights: dict[int, float] = {}
 
@@ -447,20 +453,18 @@ class IterationChoices:
         growth, n = self.setup.growth, self.setup.totals.training.n_sequences
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
         n_chosen = subsample_size(n, growth)
-        window = _quantile_window(n_chosen, n)
-        found = self.fleet.map(_hashes_near, growth, iterations, *window)
+        near = _HashesNear(growth, iterations, *_quantile_window(n_chosen, n))
+        answers = self.ask(near)
         for i, iteration in enumerate(iterations):
-            n_below = sum(counts[i] for counts, _ in found)
-            near = np.concatenate([hashes[i] for _, hashes in found])
-            if not n_below < n_chosen <= n_below + len(near):  # hardly ever
-                n_below = 0
-                every = self.fleet.map(_hashes_near, growth, [iteration], 0, (1 << 64) - 1)
-                near = np.concatenate([hashes[0] for _, hashes in every])
-            rank = n_chosen - n_below - 1
-            self._last_chosen[iteration] = int(np.partition(near, rank)[rank])
+            rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
+            hashes = np.concatenate([hashes[i] for _, hashes in answers])
+            if not 0 <= rank < len(hashes):  # hardly ever
+                rank, every = n_chosen - 1, _HashesNear(growth, [iteration], 0, MAX_HASH)
+                hashes = np.concatenate([hashes[0] for _, hashes in self.ask(every)])
+            self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
         if not self.setup.estimator._is_newton():
-            chosen = [self._last_chosen[iteration] for iteration in iterations]
-            weights = self.fleet.map(_chosen_weights, growth, iterations, chosen)
+            chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
+            weights = self.ask(_ChosenWeights(growth, chosen))
             sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
             self._weights |= dict(zip(iterations, map(float, sums), strict=True))
 
@@ -469,33 +473,46 @@ def _quantile_window(k: int, n: int) -> tuple[int, int]:
     """Return bounds between which the k-th smallest of n hashes almost certainly is."""
     margin = 8 * (k * max(n - k, 1) / n) ** 0.5 + 8
     low, high = max(0.0, (k - margin) / n), min(1.0, (k + margin) / n)
-    return int(low * 2.0**64), min(int(high * 2.0**64), (1 << 64) - 1)
+    return int(low * 2.0**64), min(int(high * 2.0**64), MAX_HASH)
 
 
-def _hashes_near(
-    part: EncodedPart, growth: object, iterations: list[int], low: int, high: int
-) -> tuple[list[int], list[np.ndarray]]:
-    """Count the hashes below a window in each iteration, and return those in it."""
-    counts, near = [], []
-    for iteration in iterations:
-        hashes = np.zeros(0, dtype=np.uint64)
-        if part.training is not None:
-            hashes = subsample_hashes(part.training.keys, growth, iteration)
-        is_below = hashes < np.uint64(low)
-        counts.append(int(is_below.sum()))
-        near.append(hashes[~is_below & (hashes <= np.uint64(high))])
-    return counts, near
+@dataclass(frozen=True)
+class _HashesNear:
+    """Query of the hashes of sequences in a window, and of the number of those below it."""
+
+    growth: Growth
+    iterations: list[int]
+    low: int
+    high: int
+
+    def __call__(self, shard: Shard) -> tuple[list[int], list[np.ndarray]]:
+        keys = [np.zeros(0, dtype=np.uint64), *(data.keys for data in shard.training)]
+        keys, counts, near = np.concatenate(keys), [], []
+        for iteration in self.iterations:
+            hashes = subsample_hashes(keys, self.growth, iteration)
+            is_below = hashes < np.uint64(self.low)
+            counts.append(int(is_below.sum()))
+            near.append(hashes[~is_below & (hashes <= np.uint64(self.high))])
+        return counts, near
 
 
-def _chosen_weights(
-    part: EncodedPart, growth: object, iterations: list[int], last: list[int]
-) -> list[ExactSum]:
-    """Sum the weights of the positions in the subsamples of some iterations."""
-    data = part.training
-    if data is None:
-        return [ExactSum()] * len(iterations)
-    sums = []
-    for iteration, last_chosen in zip(iterations, last, strict=True):
-        chosen = subsample_hashes(data.keys, growth, iteration) <= np.uint64(last_chosen)
-        sums.append(ExactSum.of(data.position_weights[np.repeat(chosen, np.diff(data.offsets))]))
-    return sums
+@dataclass(frozen=True)
+class _ChosenWeights:
+    """Query of the weight of the positions in the subsamples of some iterations.
+
+    ``last_chosen`` has the largest chosen hash of each iteration.
+    """
+
+    growth: Growth
+    last_chosen: dict[int, int]
+
+    def __call__(self, shard: Shard) -> list[ExactSum]:
+        sums = []
+        for iteration, last in self.last_chosen.items():
+            total_here = ExactSum()
+            for data in shard.training:
+                chosen = subsample_hashes(data.keys, self.growth, iteration) <= np.uint64(last)
+                positions = np.repeat(chosen, np.diff(data.offsets))
+                total_here += ExactSum.of(data.position_weights[positions])
+            sums.append(total_here)
+        return sums

@@ -9,7 +9,7 @@ from its parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -176,6 +176,8 @@ class Step:
     wants_value, wants_validation : bool
         Whether to compute the value of the objective, which a request computes in any case, and
         that of the validation data, with the predictions that ``scoring`` needs.
+    query : callable or None
+        Function of a shard, defined at the top level of a module.
     """
 
     first: int
@@ -185,6 +187,7 @@ class Step:
     learning_rate: float
     wants_value: bool = False
     wants_validation: bool = False
+    query: Callable[[Shard], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,8 @@ class Drawn:
         Sums of `ContextWeights`, if the transitions need them.
     predictions : dict of arrays
         For the validation sequences of each part, by its number, if ``scoring`` needs them.
+    answer : object
+        That of the query, if there is one.
     """
 
     examples: list[DrawnExamples]
@@ -257,12 +262,15 @@ class Drawn:
     validation: MeanSums | None
     of_contexts: np.ndarray | None
     predictions: dict[int, np.ndarray]
+    answer: Any = None
 
 
 class Shard:
     """Parts of the data with scores, in one process.
 
     The object can be pickled and copied. Its methods may be called from several threads.
+    ``training`` lists its labeled sequences, and ``held_out`` has those of each part, by its
+    number.
 
     Parameters
     ----------
@@ -373,6 +381,7 @@ class Shard:
             total(validation),
             self._of_contexts(step),
             predictions,
+            None if step.query is None else step.query(self),
         )
 
     def _of_contexts(self, step: Step) -> np.ndarray | None:

@@ -205,7 +205,7 @@ class Preparation:
         )
         self.release()
         shards = shards_of(encoded, setup, allocate)
-        history = boost_on_shards(data, encoded, setup, shards, forest, choice, callbacks)
+        history = boost_on_shards(data, setup, shards, forest, choice, callbacks)
         return estimator._fitted_attributes(data, forest, encoder, history)
 
     def release(self) -> None:
