@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -31,7 +32,7 @@ def shards(client, read=None, encode=None):
     with Cluster(client) as cluster:
         raw = DaskFleet(cluster, N_PARTS, lambda: cluster.submit_delayed(sources), keep=False)
         fleet = raw.derive(toys.encoded, encode)
-        yield DaskShards(fleet, None, toys.ToyGrowing(), make=toys.ToyShard)
+        yield DaskShards(fleet, None, toys.ToyShard, toys.ToyGrowing())
 
 
 def at(iteration, action):
@@ -44,6 +45,10 @@ def kill_holders(client, future):
     pids = client.run(os.getpid)
     for worker in client.who_has(future)[future.key]:
         os.kill(pids[worker], signal.SIGKILL)
+
+
+def restart(client):
+    return partial(client.restart, wait_for_workers=False)
 
 
 def test_without_losses(workers):
@@ -83,13 +88,13 @@ def test_death_between_iterations_and_while_rebuilding(workers, tmp_path):
 
 def test_restart(workers):
     with pytest.warns(UserWarning, match="restarted"), shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=at(2, workers.restart)) == TREES
+        assert toys.run(toy, N_ITER, after=at(2, restart(workers))) == TREES
 
 
 def test_restart_during_an_iteration(workers):
     with pytest.warns(UserWarning, match="restarted|was lost"), shards(workers) as toy:
         toy.growing.seconds = 0.3
-        thread = threading.Timer(1.0, workers.restart)
+        thread = threading.Timer(1.0, restart(workers))
         thread.start()
         assert toys.run(toy, N_ITER) == TREES
         thread.join()

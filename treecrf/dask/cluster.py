@@ -207,7 +207,11 @@ class Cluster:
 
     def submit_delayed(self, values: Sequence[Any]) -> list[Future]:
         """Submit delayed objects; futures among them stay what they are."""
-        return self._noted(self.client.compute(list(values)))
+        values = list(values)
+        futures = self.client.compute(values)
+        own = [b for a, b in zip(values, futures, strict=True) if a is not b]
+        self._noted(own)
+        return futures
 
     def _noted(self, futures: list[Future]) -> list[Future]:
         self._futures.update(futures)

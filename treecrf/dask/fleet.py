@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from distributed import Future
+from sklearn.base import BaseEstimator
 
 from treecrf.dask.cluster import Cluster, released
-from treecrf.learners.boosted.parted.fleet import Each
+from treecrf.dask.shards import DaskShards
+from treecrf.learners.boosted.parted.shard import ShardSetup
+from treecrf.utils.fleet import Each
 
 
 class DaskFleet:
@@ -26,6 +30,8 @@ class DaskFleet:
     keep : bool, default=True
         Whether to keep the parts in the memory of the workers. Otherwise, each operation computes
         them again.
+    origins : sequence of DaskFleet, optional
+        Fleets that the parts are computed from.
     """
 
     def __init__(
@@ -34,11 +40,13 @@ class DaskFleet:
         n_parts: int,
         submit: Callable[[], list[Future]],
         keep: bool = True,
+        origins: Sequence[DaskFleet] = (),
     ):
         self.cluster = cluster
         self._n_parts = n_parts
         self._submit = submit
         self._keep = keep
+        self._origins = origins
         self._futures: list[Future] | None = None
         self._generation = -1
 
@@ -51,16 +59,36 @@ class DaskFleet:
         """Return ``function(part, *args)`` for each part, in the order of the parts."""
         return self.cluster.run(lambda: self._calls(function, args))
 
-    def derive(self, function: Callable[..., Any], *args: Any, keep: bool = True) -> DaskFleet:
+    def derive(self, function: Callable[..., Any], *args: Any) -> DaskFleet:
         """Return the fleet of which the parts are ``function(part, *args)``.
 
         They are computed when they are first used.
         """
-        return DaskFleet(self.cluster, self.n_parts, lambda: self._calls(function, args), keep)
+        submit = partial(self._calls, function, args)
+        return DaskFleet(self.cluster, self.n_parts, submit, origins=[self])
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``, computed on a worker."""
+        """Return ``function(parts, *args)``, computed on a worker.
+
+        A function that shows progress is called in this process.
+        """
+        if _shows_progress(args):
+            return function(self.map(_itself), *args)
         return self.cluster.run(lambda: self.cluster.submit_call(function, self.futures(), *args))
+
+    def chain(self, other: DaskFleet) -> DaskFleet:
+        """Return the fleet of these parts, followed by those of another fleet of this cluster."""
+        return DaskFleet(
+            self.cluster,
+            self.n_parts + other.n_parts,
+            lambda: [*self.futures(), *other.futures()],
+            keep=False,
+            origins=[self, other],
+        )
+
+    def make_shards(self, setup: ShardSetup) -> DaskShards:
+        """Return shards of these parts, which are `EncodedPart`."""
+        return DaskShards(self, setup)
 
     def futures(self) -> list[Future]:
         """Return the futures of the parts, which are submitted if necessary."""
@@ -72,10 +100,15 @@ class DaskFleet:
         return futures
 
     def release(self) -> None:
-        """Let workers forget the parts, unless other tasks need them."""
+        """Let workers forget these parts, and those that they are computed from.
+
+        The scheduler keeps the tasks that other tasks depend on, and can run them again.
+        """
         if self._futures is not None:
             released(self._futures)
         self._futures = None
+        for origin in self._origins:
+            origin.release()
 
     def _calls(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Future]:
         are_own = [isinstance(arg, Each) for arg in args]
@@ -84,3 +117,21 @@ class DaskFleet:
         own = [tuple(column[i] for column in columns) for i in range(self.n_parts)]
         parts = [(future,) for future in self.futures()]
         return self.cluster.submit_calls(function, parts, shared, own, are_own)
+
+
+def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
+    """Return the fleet of parts that are in this process now."""
+    return DaskFleet(
+        cluster, len(parts), lambda: [cluster.submit_value(part, "local") for part in parts]
+    )
+
+
+def _itself(part: Any) -> Any:
+    return part
+
+
+def _shows_progress(args: Any) -> bool:
+    """Return whether an estimator that shows progress is among the arguments."""
+    if isinstance(args, (tuple, list)):
+        return any(map(_shows_progress, args))
+    return isinstance(args, BaseEstimator) and bool(getattr(args, "verbose", 0))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distributed import Future, get_worker
 from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, WorkersLostError, released
-from treecrf.dask.fleet import DaskFleet
 from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
 from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
+from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.dask.fleet import DaskFleet
 
 # Seconds between two checks of whether shards should move to new workers.
 SECONDS_BETWEEN_MOVES = 10.0
@@ -30,26 +34,23 @@ class DaskShards:
     fleet : DaskFleet
         Encoded parts, which the shards own from now on.
     setup : ShardSetup
-    growing : ListGrowing
-    n_threads : int, optional
-        Number of threads of a shard. By default, those that its worker has.
-    make : callable, optional
+    make : callable, default=Shard
         Makes a shard of the setup, a dict of parts by number, and a number of threads.
+    growing : ListGrowing, optional
     """
 
     def __init__(
         self,
         fleet: DaskFleet,
         setup: ShardSetup,
-        growing: ListGrowing,
-        n_threads: int | None = None,
         make: Callable[..., Any] = Shard,
+        growing: Any = None,
     ):
         self.cluster = fleet.cluster
         self.setup = setup
-        self.growing = growing
+        self.growing = growing or ListGrowing(setup)
         self._fleet = fleet
-        self._make = make, n_threads
+        self._make = make
         self._shards: list[Future] = []
         self.growing_future: Future | None = None
         self._generation = -1
@@ -79,6 +80,11 @@ class DaskShards:
             exchange.catch_up(result)
         raise WorkersLostError(f"shards of the data were lost again and again; {ADVICE}")
 
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads, as in the estimator's parameter."""
+        return getattr(getattr(self.setup, "estimator", None), "n_jobs", None)
+
     def futures(self) -> list[Future]:
         """Return the futures of the shards, which are submitted if necessary."""
         if self._generation != self.cluster.generation:
@@ -106,15 +112,21 @@ class DaskShards:
                 make_shard,
                 [setup, *(parts[i] for i in numbers)],
                 numbers,
-                *self._make,
+                self._make,
+                self.n_jobs,
                 workers=[worker],
                 allow_other_workers=True,
             )
             for worker, numbers in chosen.items()
         ]
-        # The tasks of the parts remain known as long as shards depend on them.
-        self._fleet.release()
+        if not self._reads_parts():
+            # The scheduler keeps the tasks of the parts, which shards depend on.
+            self._fleet.release()
         return shards
+
+    def _reads_parts(self) -> bool:
+        """Return whether training reads parts besides the shards, to choose subsamples."""
+        return isinstance(self.setup, ShardSetup) and self.setup.growth.subsample < 1
 
     def _move_shards(self) -> None:
         """Move shards from workers that have several to workers without one."""
@@ -166,7 +178,8 @@ class _Exchange:
         for i in set(left) - set(usual):
             self._drawn[i] = cluster.submit_call(draw_again, [shards[i]], self._steps[i])
         ordered = [self._drawn[i] for i in range(len(shards))]
-        return cluster.submit_call(grow, [self.shards.growing_future, *ordered], self.step)
+        growing = self.shards.growing_future
+        return cluster.submit_call(grow, [growing, *ordered], self.step, self.shards.n_jobs)
 
     def catch_up(self, lagging: Lagging) -> None:
         """Repeat the step with more trees for the shards that lack them."""
@@ -178,13 +191,11 @@ class _Exchange:
 
 
 def make_shard(
-    given: list, numbers: list[int], make: Callable[..., Any], n_threads: int | None
+    given: list, numbers: list[int], make: Callable[..., Any], n_jobs: int | None
 ) -> Any:
     """Make a shard of the setup, and of some of the parts."""
     setup, *parts = given
-    if n_threads is None:
-        n_threads = get_worker().state.nthreads
-    return make(setup, dict(zip(numbers, parts, strict=True)), n_threads)
+    return make(setup, dict(zip(numbers, parts, strict=True)), _n_threads(n_jobs))
 
 
 def move_shard(shards: list) -> Any:
@@ -202,11 +213,18 @@ def draw_again(shards: list, step: Step) -> Any:
     return shards[0].run(step)
 
 
-def grow(given: list, step: Step) -> Any:
+def grow(given: list, step: Step, n_jobs: int | None) -> Any:
     """Grow trees on the examples of all shards, unless some of them lack trees."""
     growing, *drawn = given
+    growing = copy.copy(growing)
+    growing.n_threads = _n_threads(n_jobs)
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
     return lagging or growing.grow(drawn, step)
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads on this worker; by default, all those that Dask gives it."""
+    return get_worker().state.nthreads if n_jobs is None else Threads(n_jobs).n_threads
 
 
 def size_of(part: Any) -> int:

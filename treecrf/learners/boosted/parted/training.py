@@ -250,7 +250,7 @@ class Preparation:
         """Fit the model whose scores the trees start from."""
         estimator = self.estimator
         if self.earlier or init is None:
-            return estimator._fit_start(self.data, init)
+            return estimator._fitted_copy(self.earlier)._fit_start(self.data, init)
         if hasattr(init, "classes_"):
             return estimator._fit_start_to(self.data, init)
         sample = self.training.at_random(MAX_POSITIONS, self.seed)

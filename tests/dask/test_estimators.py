@@ -1,0 +1,189 @@
+"""Estimators without a cluster: parameters, copies, and predictions that are computed later."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.bag
+import dask.dataframe
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from support.dask_data import cut, frame, sequences
+
+import treecrf
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM
+
+CLASSES = [DaskTreeCRF, DaskTreeMEMM, DaskSlidingWindowClassifier]
+FRAME = frame().drop(columns="weight")
+
+
+@pytest.fixture(scope="module")
+def local():
+    settings = {"max_iter": 4, "window": 1, "early_stopping": False, "random_state": 0}
+    return treecrf.TreeCRF(**settings).fit(FRAME, "tag", groups="doc")
+
+
+@pytest.fixture
+def fitted(local):
+    return DaskTreeCRF.from_local(local)
+
+
+@pytest.fixture(autouse=True)
+def in_this_process():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def collection(table=FRAME, n=4):
+    return dask.dataframe.from_map(lambda part: part, cut(table, n), meta=table[:0])
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_constructors_are_those_of_the_local_classes_and_a_client(kind):
+    own, local = (inspect.signature(c).parameters for c in (kind, kind._local_class))
+    assert list(own.items())[:-1] == list(local.items())
+    assert list(own)[-1] == "client"
+    assert own["client"].default is None
+    assert kind().get_params() == kind._local_class().get_params() | {"client": None}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'windows'"):
+        kind(windows=3)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_docstrings_describe_all_parameters(kind):
+    for name in inspect.signature(kind).parameters:
+        assert f"\n{name} : " in kind.__doc__
+    assert kind.__doc__.count("Parameters\n----------") == 1
+    assert "Attributes\n----------" in kind.__doc__
+
+
+def test_copies_keep_the_parameters_and_pickles_lose_the_client(fitted):
+    client = object()
+    fitted.set_params(client=client, max_iter=9)
+    cloned = clone(fitted)
+    assert type(cloned) is DaskTreeCRF
+    assert cloned.get_params() == fitted.get_params()
+    assert cloned.client is client
+    assert not hasattr(cloned, "classes_")
+    restored = pickle.loads(pickle.dumps(fitted))
+    assert restored.client is None
+    assert restored.get_params() == fitted.get_params() | {"client": None}
+    X, _ = sequences(FRAME)
+    assert restored.predict(X)[0].tolist() == fitted.predict(X)[0].tolist()
+    assert "object" in repr(fitted)
+
+
+def test_local_estimators(fitted, local, tmp_path):
+    same = fitted.to_local()
+    assert type(same) is treecrf.TreeCRF
+    assert not hasattr(same, "client")
+    assert same.get_params() == local.get_params()
+    fitted.save(tmp_path / "model.treecrf")
+    loaded = treecrf.load(tmp_path / "model.treecrf")
+    assert type(loaded) is treecrf.TreeCRF
+    assert DaskTreeCRF.from_local(loaded).n_iter_ == 4
+    with pytest.raises(TypeError, match="TreeMEMM; expected TreeCRF"):
+        DaskTreeCRF.from_local(treecrf.TreeMEMM())
+    assert not hasattr(DaskTreeCRF().to_local(), "classes_")
+
+
+def test_predictions_of_a_frame_keep_index_and_order(fitted, local):
+    table = FRAME.set_index(np.arange(len(FRAME))[::-1])
+    lazy = fitted.predict(collection(table))
+    assert lazy.npartitions == 4
+    found = lazy.compute()
+    assert found.index.equals(table.index)
+    assert found.name == "tag"
+    assert found.tolist() == local.predict(FRAME).tolist()
+    found = fitted.predict_proba(collection(table)).compute()
+    assert found.index.equals(table.index)
+    assert found.columns.tolist() == ["M", "N", "P"]
+    np.testing.assert_array_equal(found.to_numpy(), local.predict_proba(FRAME))
+
+
+def test_decoded_frames(fitted, local):
+    found = fitted.decode(collection()).compute()
+    labels, logs = local.decode(FRAME)
+    assert found["label"].tolist() == labels.tolist()
+    repeats = FRAME.groupby("doc", sort=False).size()
+    np.testing.assert_array_equal(found["log_probability"], np.repeat(logs, repeats))
+    with pytest.raises(ValueError, match="n_best=2; expected 1"):
+        fitted.decode(collection(), n_best=2)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decode"])
+def test_types_are_those_of_the_metadata(fitted, method):
+    lazy = getattr(fitted, method)(collection())
+    part = lazy.partitions[3].compute()
+    assert len(part) == 0
+    for found in (part, lazy.partitions[0].compute()):
+        if method == "predict":
+            assert found.dtype == lazy.dtype
+        else:
+            assert found.dtypes.tolist() == lazy.dtypes.tolist()
+            assert found.columns.tolist() == lazy.columns.tolist()
+
+
+def test_bags(fitted, local):
+    X, _ = sequences(FRAME)
+    bag = dask.bag.from_sequence(X, npartitions=3)
+    for found, expected in zip(fitted.predict(bag).compute(), local.predict(X), strict=True):
+        assert found.tolist() == expected.tolist()
+    assert len(fitted.predict_proba(bag).compute()) == len(X)
+    labels, logs = local.decode(X)
+    found = fitted.decode(bag).compute()
+    assert [log for _, log in found] == logs.tolist()
+    assert found[0][0].tolist() == labels[0].tolist()
+    assert fitted.predict(bag.filter(lambda x: False)).compute() == []
+
+
+def test_delayed_parts_and_files(fitted, local, tmp_path):
+    X, _ = sequences(FRAME)
+    parts = [dask.delayed(X[:20]), dask.delayed(X[20:])]
+    found = [labels for part in dask.compute(*fitted.predict(parts)) for labels in part]
+    for a, b in zip(found, local.predict(X), strict=True):
+        assert a.tolist() == b.tolist()
+    for i, part in enumerate(cut(FRAME, 3)[:2]):
+        part.to_parquet(tmp_path / f"part-{i}.parquet")
+    found = fitted.predict(str(tmp_path / "*.parquet")).compute()
+    assert found.tolist() == local.predict(FRAME).tolist()
+
+
+def test_the_model_is_one_task(fitted):
+    lazy = fitted.predict(collection())
+    keys = [key for key in lazy.__dask_graph__() if "treecrf-model" in str(key)]
+    assert len(keys) == 1
+
+
+def test_local_data_are_predicted_here(fitted, local):
+    X, y = sequences(FRAME)
+    assert fitted.predict(X)[0].tolist() == local.predict(X)[0].tolist()
+    assert fitted.decode(X)[1].tolist() == local.decode(X)[1].tolist()
+    assert fitted.score(X, y) == local.score(X, y)
+
+
+def test_errors_without_a_cluster():
+    crf = DaskTreeCRF()
+    with pytest.raises(NotFittedError):
+        crf.predict(collection())
+    with pytest.raises(NotFittedError):
+        crf.score(collection(), "tag")
+    with pytest.raises(TypeError, match=r"X is of type list; expected a dask .*TreeCRF fits local"):
+        crf.fit([FRAME], "tag")
+    with pytest.raises(TypeError, match="X is of type DataFrame"):
+        crf.fit(FRAME, "tag", groups="doc")
+    with pytest.raises(ValueError, match="there is no Dask client; make one"):
+        crf.fit(collection(), "tag", groups="doc")
+    with pytest.raises(TypeError, match=r"client is of type str; expected distributed\.Client"):
+        crf.set_params(client="tcp://127.0.0.1:8786").fit(collection(), "tag", groups="doc")
+    with pytest.raises(ValueError, match="'max_iter' parameter"):
+        DaskTreeCRF(max_iter=0).fit(collection(), "tag", groups="doc")
+    with pytest.raises(ValueError, match="expected None on a cluster"):
+        DaskSlidingWindowClassifier(estimator=treecrf.TreeCRF()).fit(collection(), "tag")

@@ -1,0 +1,242 @@
+"""Fits on a cluster are equal, array for array, to those in one process."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.bag
+import dask.dataframe
+from support.dask_data import (
+    SAMPLED,
+    assert_equal_models,
+    cut,
+    frame,
+    pair,
+    part,
+    sequences,
+)
+
+import treecrf
+from treecrf.callbacks import Checkpoint
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, WorkersLostError
+
+N = 4
+FRAME = frame()
+FEATURES = FRAME.drop(columns="weight")
+
+
+def frames(crash=None):
+    meta = FRAME[:0]
+    table = dask.dataframe.from_map(part, range(N), n=N, crash=crash, meta=meta)
+    return {"X": table[list(FEATURES.columns)], "y": "tag", "groups": "doc"}
+
+
+def expected(kind=treecrf.TreeCRF, **settings):
+    return kind(**SAMPLED | settings).fit(FEATURES, "tag", groups="doc")
+
+
+def pairs():
+    return {"X": dask.bag.from_delayed([dask.delayed(_zipped)(i) for i in range(N)])}
+
+
+def _zipped(i):
+    return list(zip(*pair(i), strict=True))
+
+
+def two_bags():
+    X = dask.bag.from_delayed([dask.delayed(_item)(i, 0) for i in range(N)])
+    return {"X": X, "y": dask.bag.from_delayed([dask.delayed(_item)(i, 1) for i in range(N)])}
+
+
+def _item(i, j):
+    return pair(i)[j]
+
+
+def delayed():
+    return {"X": [dask.delayed(pair)(i) for i in range(N)]}
+
+
+def delayed_frames():
+    parts = [dask.delayed(part)(i)[list(FEATURES.columns)] for i in range(N)]
+    return {"X": parts, "y": "tag", "groups": "doc"}
+
+
+@pytest.mark.parametrize("inputs", [frames, pairs, two_bags, delayed, delayed_frames])
+def test_inputs(workers, inputs):
+    found = DaskTreeCRF(**SAMPLED).fit(**inputs())
+    assert_equal_models(found, expected())
+    assert type(found) is DaskTreeCRF
+
+
+def test_futures_and_validation_data(workers):
+    futures = [workers.submit(pair, i, pure=False) for i in range(N)]
+    X, y = sequences(frame(seed=1))
+    local = treecrf.TreeCRF(**SAMPLED).fit(*sequences(FRAME), X, y)
+    found = DaskTreeCRF(**SAMPLED).fit(futures, None, X, y)
+    assert_equal_models(found, local)
+    found = DaskTreeCRF(**SAMPLED).fit(futures, X_val=[dask.delayed((X, y))])
+    assert_equal_models(found, local)
+    assert all(future.status == "finished" for future in futures)
+
+
+def test_files(workers, tmp_path):
+    for i, table in enumerate(cut(FRAME, N)):
+        table.to_parquet(tmp_path / f"part-{i}.parquet")
+    weighted = treecrf.TreeCRF(**SAMPLED).fit(
+        FEATURES, "tag", groups="doc", sample_weight=FRAME["weight"].to_numpy()
+    )
+    for path in (tmp_path, f"{tmp_path}/*.parquet", f"file://{tmp_path}/*.parquet"):
+        found = DaskTreeCRF(**SAMPLED).fit(path, "tag", groups="doc", sample_weight="weight")
+        assert_equal_models(found, weighted)
+    weights = FRAME["weight"].to_numpy()
+    score = found.to_local().score(FEATURES, "tag", weights)
+    assert found.score(tmp_path, "tag", "weight") == pytest.approx(score, abs=1e-12)
+
+
+OPTIONS = [
+    (DaskTreeMEMM, {}),
+    (DaskSlidingWindowClassifier, {}),
+    (DaskTreeCRF, {"sampling": None}),
+    (DaskTreeCRF, {"subsample": 0.5, "max_examples": 200}),
+    (DaskTreeCRF, {"early_stopping": True, "max_iter": 12, "scoring": "accuracy"}),
+    (DaskTreeCRF, {"init": "linear", "class_weight": "balanced"}),
+    (DaskTreeCRF, {"early_stopping": "auto"}),
+]
+MORE = [
+    (DaskTreeCRF, {"order": 2, "missing": "surrogate"}),
+    (DaskTreeCRF, {"order": 0, "second_order": False, "missing": "impute"}),
+    (DaskTreeCRF, {"constant_transitions": True, "missing": "indicator"}),
+    (DaskTreeMEMM, {"early_stopping": True, "second_order": False}),
+    (DaskSlidingWindowClassifier, {"subsample": 0.7, "max_features": 0.5}),
+    (DaskTreeCRF, {"objective": "hamming_log"}),
+    (DaskTreeCRF, {"n_jobs": 2, "early_stopping": True, "scoring": "neg_log_loss"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [*OPTIONS, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in MORE)],
+)
+def test_options(workers, kind, settings):
+    found = kind(**SAMPLED | settings).fit(**frames())
+    assert_equal_models(found, expected(kind._local_class, **settings))
+
+
+def test_callbacks_checkpoints_and_warm_starts(workers, tmp_path):
+    path = tmp_path / "model.treecrf"
+    calls = []
+    callbacks = [lambda info: calls.append(info.n_iter) or info.n_iter == 4, Checkpoint(path)]
+    DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=callbacks)
+    assert calls == [1, 2, 3, 4]
+    resumed = DaskTreeCRF.from_local(treecrf.load(path)).set_params(warm_start=True)
+    assert resumed.n_iter_ == 4
+    assert_equal_models(resumed.fit(**frames()), expected())
+
+
+def test_progress_of_small_data(workers, capfd):
+    DaskTreeCRF(**SAMPLED | {"sampling": None, "verbose": 1}).fit(**frames())
+    assert "TreeCRF" in capfd.readouterr().err
+
+
+def test_lost_workers_while_reading(workers, tmp_path):
+    crash = tmp_path / "crash"
+    crash.touch()
+    with pytest.warns(UserWarning, match="was lost"):
+        found = DaskTreeCRF(**SAMPLED).fit(**frames(str(crash)))
+    assert_equal_models(found, expected())
+    assert not crash.exists()
+
+
+def test_lost_workers_in_iterations(workers):
+    def kill_some(info):
+        if info.n_iter in (2, 4):
+            pids = workers.run(os.getpid)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    with pytest.warns(UserWarning, match="was lost"):
+        found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[kill_some])
+    assert_equal_models(found, expected())
+
+
+def test_restart(workers):
+    def restart(info):
+        if info.n_iter == 3:
+            workers.restart(wait_for_workers=False)
+
+    with pytest.warns(UserWarning, match="restarted"):
+        found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[restart])
+    assert_equal_models(found, expected())
+
+
+def test_lost_futures_and_the_estimator_stays(workers, tmp_path):
+    """A failed fit leaves the estimator as it was, and its checkpoint."""
+
+    def restart(info):
+        if info.n_iter == 3:
+            workers.restart(wait_for_workers=False)
+
+    path = tmp_path / "model.treecrf"
+    crf = DaskTreeCRF(**SAMPLED | {"max_iter": 2}).fit(**frames())
+    before = crf._forest
+    futures = [workers.submit(pair, i, pure=False) for i in range(N)]
+    crf.set_params(max_iter=6)
+    with (
+        pytest.warns(UserWarning, match="restarted"),
+        pytest.raises(WorkersLostError, match="a future of X was lost .* pass delayed objects"),
+    ):
+        crf.fit(futures, callbacks=[Checkpoint(path), restart])
+    assert crf._forest is before
+    assert crf.n_iter_ == 2
+    resumed = DaskTreeCRF.from_local(treecrf.load(path)).set_params(warm_start=True)
+    assert_equal_models(resumed.fit(**delayed()), expected())
+
+
+def test_errors_name_partitions(workers):
+    crf = DaskTreeCRF(**SAMPLED)
+    halves = [dask.delayed(FEATURES[:100]), dask.delayed(FEATURES[100:])]
+    with pytest.raises(ValueError, match=r"'d\d+'.* partition"):
+        crf.fit(halves, "tag", groups="doc")
+    X, y = sequences(FRAME)
+    with pytest.raises(ValueError, match="partition 1: sequence 0: "):
+        crf.fit([dask.delayed((X, y)), dask.delayed((X[:1], [["P"] * 99]))])
+    with pytest.raises(ValueError, match="X has 2 partitions, y has 1"):
+        crf.fit([dask.delayed(X), dask.delayed(X)], [dask.delayed(y)])
+    with pytest.raises(TypeError, match="without y, expected pairs"):
+        crf.fit([dask.delayed(X)])
+    with pytest.raises(TypeError, match="y is not given; expected the name of the column"):
+        crf.fit(frames()["X"], groups="doc")
+    with pytest.raises(ValueError, match="y_val is given without X_val"):
+        crf.fit(**frames(), y_val=y)
+    assert not hasattr(crf, "classes_")
+
+
+def test_mixed_versions(workers, monkeypatch):
+    monkeypatch.setattr("treecrf.dask.cluster.fingerprint", lambda: "treecrf 0.0")
+    with pytest.raises(RuntimeError, match=r"has treecrf .* the client has treecrf 0\.0\..*config"):
+        DaskTreeCRF(**SAMPLED).fit(**frames())
+    with dask.config.set({"treecrf.check-versions": False}):
+        assert_equal_models(DaskTreeCRF(**SAMPLED).fit(**frames()), expected())
+
+
+def test_names_of_tasks(workers, cluster):
+    DaskTreeCRF(**SAMPLED).fit(**frames())
+    names = {name for name in cluster.scheduler.task_prefixes if name.startswith("treecrf")}
+    assert {"treecrf-draw", "treecrf-grow", "treecrf-encode-part", "treecrf-read-raw"} <= names
+
+
+def test_score_of_weighted_sequences(workers):
+    X, y = sequences(FRAME)
+    crf = DaskTreeCRF(**SAMPLED).fit(**delayed())
+    weights = np.arange(len(X)) + 1.0
+    triples = [
+        dask.delayed((X[:30], y[:30], weights[:30])),
+        dask.delayed((X[30:], y[30:], weights[30:])),
+    ]
+    assert crf.score(triples) == pytest.approx(crf.to_local().score(X, y, weights), abs=1e-12)

@@ -1,0 +1,383 @@
+"""Estimators that train on a Dask cluster, with the parameters of the local ones."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from distributed import Client, default_client
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.dask import prediction
+from treecrf.dask.cluster import Cluster
+from treecrf.dask.fleet import DaskFleet, local_fleet
+from treecrf.dask.sources import EXPECTED, is_distributed, is_path, is_table, raw_fleet
+from treecrf.dask.training import train
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.learners.boosted.base import BoostedSequenceClassifier
+from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.memm import TreeMEMM
+from treecrf.learners.boosted.window import SlidingWindowClassifier
+from treecrf.learners.effects import warn_without_effect
+from treecrf.learners.iterations import Callbacks
+
+CLIENT = """    client : distributed.Client or None, default=None
+        Client of the cluster that trains the model. None is the client that was made last.
+"""
+
+
+class DaskMixin:
+    """Training and prediction on a Dask cluster.
+
+    It precedes the local class among the bases of an estimator, whose constructor takes the same
+    parameters and a client.
+    """
+
+    _parameter_constraints: ClassVar[dict]
+    _local_class: ClassVar[type[BoostedSequenceClassifier]]
+    client: Client | None
+
+    def __init_subclass__(cls) -> None:
+        """Derive the constructor and the documentation from those of the local class."""
+        super().__init_subclass__()
+        local = next(base for base in cls.__bases__ if not issubclass(base, DaskMixin))
+        cls._local_class = local
+        cls._parameter_constraints = local._parameter_constraints | {"client": "no_validation"}
+        cls.__init__ = _constructor(local)
+        cls.__doc__ = _documentation(cls, local)
+
+    # Training
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        sample_weight_val: Any = None,
+        groups_val: Any = None,
+        callbacks: Iterable[Callable[..., Any]] | None = None,
+    ) -> Self:
+        """Fit the model to labeled sequences on the workers of a cluster.
+
+        The model is equal, to the bit, to that of the local estimator on all data. The data are
+        read twice. A sequence must be in one partition.
+
+        Parameters
+        ----------
+        X : dask data frame, dask bag, list of delayed objects or futures, or path
+            A data frame with the columns ``y`` and ``groups``. A bag of pairs (X, y) of a sequence
+            and its labels, or a bag of sequences. A list of delayed objects or futures, one for
+            each partition, with a pair (X, y) as the local `fit` takes it, or with X alone. A path,
+            a folder or a pattern of Parquet files that all workers can read, each a partition.
+        y : str, or a collection with the partitions of X, optional
+            Name of the column of labels, or the labels of the partitions of X. Not needed for
+            pairs.
+        X_val, y_val : optional
+            Validation data, in one of these forms, or as the local `fit` takes them.
+        sample_weight : str, or a collection with the partitions of X, optional
+            Name of the column of weights, or the weights of the sequences in each partition. Bags
+            and delayed objects may hold triples (X, y, sample_weight) instead.
+        groups : str, or a collection with the partitions of X, optional
+            Name of the column with the sequence that each position belongs to, for data frames.
+        sample_weight_val, groups_val : optional
+            The same for ``X_val`` and ``y_val``. The default of ``groups_val`` is ``groups`` if it
+            is a name.
+        callbacks : list of callables, optional
+            As for the local `fit`. They are called in this process.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. If fitting fails or is interrupted, it remains unchanged.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, a sequence or a label sequence is invalid, or a sequence is in several
+            partitions. The message names the partition.
+        MemoryError
+            If the data would not fit in the memory of the workers.
+        WorkersLostError
+            If more workers are lost than can be replaced, or all of them.
+        RuntimeError
+            If the versions of treecrf or NumPy on the workers differ from those of this process.
+        """
+        local = self.to_local()
+        local._validate_params()
+        if not is_distributed(X) and not is_path(X):
+            name = self._local_class.__name__
+            raise TypeError(f"X is of type {type(X).__name__}; {EXPECTED}. {name} fits local data")
+        if not local._supports_parts():
+            raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
+        warn_without_effect(local, local._needs(), X_val is not None)
+        if isinstance(groups, str) and groups_val is None:
+            groups_val = groups
+        raw = RawData(None, _name(y), Segmentation(None, _name(groups)))
+        with Cluster(self._client()) as cluster:
+            fleet = raw_fleet(cluster, X, y, groups, sample_weight)
+            validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
+            fitted = train(cluster, local, fleet, validation, Callbacks(callbacks))
+        fitted |= local._trained_settings() | {"_columns": raw.columns}
+        # A single assignment: an interrupt leaves either the old results or all of the new ones.
+        self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
+        return self
+
+    def _client(self) -> Client:
+        if self.client is None:
+            try:
+                return default_client()
+            except ValueError as error:
+                raise ValueError(
+                    "there is no Dask client; make one with distributed.Client, or pass client"
+                ) from error
+        if not isinstance(self.client, Client):
+            raise TypeError(
+                f"client is of type {type(self.client).__name__}; expected distributed.Client"
+            )
+        return self.client
+
+    # Conversion
+
+    def to_local(self) -> BoostedSequenceClassifier:
+        """Return the local estimator with the same parameters, fitted if this one is.
+
+        Returns
+        -------
+        TreeCRF, TreeMEMM or SlidingWindowClassifier
+            It shares the trees with this estimator, and does not refer to the cluster.
+        """
+        local = self._local_class.__new__(self._local_class)
+        local.__dict__ = {name: value for name, value in vars(self).items() if name != "client"}
+        return local
+
+    @classmethod
+    def from_local(cls, local: BoostedSequenceClassifier, client: Client | None = None) -> Self:
+        """Return an estimator with the parameters and the trees of a local one.
+
+        With ``warm_start=True``, its `fit` adds iterations to the model, such as one that
+        `treecrf.callbacks.Checkpoint` has saved.
+
+        Parameters
+        ----------
+        local : TreeCRF, TreeMEMM or SlidingWindowClassifier
+            Of the class that `to_local` returns.
+        client : distributed.Client, optional
+
+        Raises
+        ------
+        TypeError
+            If it is of another class.
+        """
+        if type(local) is not cls._local_class:
+            raise TypeError(
+                f"local is of type {type(local).__name__}; expected {cls._local_class.__name__}"
+            )
+        estimator = cls.__new__(cls)
+        estimator.__dict__ = vars(local) | {"client": client}
+        return estimator
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the local model to a file; `treecrf.load` returns it, see `from_local`."""
+        self.to_local().save(path)
+
+    def __getstate__(self) -> dict:
+        # A client is a connection of this process.
+        return super().__getstate__() | {"client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self).from_local(clone(self.to_local()), self.client)
+
+    # Prediction
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predict the label of every position.
+
+        Parameters
+        ----------
+        X : dask data frame, dask bag, list of delayed objects or futures, or path
+            Sequences, as for `fit`; the items of a bag are sequences. All positions of a sequence
+            are in one partition. Local data are predicted in this process.
+        **options
+            As for the local `predict`.
+
+        Returns
+        -------
+        dask series, dask bag, or list of delayed objects
+            Labels, which are not computed yet, in the partitions of X. A series has the index of
+            the data frame. A bag has one array for each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        """
+        return self._predicted("predict", X, options)
+
+    def predict_proba(self, X: Any, **options: Any) -> Any:
+        """Predict the probability of every label at every position, given the whole sequence.
+
+        Parameters
+        ----------
+        X : dask data frame, dask bag, list of delayed objects or futures, or path
+            As in `predict`.
+        **options
+            As for the local `predict_proba`.
+
+        Returns
+        -------
+        dask data frame, dask bag, or list of delayed objects
+            Marginal probabilities, which are not computed yet, in the partitions of X. A data frame
+            has a column for each of ``classes_``, and the index of X.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        """
+        return self._predicted("predict_proba", X, options)
+
+    def decode(self, X: Any, n_best: int = 1, **options: Any) -> Any:
+        """Find the most probable label sequences and their log-probabilities.
+
+        Parameters
+        ----------
+        X : dask data frame, dask bag, list of delayed objects or futures, or path
+            As in `predict`.
+        n_best : int, default=1
+            Number of label sequences for each sequence; 1 for data frames.
+        **options
+            As for the local `decode`.
+
+        Returns
+        -------
+        dask data frame, dask bag, or list of delayed objects
+            They are not computed yet. A data frame has the index of X, and the columns ``label``
+            and ``log_probability``, that of the whole sequence. A bag has a pair of labels and
+            log-probability for each sequence, and a delayed object the result of the local
+            `decode`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        """
+        return self._predicted("decode", X, {"n_best": n_best} | options)
+
+    def _predicted(self, method: str, X: Any, options: dict) -> Any:
+        check_is_fitted(self, "classes_")
+        if not is_distributed(X) and not is_table(X):
+            return getattr(self.to_local(), method)(X, **options)
+        return prediction.predicted(self.to_local(), method, X, options)
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> float:
+        """Compute the accuracy: the fraction of all labels that are predicted correctly.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `fit`. Positions whose label is unknown are ignored.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError, TypeError
+            If X does not match the training data.
+        """
+        check_is_fitted(self, "classes_")
+        if not is_distributed(X) and not is_path(X):
+            return self.to_local().score(X, y, sample_weight, groups=groups)
+        with Cluster(self._client()) as cluster:
+            raw = raw_fleet(cluster, X, y, groups or self._columns.group, sample_weight)
+            counts = raw.map(prediction.count_correct, self.to_local())
+        n_correct, n = np.array(counts).sum(axis=0)
+        if not n:
+            raise ValueError("y holds no known labels")
+        return float(n_correct / n)
+
+
+def _validation(
+    cluster: Cluster, X: Any, y: Any, groups: Any, sample_weight: Any
+) -> DaskFleet | None:
+    """Return the validation data, which may be local; None if there are none."""
+    if (X is None) != (y is None) and not is_distributed(X):
+        given, missing = ("y_val", "X_val") if X is None else ("X_val", "y_val")
+        raise ValueError(f"{given} is given without {missing}; pass both or neither")
+    if X is None:
+        return None
+    if is_distributed(X) or is_table(X):
+        return raw_fleet(cluster, X, y, groups, sample_weight, "_val")
+    return local_fleet(cluster, [RawData(X, y, Segmentation(None, groups), sample_weight)])
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _constructor(local: type) -> Callable[..., None]:
+    """Return a constructor with the parameters of a local estimator, and a client."""
+    signature = inspect.signature(local.__init__)
+
+    @functools.wraps(local.__init__)
+    def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
+        local.__init__(self, **parameters)
+        self.client = client
+
+    parameter = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    __init__.__signature__ = signature.replace(
+        parameters=[*signature.parameters.values(), parameter]
+    )
+    del __init__.__wrapped__
+    return __init__
+
+
+def _documentation(cls: type, local: type) -> str:
+    """Return the docstring of the class, with the parameters and attributes of the local one."""
+    text = inspect.cleandoc(local.__doc__ or "")
+    body = text[text.index("Parameters\n----------") :]
+    body = body.replace("\n\nAttributes\n", f"\n{inspect.cleandoc(CLIENT)}\n\nAttributes\n", 1)
+    # References and examples are those of the local class.
+    body = re.split(r"\n\n(?:See Also|References|Examples)\n-", body)[0]
+    see = f"See Also\n--------\ntreecrf.{local.__name__} : The estimator for local data."
+    return f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{body}\n\n{see}\n"
+
+
+class DaskTreeCRF(DaskMixin, TreeCRF):
+    """Conditional random field trained by gradient tree boosting, on a Dask cluster.
+
+    The model is equal, to the bit, to that of `TreeCRF` on all data in one place, whatever the
+    number of workers, partitions and threads.
+    """
+
+
+class DaskTreeMEMM(DaskMixin, TreeMEMM):
+    """Maximum entropy Markov model of boosted trees, trained on a Dask cluster.
+
+    The model is equal, to the bit, to that of `TreeMEMM` on all data in one place, whatever the
+    number of workers, partitions and threads.
+    """
+
+
+class DaskSlidingWindowClassifier(DaskMixin, SlidingWindowClassifier):
+    """Boosted trees that label each position on its own, trained on a Dask cluster.
+
+    The model is equal, to the bit, to that of `SlidingWindowClassifier` on all data in one place,
+    whatever the number of workers, partitions and threads.
+    """

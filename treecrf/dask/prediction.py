@@ -1,0 +1,117 @@
+"""Predictions of a model for the partitions of a Dask collection, not computed yet."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from dask import delayed
+
+from treecrf.dask.cluster import PREFIX, Pickled, load
+from treecrf.dask.sources import are_parts, files_of, is_bag, is_frame, read_table
+from treecrf.inputs.labels import RawData
+
+
+def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
+    """Return the predictions of a method of a fitted model.
+
+    The model is a task, so that it is sent once to each worker.
+
+    Parameters
+    ----------
+    model : estimator
+        A local one.
+    method : {"predict", "predict_proba", "decode"}
+    X : dask data frame, dask bag, list of delayed objects or futures, or path
+    options : dict
+        Other arguments of the method.
+    """
+    pickled = Pickled(model)
+    token = hashlib.blake2b(pickled.data, digest_size=8).hexdigest()
+    task = delayed(load)(pickled, dask_key_name=f"{PREFIX}model-{token}")
+    if are_parts(X):
+        return [_apply(part, task, method, options) for part in X]
+    if is_bag(X):
+        return X.map_partitions(of_items, task, method, options)
+    if not is_frame(X):
+        X = _frame_of_files(X)
+    if options.get("n_best", 1) != 1:
+        raise ValueError(f"n_best={options['n_best']!r}; expected 1 for a dask data frame")
+    meta = _as_frame(model, method, None, _empty(model, method), None)
+    return X.map_partitions(of_frame, task, method, options, meta=meta, enforce_metadata=False)
+
+
+def _frame_of_files(X: Any) -> Any:
+    from dask import dataframe
+
+    return dataframe.from_map(read_frame, files_of(X))
+
+
+def read_frame(file: Any) -> Any:
+    """Read a Parquet file as a data frame of pandas."""
+    return read_table(file).to_pandas()
+
+
+@delayed
+def _apply(part: Any, model: Any, method: str, options: dict) -> Any:
+    return getattr(model, method)(part, **options)
+
+
+def of_items(items: Any, model: Any, method: str, options: dict) -> list:
+    """Return a prediction for each sequence of a partition of a bag."""
+    items = list(items)
+    if not items:
+        return []
+    result = getattr(model, method)(items, **options)
+    return list(zip(*result, strict=True)) if method == "decode" else list(result)
+
+
+def of_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
+    """Return predictions for a partition of a data frame, with its index."""
+    if not len(frame):
+        return _as_frame(model, method, frame.index, _empty(model, method), None)
+    result = getattr(model, method)(frame, **options)
+    lengths = None
+    if method == "decode":
+        segmentation = model._segmentation(frame, options.get("lengths"), options.get("groups"))
+        lengths = np.diff(model._sequences(frame, segmentation).offsets)
+    return _as_frame(model, method, frame.index, result, lengths)
+
+
+def _empty(model: Any, method: str) -> Any:
+    """Return the predictions for a table without rows."""
+    labels = model.classes_[:0]
+    if method == "predict_proba":
+        return np.zeros((0, len(model.classes_)))
+    return (labels, np.zeros(0)) if method == "decode" else labels
+
+
+def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) -> Any:
+    """Return predictions for a long table as a series or a data frame."""
+    import pandas as pd
+
+    # The type does not depend on the labels that are in the result.
+    dtype = pd.Series(model.classes_).dtype
+    if method == "predict":
+        return pd.Series(result, index=index, dtype=dtype, name=model._columns.label)
+    if method == "predict_proba":
+        return pd.DataFrame(result, index=index, columns=model.classes_)
+    labels, values = result
+    values = values if lengths is None else np.repeat(values, lengths)
+    columns = {"label": pd.Series(labels, index=index, dtype=dtype), "log_probability": values}
+    return pd.DataFrame(columns, index=index)
+
+
+def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
+    """Return the weight of the correct labels of a partition, and that of all known ones."""
+    if not len(raw.X):
+        return 0.0, 0.0
+    sequences, labels = model._read_labeled(raw)
+    known = labels.known
+    if not known.any():
+        return 0.0, 0.0
+    weights = raw.weights(sequences.offsets)
+    weights = known if weights is None else weights * known
+    found = np.concatenate(model._labels(*model._read(sequences))) == labels.values
+    return float((weights * found).sum()), float(weights.sum())

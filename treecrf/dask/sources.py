@@ -1,0 +1,233 @@
+"""Data that `fit` and predictions take: collections of Dask, delayed objects, futures and files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import narwhals as nw
+from dask import delayed
+from dask.delayed import Delayed
+from distributed import Future
+
+from treecrf.dask.cluster import Cluster, WorkersLostError
+from treecrf.dask.fleet import DaskFleet
+from treecrf.inputs.files.blocks import import_pyarrow
+from treecrf.inputs.files.paths import are_paths, find_files
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+
+EXPECTED = (
+    "expected a dask data frame, a bag of pairs (X, y), a list of delayed objects or futures of "
+    "pairs (X, y), or the path of Parquet files"
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the partitions of the data hold.
+
+    Attributes
+    ----------
+    y, groups, sample_weight : str or None
+        Names of columns of data frames; None if there are none.
+    others : tuple of str
+        Arguments that are collections, with one partition for each of X.
+    are_bags : bool
+        Whether partitions are items of a bag, instead of data as `treecrf.TreeCRF.fit` takes them.
+    """
+
+    y: str | None
+    groups: str | None
+    sample_weight: str | None
+    others: tuple[str, ...]
+    are_bags: bool
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether X is a dask data frame."""
+    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
+
+
+def is_bag(X: Any) -> bool:
+    """Return whether X is a dask bag."""
+    return (
+        dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_textfiles")
+    )
+
+
+def are_parts(X: Any) -> bool:
+    """Return whether X is a list of delayed objects or futures."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(map(_is_part, X))
+
+
+def _is_part(item: Any) -> bool:
+    return isinstance(item, (Delayed, Future))
+
+
+def is_path(X: Any) -> bool:
+    """Return whether X is the path of files, or a list of such paths."""
+    items = X if isinstance(X, (list, tuple)) else [X]
+    return len(items) > 0 and all(isinstance(item, (str, os.PathLike)) for item in items)
+
+
+def is_url(X: Any) -> bool:
+    """Return whether X is the path of files on a remote file system, or a list of such paths."""
+    items = X if isinstance(X, (list, tuple)) else [X]
+    return is_path(X) and any("://" in os.fspath(item) for item in items)
+
+
+def is_table(X: Any) -> bool:
+    """Return whether X is the path of files, instead of sequences in memory."""
+    return is_url(X) or are_paths(X, with_strings=True)
+
+
+def is_distributed(X: Any) -> bool:
+    """Return whether X is a collection of Dask, or a list of delayed objects or futures."""
+    return is_frame(X) or is_bag(X) or are_parts(X)
+
+
+def parts_of(X: Any, name: str = "X") -> list:
+    """Return a delayed object or a future for each partition.
+
+    Raises
+    ------
+    TypeError
+        If X is not one of the supported collections.
+    """
+    if is_frame(X) or is_bag(X):
+        return list(X.to_delayed())
+    if are_parts(X):
+        return list(X)
+    if is_path(X):
+        return [delayed(read_table, pure=False)(file) for file in files_of(X)]
+    raise TypeError(f"{name} is of type {type(X).__name__}; {EXPECTED}")
+
+
+def files_of(X: Any) -> list:
+    """Return the Parquet files of paths, patterns and folders, here or on a remote file system."""
+    items = [os.fspath(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
+    if not is_url(items):
+        return find_files(items)
+    from fsspec import open_files
+
+    return [file for item in items for file in open_files(item, "rb")]
+
+
+def read_table(file: Any) -> Any:
+    """Read a Parquet file as a pyarrow table.
+
+    Parameters
+    ----------
+    file : str or fsspec.core.OpenFile
+    """
+    parquet = import_pyarrow().parquet
+    if isinstance(file, str):
+        return parquet.read_table(file, use_threads=False, partitioning=None)
+    with file as opened:
+        return parquet.read_table(opened, use_threads=False)
+
+
+def raw_fleet(
+    cluster: Cluster,
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    name: str = "",
+) -> DaskFleet:
+    """Return a fleet of `RawData` that is read again each time it is used.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    X : dask data frame, bag, list of delayed objects or futures, or path of Parquet files
+    y, groups, sample_weight : str, collection with the partitions of X, or None
+        A string is the name of a column. Without y, the parts of X are pairs (X, y).
+    name : str
+        Suffix of the names of arguments in error messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not supported, or the numbers of partitions differ.
+    """
+    given = {"y": y, "groups": groups, "sample_weight": sample_weight}
+    columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
+    sources = {"X": parts_of(X, f"X{name}")}
+    n_parts = len(sources["X"])
+    for argument in given.keys() - columns.keys():
+        sources[argument] = parts_of(given[argument], f"{argument}{name}")
+        n_others = len(sources[argument])
+        if n_others != n_parts:
+            raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
+    if y is None and (is_frame(X) or is_path(X)):
+        raise TypeError(f"y{name} is not given; expected the name of the column of labels")
+    _, *others = sources
+    names = dict.fromkeys(given) | columns
+    layout = Layout(**names, others=tuple(others), are_bags=is_bag(X))
+
+    def submit() -> list[Future]:
+        parts = [_submitted(cluster, values, name) for values in sources.values()]
+        return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), (layout,))
+
+    return DaskFleet(cluster, n_parts, submit, keep=False)
+
+
+def _submitted(cluster: Cluster, values: list, name: str) -> list[Future]:
+    for value in values:
+        if isinstance(value, Future) and value.status in ("cancelled", "lost"):
+            raise WorkersLostError(
+                f"a future of X{name} was lost with its worker, or in a restart of the cluster; "
+                "pass delayed objects, which can be computed again"
+            )
+    return cluster.submit_delayed(values)
+
+
+def read_raw(X: Any, *values: Any) -> RawData:
+    """Return the data of a partition as a local `fit` takes them.
+
+    Parameters
+    ----------
+    X : object
+        Partition of X.
+    *values
+        Partitions of other arguments, and the `Layout`.
+    """
+    *others, layout = values
+    given = {"y": layout.y, "groups": layout.groups, "sample_weight": layout.sample_weight}
+    given |= zip(layout.others, others, strict=True)
+    if layout.are_bags:
+        X = list(X)
+        given |= {name: list(given[name]) for name in layout.others}
+    if given["y"] is None:
+        X, given = _unpacked(X, given, layout.are_bags)
+    weight = given["sample_weight"]
+    if isinstance(weight, str):
+        X, weight = _without_column(X, weight)
+    return RawData(X, given["y"], Segmentation(None, given["groups"]), weight)
+
+
+def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[str, Any]]:
+    """Take pairs (X, y), or triples (X, y, sample_weight), apart."""
+    items = X if are_bags else [X]
+    sizes = {len(item) if isinstance(item, tuple) else 0 for item in items}
+    if not items:
+        return [], given | {"y": []}
+    if sizes not in ({2}, {3}):
+        raise TypeError(
+            f"X holds an item of type {type(items[0]).__name__}; without y, expected pairs (X, y) "
+            "or triples (X, y, sample_weight)"
+        )
+    columns = list(map(list, zip(*items, strict=True))) if are_bags else list(X)
+    return columns[0], given | dict(zip(("y", "sample_weight"), columns[1:], strict=False))
+
+
+def _without_column(X: Any, name: str) -> tuple[Any, Any]:
+    """Return a data frame without a column, and the values of the column."""
+    frame = nw.from_native(X, eager_only=True)
+    if name not in frame.columns:
+        raise ValueError(f"sample_weight={name!r}: X has no such column")
+    return frame.drop(name).to_native(), frame[name].to_numpy()
