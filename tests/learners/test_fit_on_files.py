@@ -1,9 +1,14 @@
 """Training on files and Arrow batches: the same model as with the data in memory."""
 
+import errno
+import gc
+import os
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from treecrf import LinearCRF, TreeCRF
+from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.files import pieces
 from treecrf.utils import scratch
 
@@ -54,7 +59,9 @@ def folder(tmp_path):
 def assert_same_model(one, other):
     assert vars(one).keys() == vars(other).keys()
     for name, value in vars(one).items():
-        if name.endswith("_") and not isinstance(value, dict):
+        if name == "init_" and value is not None:
+            assert value.train_score_.tolist() == other.init_.train_score_.tolist()
+        elif name.endswith("_") and not isinstance(value, dict):
             np.testing.assert_array_equal(value, getattr(other, name), err_msg=name)
     packed = [model._forest.pack() for model in (one, other)]
     for name, array in packed[0].items():
@@ -63,17 +70,55 @@ def assert_same_model(one, other):
     assert one._columns == other._columns
 
 
-@pytest.mark.parametrize("with_scratch", [False, True])
-@pytest.mark.parametrize("source", ["*.parquet", "*.csv", "batches", "reader", "table"])
-def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch):
+def source_of(folder, name):
     table = TABLE.select(FEATURES)
-    X = {"batches": table.to_batches(64), "reader": table.to_reader(64), "table": table}.get(
-        source, str(folder / "data" / source)
-    )
+    sources = {
+        "batches": lambda: table.to_batches(64),
+        "reader": lambda: table.to_reader(64),
+        "arrow": lambda: table,
+        "pandas": table.to_pandas,
+    }
+    return sources.get(name, lambda: str(folder / "data" / name))()
+
+
+@pytest.mark.parametrize("with_scratch", [False, True])
+@pytest.mark.parametrize("source", ["*.parquet", "*.csv", "batches", "reader", "arrow", "pandas"])
+@pytest.mark.parametrize("sampling", [None, 0.2])
+def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch, sampling):
     where = folder / "scratch" if with_scratch else None
-    fitted = TreeCRF(**SETTINGS).fit(X, "tag", groups="doc", scratch=where)
-    assert_same_model(fitted, TreeCRF(**SETTINGS).fit(table, "tag", groups="doc"))
+    crf = TreeCRF(**SETTINGS, sampling=sampling)
+    fitted = clone(crf).fit(source_of(folder, source), "tag", groups="doc", scratch=where)
+    assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", groups="doc"))
     assert list((folder / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("rows", [7, 200])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (TreeCRF, {"order": 2, "missing": "impute"}),
+        (TreeCRF, {"early_stopping": True, "init": "linear"}),
+        (TreeCRF, {"early_stopping": True, "class_weight": "balanced", "subsample": 0.7}),
+        (TreeMEMM, {"early_stopping": True, "scoring": "accuracy"}),
+        (SlidingWindowClassifier, {"max_examples": 100}),
+    ],
+)
+def test_pieces_of_any_size(folder, monkeypatch, kind, settings, rows):
+    monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", rows)
+    of_kind = {name: v for name, v in SETTINGS.items() if name in kind().get_params()}
+    model = kind(**of_kind | {"sampling": 0.2} | settings)
+    fitted = clone(model).fit(folder / "data" / "*.parquet", "tag", groups="doc", scratch=folder)
+    assert_same_model(fitted, model.fit(TABLE.select(FEATURES), "tag", groups="doc"))
+
+
+def test_lists_of_sequences_with_scratch_files(folder):
+    rng = np.random.default_rng(3)
+    X = [rng.normal(size=(n, 2)) for n in (3, 60, 1, 80, 20)]
+    y = [np.where(x[:, 0] > 0, "N", "V") for x in X]
+    weights = [1.0, 2.0, 1.0, 0.5, 1.0]
+    crf = TreeCRF(**SETTINGS, sampling=0.2)
+    fitted = clone(crf).fit(X, y, sample_weight=weights, scratch=folder)
+    assert_same_model(fitted, crf.fit(X, y, sample_weight=weights))
 
 
 def test_sample_weights_are_a_column(folder):
@@ -117,16 +162,77 @@ def test_masks_of_labels_need_data_in_memory():
         TreeCRF().fit(TABLE.to_batches(), "tag", groups="doc", allowed=[None])
 
 
-def test_errors_leave_the_model_as_it_was(folder, monkeypatch):
-    crf = TreeCRF(**SETTINGS).fit(TABLE, "tag", groups="doc")
-    before = dict(vars(crf))
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
 
-    def full(file, n_bytes):
-        raise OSError(28, "full")
 
-    monkeypatch.setattr(scratch, "_fill", full)
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        crf.fit("missing.parquet", "tag", groups="doc")
-    with pytest.raises(FileNotFoundError, match="no such folder for temporary files"):
-        crf.fit(TABLE, "tag", groups="doc", scratch=folder / "nowhere")
+@pytest.fixture
+def fitted(folder):
+    """A fitted model, which must stay as it is; nothing may be left of the scratch files."""
+    crf = TreeCRF(**SETTINGS, sampling=0.2).fit(TABLE.select(FEATURES), "tag", groups="doc")
+    before, n_files = dict(vars(crf)), open_files()
+    yield crf
     assert vars(crf) == before
+    assert list((folder / "scratch").iterdir()) == []
+    gc.collect()
+    assert open_files() <= n_files
+
+
+def fit_again(crf, folder, **arguments):
+    files = folder / "data" / "*.parquet"
+    crf.fit(files, "tag", groups="doc", scratch=folder / "scratch", **arguments)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+class TestFailures:
+    """Fits that do not end as planned."""
+
+    def test_folders_that_are_not_there(self, fitted, folder):
+        with pytest.raises(FileNotFoundError, match="there is no such file"):
+            fitted.fit("missing.parquet", "tag", groups="doc")
+        with pytest.raises(FileNotFoundError, match="no such folder for temporary files"):
+            fitted.fit(TABLE, "tag", groups="doc", scratch=folder / "nowhere")
+
+    @pytest.mark.parametrize("n_before", [0, 1, 2, 3])
+    def test_full_disks(self, fitted, folder, monkeypatch, n_before):
+        """The disk is full when the first file is written, or a later one."""
+        fill, files = scratch._fill, iter(range(100))
+        monkeypatch.setattr(scratch, "MIN_BYTES", 1)
+
+        def full(file, n_bytes):
+            if next(files) >= n_before:
+                raise OSError(errno.ENOSPC, "full")
+            fill(file, n_bytes)
+
+        monkeypatch.setattr(scratch, "_fill", full)
+        with pytest.raises(OSError, match=r"need [\d,]+ more bytes, but [\d,]+ are free") as caught:
+            fit_again(fitted, folder)
+        assert caught.value.filename == str(folder / "scratch")
+
+    @pytest.mark.parametrize("iteration", [0, 2])
+    def test_interrupts(self, fitted, folder, iteration):
+        def interrupt(info):
+            if info.n_iter == iteration + 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fit_again(fitted, folder, callbacks=[interrupt])
+
+    def test_interrupts_while_files_are_read(self, fitted, folder, monkeypatch):
+        read = pieces.Pieces.read
+
+        def interrupted(self, i):
+            if i == 3:
+                raise KeyboardInterrupt
+            return read(self, i)
+
+        monkeypatch.setattr(pieces.Pieces, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_again(fitted, folder)
+
+    def test_values_that_are_not_valid(self, fitted, folder):
+        table = TABLE.select(FEATURES).to_pandas()
+        table.loc[200, "number"] = np.inf
+        parquet.write_table(pa.Table.from_pandas(table), folder / "bad.parquet")
+        with pytest.raises(ValueError, match="column 'number': inf is infinite"):
+            fitted.fit(folder / "bad.parquet", "tag", groups="doc", scratch=folder / "scratch")
