@@ -11,7 +11,7 @@ from support.samples import TINY, as_tables, check_same, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains._sampling import log_likelihood
+from treecrf.chains._sampling import Sample, log_likelihood
 from treecrf.chains.contexts import extended_contexts, true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
@@ -208,6 +208,24 @@ def test_increasing_mu_equals_a_new_draw(rng, shape, lengths, bound_share, mu):
         raw.lists(0.9 * mu, ONE)
     check_same(raw.lists(mu, ONE, counted=True), raw.lists(mu, ONE, counted=True, release=True))
     assert not any(len(examples.positions) for examples in raw.lists(mu, ONE))
+
+
+@given(seeds, shapes, lengths_of, bound_shares)
+def test_packed_samples_are_the_same(rng, shape, lengths, bound_share):
+    parts, labels = draw_case(rng, *shape, lengths)
+    sampler = sampler_of(parts, labels, bound_share)
+    samples = sampler.sample(parts, 3, 5, 0.1)
+    marks = np.zeros(len(labels) + 1, dtype=np.uint8)
+    samples[0].mark_positions(marks)
+    numbers = 7 + np.arange(len(labels), dtype=np.int32)
+    packed = [samples[0].pack(label, numbers) for label in range(parts.n_labels)]
+    unpacked = Sample.unpack(packed, samples[0].order, samples[0].size, -7)
+    raw, found = RawDraw(samples, 0.1, 0.0), RawDraw([unpacked], 0.1, 0.0)
+    assert raw.size == found.size
+    lists = raw.lists(0.1, ONE, counted=True)
+    check_same(lists, found.lists(0.1, ONE, counted=True))
+    positions = np.concatenate([examples["position"] for examples in packed]) - 7
+    assert sorted(set(positions.tolist())) == np.flatnonzero(marks).tolist()
 
 
 @pytest.mark.parametrize("bound_share", BOUND_SHARES[:3])

@@ -10,6 +10,7 @@ import pytest
 
 from treecrf.utils.exact import (
     UNIT,
+    ExactSum,
     exact_sum,
     from_integers,
     integer_parts,
@@ -122,3 +123,13 @@ def test_sums_beyond_all_numbers():
     assert exact_sum(np.array([1.0, -np.inf])) == -np.inf
     assert np.isnan(exact_sum(np.array([np.inf, -np.inf])))
     assert np.isnan(exact_sum(np.array([1.0, np.nan])))
+
+
+@pytest.mark.parametrize("extreme", [0.0, 2.0**31, 1e300, np.inf])
+def test_sums_of_parts_can_be_added(extreme):
+    rng = np.random.default_rng(4)
+    values = np.append(rng.normal(size=1000) * 10.0 ** rng.uniform(-9, 8, 1000), extreme)
+    for _ in range(5):
+        cuts = np.sort(rng.integers(0, len(values), 6))
+        parts = np.split(rng.permutation(values), cuts)
+        assert float(sum(map(ExactSum.of, parts), ExactSum())) == exact_sum(values)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.settings import FIXED
 from support.shards import assert_equal_fits, dealt, fit_on_shards, runs_of
+from support.sweeps import sweep
 
 from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
@@ -339,3 +340,46 @@ def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypa
     settings = {"subsample": 0.6, "second_order": False}
     expected = model(**settings).fit(X, y)
     assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3))
+
+
+CHOICES = {
+    "second_order": [False, True],
+    "max_examples": [None, 100, 400],
+    "sampling": [0.05, 0.5],
+    "subsample": [1.0, 0.6],
+    "max_features": [1.0, 0.5],
+    "min_samples_leaf": [1, 4],
+    "class_weight": [None, "balanced"],
+    "window": [0, (0, 2), (3, 1)],
+    "early_stopping": [False, True],
+}
+
+
+def at_random(cuts, n_parts):
+    """Return a cut of random sequences; some parts are empty."""
+    rng = np.random.default_rng(cuts)
+
+    def cut(n):
+        part = rng.integers(n_parts, size=n)
+        return [rng.permutation(np.flatnonzero(part == i)) for i in range(n_parts)]
+
+    return cut
+
+
+@pytest.mark.parametrize("seed", sweep(range(60), 4))
+def test_any_settings_and_any_cut(seed):
+    rng = np.random.default_rng(seed)
+    X, y = labeled([numbers, gaps, symbols, dicts][rng.integers(4)], seed=seed, n_sequences=16)
+    kind = [TreeCRF, TreeCRF, TreeMEMM, SlidingWindowClassifier][rng.integers(4)]
+    settings = {name: values[rng.integers(len(values))] for name, values in CHOICES.items()}
+    if kind is not SlidingWindowClassifier:
+        settings["order"] = int(rng.integers(kind is TreeMEMM, 3))
+    if kind is TreeCRF and settings["order"]:
+        settings["constant_transitions"] = bool(rng.integers(2))
+        settings["init"] = ["zero", "linear"][rng.integers(2)]
+    expected = model(kind, **settings).fit(X, y)
+    n_parts = int(rng.integers(1, 7))
+    cut, n_shards = at_random(seed, n_parts), int(rng.integers(1, 9))
+    n_threads = int(rng.integers(1, 4))
+    found = fit_on_shards(model(kind, **settings), X, y, cut, n_shards, n_threads)
+    assert_equal_fits(expected, found)
