@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive fuzz soak sanitize docs lint wheel clean
+.PHONY: demo test test-all test-exhaustive fuzz soak sanitize docs lint wheel platforms clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -69,6 +69,12 @@ wheel: $(BIN)/python
 	$(WHEEL_CHECK)/env/bin/python -m pip install --quiet dist/*-abi3-*.whl
 	cp tests/wheel_check.py $(WHEEL_CHECK)
 	cd $(WHEEL_CHECK) && env/bin/python wheel_check.py
+
+# The results of the wheel on emulated processors, and cross-compiled modules; the script lists what
+# it needs. For Windows: make platforms CPYTHON=folder of the source code of Python
+platforms: wheel $(VENV)/.requires
+	$(BIN)/python tests/platforms/check.py --python $(WHEEL_CHECK)/env/bin/python \
+	    $(if $(CPYTHON),--cpython $(CPYTHON))
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
