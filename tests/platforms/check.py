@@ -157,7 +157,8 @@ def main() -> int:
         "aarch64": lambda: check_aarch64(options.python),
         "windows": lambda: check_windows(options.cpython),
     }
-    return int(not all([checks[name]() for name in options.platforms]))
+    passed = [checks[name]() for name in options.platforms]
+    return int(not all(passed))
 
 
 if __name__ == "__main__":
