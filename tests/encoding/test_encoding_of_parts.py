@@ -59,6 +59,7 @@ def cuts(n, n_parts, seed):
 @pytest.mark.parametrize("max_samples", [40, 1000])
 def test_learns_the_same_from_parts(form, missing, max_samples, monkeypatch):
     monkeypatch.setattr(thresholds, "MAX_SAMPLES", max_samples)
+    monkeypatch.setattr(thresholds, "MAX_BYTES", 8 * max_samples)
     sequences = as_sequences(INPUTS[form])
     whole = Encoder((1, 1), 7, missing).fit(sequences, 3)
     values, arrays = whole.state()

@@ -16,6 +16,8 @@ from treecrf.utils.hashing import likely_bound, mix, smallest
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000
+# Samples of parts are joined in blocks of columns of about this size.
+MAX_BYTES = 1 << 28
 # About this many values are sorted at a time, of many short columns or of a few long ones.
 RUN_VALUES = 1 << 18
 
@@ -47,9 +49,18 @@ def learn_thresholds(
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
-    kept = None if len(columns) == described.schema.n_features else columns
     chosen = Each(_choose(fleet, described.n_positions, seed))
-    return fleet.derive(_sample, kept, chosen).reduce(_learn, max_bins)
+    n_columns, n_rows = described.schema.n_features, min(described.n_positions, MAX_SAMPLES)
+    n_blocks = 1
+    if fleet.n_parts > 1 and described.form == "dense":
+        n_blocks = -(-8 * n_rows * len(columns) // MAX_BYTES)
+    learned = [
+        fleet.derive(_sample, None if len(block) == n_columns else block, chosen).reduce(
+            _learn, max_bins
+        )
+        for block in np.array_split(columns, n_blocks)
+    ]
+    return tuple(np.concatenate(parts) for parts in zip(*learned, strict=True))
 
 
 def _choose(fleet: Fleet, n_positions: int, seed: int) -> list[np.ndarray | None]:

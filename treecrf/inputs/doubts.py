@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs.description import Description
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import column_name
 from treecrf.inputs.sequences import Sequences
@@ -33,9 +34,15 @@ def doubtful_columns(sequences: Sequences) -> Iterator[tuple[int, str]]:
     These are strings of numbers and dates and, in dense tables, columns of which many values occur
     only once.
     """
-    if sequences.form == "symbols" or sequences.of_symbols:
-        return
-    for j, values in sequences.categories.items():
+    if sequences.form != "symbols" and not sequences.of_symbols:
+        is_dense = sequences.form == "dense"
+        yield from _doubtful(sequences.categories, is_dense, sequences.n_positions)
+
+
+def _doubtful(
+    categories: dict[int, np.ndarray], is_dense: bool, n_positions: int
+) -> Iterator[tuple[int, str]]:
+    for j, values in categories.items():
         sample = _sample(values) if values.dtype.kind == "U" else []
         n = len(values)
         dates = [value for value in sample if _DATE.fullmatch(value)]
@@ -44,8 +51,8 @@ def doubtful_columns(sequences: Sequences) -> Iterator[tuple[int, str]]:
             yield j, f"holds dates as strings, such as {dates[-1]!r}"
         elif len(numerals) >= FRACTION * len(sample) and _are_numbers(numerals, n):
             yield j, f"holds {n:,} different strings that are numbers, such as {numerals[-1]!r}"
-        elif sequences.form == "dense" and n > max(sequences.n_positions / 2, MAX_DISTINCT):
-            yield j, f"has {n:,} distinct values at {sequences.n_positions:,} positions"
+        elif is_dense and n > max(n_positions / 2, MAX_DISTINCT):
+            yield j, f"has {n:,} distinct values at {n_positions:,} positions"
 
 
 def _sample(values: np.ndarray) -> list[str]:
@@ -60,10 +67,21 @@ def _are_numbers(numerals: list[str], n: int) -> bool:
 
 def warn_of_columns(sequences: Sequences, categorical_features: Any) -> None:
     """Warn of categories that are probably something else, unless the user has chosen them."""
-    if not isinstance(categorical_features, str):
-        return
-    for j, doubt in doubtful_columns(sequences):
-        column = column_name(sequences.names, j)
+    if isinstance(categorical_features, str):
+        _warn_of(doubtful_columns(sequences), sequences.names)
+
+
+def warn_of_described_columns(described: Description, categorical_features: Any) -> None:
+    """Warn of the same columns, given the description of parts of the data."""
+    schema = described.schema
+    if isinstance(categorical_features, str) and schema.form != "symbols":
+        is_dense = described.form == "dense"
+        _warn_of(_doubtful(schema.categories, is_dense, described.n_positions), schema.names)
+
+
+def _warn_of(doubts: Iterator[tuple[int, str]], names: tuple[str, ...] | None) -> None:
+    for j, doubt in doubts:
+        column = column_name(names, j)
         mend = "leave it out"
         if "dates" in doubt:
             mend = "leave it out, and add the parts that matter, such as the hour or the weekday"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from support.parts import assert_same_model, cut, fit_parts_of, fit_raw_parts, raw_parts
+from support.shards import assert_equal_fits
 
 from treecrf import (
     LinearCRF,
@@ -25,6 +26,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted import base, crf
 from treecrf.learners.boosted.parted import training
+from treecrf.utils.fleet import LocalFleet
 
 NAN = np.nan
 SMALL = {
@@ -345,6 +347,23 @@ def test_callbacks(sampling):
     )
     assert seen == [(1, 1), (2, 2)]
     assert model.n_iter_ == 2
+
+
+def test_doubtful_columns():
+    """Columns are judged by all parts: each single one has few dates."""
+    days = [pd.DataFrame({"day": [f"2024-01-{i:02}"] * 2, "x": [1.0, 2.0]}) for i in range(1, 21)]
+    raws = raw_parts(days, [["a", "b"]] * 20, cut(20, 4))
+    with pytest.warns(UserWarning, match="column 'day' holds dates as strings"):
+        fit_raw_parts(TreeCRF(**ZERO), raws)
+
+
+def test_allowed_labels():
+    X, y = data_of("symbols", seed=13)
+    allowed = [np.array([[True, True, label == "z"] for label in labels]) for labels in y]
+    model = TreeCRF(**ZERO).fit(X, y, allowed=allowed)
+    fleet = LocalFleet(raw_parts(X, y, cut(len(X), 1)))
+    found = training.fit_parts(TreeCRF(**ZERO), fleet, allowed=allowed)
+    assert_equal_fits(TreeCRF()._fitted_copy(found), model)
 
 
 def test_errors_name_the_partition():

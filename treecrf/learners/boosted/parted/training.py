@@ -15,6 +15,7 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.description import Description
+from treecrf.inputs.doubts import warn_of_described_columns
 from treecrf.inputs.parts import PartDescription, merged, merged_labels
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
@@ -137,6 +138,8 @@ class Preparation:
         schema = estimator._required_schema(earlier)
         parts = describe(raws, estimator.categorical_features, schema)
         described, seed = merged(parts, schema), estimator._seed_of(earlier)
+        if schema is None:
+            warn_of_described_columns(described, estimator.categorical_features)
         classes = earlier["classes_"] if earlier else merged_labels(parts)
         # A warm start needs the model to start from.
         blank = estimator if earlier else estimator._fitted_copy({})
