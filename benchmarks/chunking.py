@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import re
-import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -26,6 +24,7 @@ import numpy as np
 import pycrfsuite
 from measure import markdown, peak_memory
 from settings import papers_model
+from words import SIZES, Sentences, plain_sentences, shape
 
 import treecrf
 from treecrf import TreeCRF
@@ -60,12 +59,8 @@ SETTINGS = {
 }
 # Penalties of CRFsuite.
 C2 = {"chunks": 1.0, "entities": 1.0}
-# Lengths of affixes.
-SIZES = (1, 2, 3, 4)
 HEADER = ("model", "label accuracy %", "F1 %", "log-likelihood per label", "fit s", "predict s",
           "peak GB")  # fmt: skip
-
-Sentences = list[list[dict[str, str]]]
 
 
 def main() -> None:
@@ -173,26 +168,6 @@ def result(
     seconds = "" if times[0] is None else f"{times[0]:.1f}"
     return [name, *(f"{100 * x:.2f}" for x in scores), f"{log_likelihood:.4f}", seconds,
             f"{times[1]:.2f}", f"{peak_memory() / 2**30:.2f}"]  # fmt: skip
-
-
-def plain_sentences(X: Sentences) -> Sentences:
-    """Return the features of the words of sentences, without their neighbors."""
-    return [[plain(**token) for token in x] for x in X]
-
-
-def plain(word: str, tag: str) -> dict[str, str]:
-    """Features of one word, each text in memory once."""
-    small, outline = word.lower(), shape(word)
-    known = {"word": word, "tag": tag, "small": small, "shape": outline}
-    known["outline"] = re.sub(r"(.)\1", r"\1", outline)
-    affixes = {f"first {n}": small[:n] for n in SIZES} | {f"last {n}": small[-n:] for n in SIZES}
-    return {name: sys.intern(value) for name, value in (known | affixes).items()}
-
-
-def shape(word: str) -> str:
-    """A for uppercase letters, a for lowercase letters, 0 for digits; runs are cut after two."""
-    letters = re.sub("[A-Z]", "A", re.sub("[a-z]", "a", re.sub("[0-9]", "0", word)))
-    return re.sub(r"(.)\1+", r"\1\1", letters)
 
 
 def by_crfsuite(arguments: argparse.Namespace) -> list[str]:

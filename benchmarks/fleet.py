@@ -33,6 +33,7 @@ from measure import markdown
 from settings import papers_model
 from simulated_cluster import Cluster, Exchange, elapsed, elapsed_on_one, mean_elapsed
 from suite.synthetic import sequences
+from words import plain_sentences
 
 from treecrf import TreeCRF
 from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
@@ -108,8 +109,6 @@ def numbers(n_positions: int) -> tuple[list, list]:
 
 
 def text(_: int) -> tuple[list, list]:
-    from chunking import plain_sentences
-
     X, y = fetch_conll2000(return_X_y=True)
     return plain_sentences(X), y
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 import pycrfsuite
-from chunking import plain
 from compare import environment
 from measure import Spread, markdown, seconds
 from papers_data import CHOICES, NAMES, Task, load
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
+from words import plain
 
 from treecrf import LinearCRF
 from treecrf.datasets import fetch_conll2000
