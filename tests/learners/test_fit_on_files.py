@@ -234,5 +234,10 @@ class TestFailures:
         table = TABLE.select(FEATURES).to_pandas()
         table.loc[200, "number"] = np.inf
         parquet.write_table(pa.Table.from_pandas(table), folder / "bad.parquet")
-        with pytest.raises(ValueError, match="column 'number': inf is infinite"):
-            fitted.fit(folder / "bad.parquet", "tag", groups="doc", scratch=folder / "scratch")
+        scratch = folder / "scratch"
+        match = r"\d+ rows from .*bad.parquet, row \d+ on: .*column 'number': inf is infinite"
+        with pytest.raises(ValueError, match=match):
+            fitted.fit(folder / "bad.parquet", "tag", groups="doc", scratch=scratch)
+        match = r"^part from sequence \d+ on: sequence \d+, position \d+, column 'number': inf is"
+        with pytest.raises(ValueError, match=match):
+            fitted.fit(table, "tag", groups="doc", scratch=scratch)

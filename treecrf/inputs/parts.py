@@ -74,13 +74,16 @@ class PartDescription:
 
 
 @contextmanager
-def named(number: int) -> Iterator[None]:
-    """Put the number of a partition before the messages of errors in its values."""
+def named(raw: RawData, number: int) -> Iterator[None]:
+    """Put the place of a part, or its number, before the messages of errors in its values."""
+    place = f"partition {number}" if raw.place is None else raw.place
     try:
         yield
     except (ValueError, TypeError) as error:
+        if not place:
+            raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"partition {number}: {error}") from error
+        raise kind(f"{place}: {error}") from error
 
 
 # Reading
@@ -109,7 +112,7 @@ def describe_part(
     """
     if _is_empty(raw):
         return None
-    with named(number):
+    with named(raw, number):
         raw = raw.resolved()
         sequences = _read(raw, categorical, schema, as_attributes)
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from treecrf.inputs.files.memory import cut
+from treecrf.inputs.files.memory import cut, n_values
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 
@@ -54,6 +54,10 @@ def test_lists_of_sequences(n_rows):
     raw = RawData(X, y, Segmentation(), [np.ones(n) for n in LENGTHS])
     pieces = cut(raw, n_rows)
     assert len(pieces) == {1: 5, 4: 3, 100: 1}[n_rows]
+    assert (
+        pieces[-1].place
+        == {1: "part from sequence 4 on", 4: "part from sequence 3 on", 100: ""}[n_rows]
+    )
     for name in ("X", "y", "sample_weight"):
         joined = [item for piece in pieces for item in getattr(piece, name)]
         assert all(one is other for one, other in zip(joined, getattr(raw, name), strict=True))
@@ -73,4 +77,15 @@ def test_lists_of_sequences(n_rows):
     ],
 )
 def test_other_data_are_one_piece(raw):
-    assert cut(raw, 1) == [raw]
+    (piece,) = cut(raw, 1)
+    assert piece.X is raw.X
+    assert piece.y is raw.y
+    assert piece.place == ""
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [(FRAME, 3), ([FRAME, FRAME], 3), ([np.zeros((2, 7))], 7), (["ab"], 1), ([], 1), ("ab", 1)],
+)
+def test_numbers_of_values(X, expected):
+    assert n_values(RawData(X, None, Segmentation())) == expected

@@ -6,11 +6,14 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from treecrf.inputs.files.memory import cut
-from treecrf.inputs.files.pieces import MAX_PIECE_ROWS, are_tables, open_pieces
+from treecrf.inputs.files.memory import cut, n_values
+from treecrf.inputs.files.pieces import are_tables, open_pieces, piece_rows
 from treecrf.inputs.labels import RawData
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.scratch_fleet import ScratchFleet
+
+# Size of a value that has been read.
+VALUE_BYTES = 8
 
 
 def fleet_of(
@@ -37,7 +40,8 @@ def fleet_of(
         return ScratchFleet(pieces.loads(), files)
     if files is None:
         return None
-    return ScratchFleet([partial(_itself, piece) for piece in cut(raw, MAX_PIECE_ROWS)], files)
+    parts = cut(raw, piece_rows(VALUE_BYTES * n_values(raw)))
+    return ScratchFleet([partial(_itself, part) for part in parts], files)
 
 
 def _itself(piece: RawData) -> RawData:

@@ -27,7 +27,7 @@ def cut(raw: RawData, n_rows: int) -> list[RawData]:
     offsets = _offsets(raw)
     arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
-        return [raw]
+        return [replace(raw, place="")]
     bounds = list(runs(offsets, n_rows))
     if raw.segmentation.is_long:
         tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
@@ -35,9 +35,21 @@ def cut(raw: RawData, n_rows: int) -> list[RawData]:
         tables = [raw.X[i:j] for i, j in bounds]
     columns = {name: _sliceable(value) for name, value in arguments.items()}
     return [
-        replace(raw, X=X, **{name: _part(value, offsets, *b) for name, value in columns.items()})
+        replace(
+            raw,
+            X=X,
+            place="" if len(bounds) == 1 else f"part from sequence {b[0]} on",
+            **{name: _part(value, offsets, *b) for name, value in columns.items()},
+        )
         for X, b in zip(tables, bounds, strict=True)
     ]
+
+
+def n_values(raw: RawData) -> int:
+    """Return the number of values of a position; 1 if it is not certain."""
+    items = raw.X if isinstance(raw.X, (list, tuple)) else [raw.X]
+    shape = getattr(items[0], "shape", ()) if items else ()
+    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def _offsets(raw: RawData) -> np.ndarray | None:

@@ -33,6 +33,8 @@ from treecrf.inputs.values import short_repr
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
 PIECE_BYTES = 1 << 24
 MAX_PIECE_ROWS = 1 << 18
+# Number of rows from which the size of a row is estimated.
+SAMPLE_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,20 @@ class Pieces:
     columns : Columns
     bounds : int64 array (n_pieces + 1,)
         The first row of each piece, and the number of rows.
+    place_of : callable
+        Description of a row in error messages.
     """
 
-    def __init__(self, table: LongTable, columns: Columns, bounds: np.ndarray):
+    def __init__(
+        self,
+        table: LongTable,
+        columns: Columns,
+        bounds: np.ndarray,
+        place_of: Callable[[int], str],
+    ):
         self._table = table
         self._columns = columns
+        self._place_of = place_of
         self.bounds = bounds
 
     def __len__(self) -> int:
@@ -149,13 +160,15 @@ class Pieces:
         """Read piece i."""
         # Pools keep the memory of the piece before.
         import_pyarrow().default_memory_pool().release_unused()
-        rows = self._table.read(*self.bounds[i : i + 2].tolist())
+        start, stop = self.bounds[i : i + 2].tolist()
+        rows = self._table.read(start, stop)
         weight = None
         if self._columns.weight is not None:
             weight = rows.column(self._columns.weight).to_numpy()
             rows = rows.drop_columns(self._columns.weight)
         segmentation = Segmentation(groups=self._columns.group)
-        return RawData(rows, self._columns.label, segmentation, weight)
+        place = f"{stop - start} rows from {self._place_of(start)} on"
+        return RawData(rows, self._columns.label, segmentation, weight, place=place)
 
     def loads(self) -> list[Callable[[], RawData]]:
         """Return a function for each piece that reads it."""
@@ -297,13 +310,19 @@ class _Plan:
         group = self.columns.group
         self.runs.check(lambda row: table.read(row, row + 1).column(group)[0].as_py())
         offsets = self.runs.offsets()
-        first = [start for start, _ in runs(offsets, _piece_rows(table))]
-        return Pieces(table, self.columns, np.append(offsets[first], table.n_rows))
+        first = [start for start, _ in runs(offsets, piece_rows(_row_bytes(table)))]
+        bounds = np.append(offsets[first], table.n_rows)
+        return Pieces(table, self.columns, bounds, self.place_of)
 
 
-def _piece_rows(table: LongTable) -> int:
-    sample = table.read(0, min(table.n_rows, 1000))
-    return max(1, min(MAX_PIECE_ROWS, PIECE_BYTES * len(sample) // max(1, sample.nbytes)))
+def piece_rows(row_bytes: float) -> int:
+    """Return the maximum number of rows of a piece."""
+    return max(1, min(MAX_PIECE_ROWS, int(PIECE_BYTES / max(1, row_bytes))))
+
+
+def _row_bytes(table: LongTable) -> float:
+    sample = table.read(0, min(table.n_rows, SAMPLE_ROWS))
+    return sample.nbytes / len(sample)
 
 
 def in_memory(raw: RawData, categorical_features: Any = "from_dtype") -> RawData:

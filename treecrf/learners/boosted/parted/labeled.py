@@ -107,7 +107,7 @@ def label(
     """Read a part with the schema of all, and check its labels; None for an empty part."""
     if is_empty:
         return None
-    with named(number):
+    with named(raw, number):
         estimator, classes = labeling.estimator, labeling.classes
         sequences, raw = read_part(raw, labeling.described)
         offsets, segmentation = sequences.offsets, raw.segmentation
