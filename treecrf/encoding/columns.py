@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -202,8 +203,9 @@ def learn_columns(
     )
     numbers = Columns(np.full(len(sizes), NUMBER, dtype=np.uint8), sizes, thresholds, {})
     columns = _with_kinds(numbers, schema.kinds, schema.categories)
-    fractions = _fraction_listed(fleet, columns.only_thresholds, described.n_positions)
-    return ColumnStatistics(columns, fractions, find_missing_in(fleet))
+    counts, missing = zip(*fleet.map(_count_listed, columns.only_thresholds), strict=True)
+    fractions = np.sum(counts, axis=0) / described.n_positions
+    return ColumnStatistics(columns, fractions, np.any(missing, axis=0))
 
 
 def _with_kinds(numbers: Columns, kinds: np.ndarray, categories: dict[int, np.ndarray]) -> Columns:
@@ -228,19 +230,25 @@ def find_missing(sequences: Sequences) -> np.ndarray:
     """Mark the columns that have missing values."""
     found = np.zeros(sequences.n_features, dtype=bool)
     for _, _, piece in sequences.pieces():
-        if piece.dtype.kind != "f":
-            continue
-        if sparse.issparse(piece):
-            found[piece.indices[np.isnan(piece.data)]] = True
-        else:
-            found |= np.isnan(piece).any(axis=0)
+        _mark_missing(piece, found)
     return found
+
+
+def _mark_missing(piece: Any, found: np.ndarray) -> None:
+    if piece.dtype.kind != "f":
+        return
+    if sparse.issparse(piece):
+        found[piece.indices[np.isnan(piece.data)]] = True
+    else:
+        found |= np.isnan(piece).any(axis=0)
 
 
 def _booleans(fleet: Fleet, described: Description) -> tuple[Columns, np.ndarray]:
     """Make boolean columns; those with constant values become numbers without thresholds."""
-    thresholds = np.zeros(described.schema.n_features)
-    fractions = _fraction_listed(fleet, thresholds, described.n_positions)
+    counts = [
+        counts for counts, _ in fleet.map(_count_listed, np.zeros(described.schema.n_features))
+    ]
+    fractions = np.sum(counts, axis=0) / described.n_positions
     kinds = np.where((fractions > 0) & (fractions < 1), BOOLEAN, NUMBER).astype(np.uint8)
     return Columns(kinds, np.zeros(len(kinds), dtype=np.int64), np.zeros(0), {}), fractions
 
@@ -250,18 +258,14 @@ def _symbols(values: np.ndarray) -> Columns:
     return Columns(kinds, sizes, np.zeros(0), {0: values})
 
 
-def _fraction_listed(fleet: Fleet, thresholds: np.ndarray, n_positions: int) -> np.ndarray:
-    """Compute the fraction of the values above their column's threshold, or with a negative one.
+def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count the values above their column's threshold, or with a negative one; find missing ones.
 
     Zeros of sparse columns do not count as values.
     """
-    return np.sum(fleet.map(_count_listed, thresholds), axis=0) / n_positions
-
-
-def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
-    """Count the values above their column's threshold, or with a negative one."""
-    counts = np.zeros(sequences.n_features)
+    counts, missing = np.zeros(sequences.n_features), np.zeros(sequences.n_features, dtype=bool)
     for _, _, piece in sequences.pieces():
+        _mark_missing(piece, missing)
         if sparse.issparse(piece):
             coo = piece.tocoo()
             limits = thresholds[coo.col]
@@ -271,4 +275,4 @@ def _count_listed(sequences: Sequences, thresholds: np.ndarray) -> np.ndarray:
             counts += piece.sum(axis=0)
         else:
             counts += ((piece > thresholds) | (thresholds < 0)).sum(axis=0)
-    return counts
+    return counts, missing

@@ -248,16 +248,18 @@ class LabeledParts:
         numbers, allowed = range(raws.n_parts), allowed or [None] * raws.n_parts
         labeled = raws.derive(label, Each(numbers), Each(is_empty), Each(allowed), labeling)
         present = View(labeled, _itself, chosen=[not empty for empty in is_empty])
-        unknown = Unknown.of_all(present.map(Unknown.of))
+        examined, lengths = zip(*present.map(_examined), strict=True)
+        unknown = Unknown.of_all(examined)
         if not unknown.n_kept:
             raise ValueError(NO_KNOWN_LABELS)
-        useful = View(present, select_useful, labeling, unknown)
-        lengths = useful.map(_lengths)
-        chosen = [of_part is not None for of_part in lengths]
+        if unknown.is_partial:
+            # Not all examples of these sequences may be used.
+            lengths = View(present, select_useful, labeling, unknown).map(_lengths)
+        chosen = [len(of_part) > 0 for of_part in lengths]
         if not any(chosen):
             raise ValueError(no_known_examples(labeling.estimator.order))
         useful = View(present, select_useful, labeling, unknown, chosen=chosen)
-        selected = cls(useful, labeling.described, [n for n in lengths if n is not None])
+        selected = cls(useful, labeling.described, [n for n in lengths if len(n)])
         if selected.described.n_sequences == labeling.described.n_sequences:
             return selected
         return selected.with_used_categories()
@@ -314,8 +316,13 @@ def _itself(data: LabeledSequences) -> LabeledSequences:
     return data
 
 
-def _lengths(data: LabeledSequences | None) -> np.ndarray | None:
-    return None if data is None else np.diff(data.sequences.offsets)
+def _lengths(data: LabeledSequences | None) -> np.ndarray:
+    return np.zeros(0, dtype=np.int64) if data is None else np.diff(data.sequences.offsets)
+
+
+def _examined(data: LabeledSequences) -> tuple[Unknown, np.ndarray]:
+    """Examine the unknown labels of a part, and return the lengths of its sequences with weight."""
+    return Unknown.of(data), _lengths(data)[data.have_weight()]
 
 
 def _used_categories(data: LabeledSequences) -> dict[int, np.ndarray]:

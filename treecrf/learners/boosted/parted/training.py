@@ -60,9 +60,10 @@ def fit_parts(
 ) -> dict:
     """Train an estimator on parts of the data, and return its fitted attributes.
 
-    The data are read twice: to describe them, and to encode them. Some models need all data at
-    once: those without sampling, such as ``sampling="auto"`` with few examples, and those of
-    objectives other than the log-likelihood. Their data are joined in one place.
+    The data are read twice: to describe them, and to encode them. A fleet that does not keep
+    derived parts reads them in each of up to ten steps. Some models need all data at once: those
+    without sampling, such as ``sampling="auto"`` with few examples, and those of objectives other
+    than the log-likelihood. Their data are joined in one place.
 
     Parameters
     ----------
@@ -197,6 +198,9 @@ class Preparation:
         encoder, forest = self._encoder(), self._forest()
         start = self._fit_start(choice.init)
         encoded = self._encode(Encoding(estimator, encoder, start, self._weights_of_labels()))
+        if not hasattr(encoded, "make_shards"):
+            # The parts of shards in this process remain.
+            encoded = LocalFleet(encoded.map(_itself))
         data = replace(self.data, start=start)
         setup = ShardSetup(
             estimator,
@@ -365,8 +369,8 @@ def _require_memory(described: list[Description]) -> None:
         ) from None
 
 
-def _itself(data: LabeledSequences) -> LabeledSequences:
-    return data
+def _itself(part: Any) -> Any:
+    return part
 
 
 def _sequences_of(data: LabeledSequences) -> Sequences:
