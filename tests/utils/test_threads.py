@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from unittest.mock import patch
+
 import numpy as np
 import pytest
+from joblib import cpu_count
 
 from treecrf.utils.threads import PARTS_PER_THREAD, Threads
 
@@ -29,6 +33,20 @@ def test_parts_of_sequences(threads):
     parts = threads.parts(offsets)
     assert [i for part in parts for i in range(*part)] == list(range(5))
     assert len(parts) <= threads.n_threads * PARTS_PER_THREAD
+
+
+def test_number_of_threads():
+    assert [Threads(n).n_threads for n in (None, 1, 3)] == [1, 1, 3]
+    assert Threads(-1).n_threads == cpu_count()
+    assert Threads(-1000).n_threads == 1
+    with pytest.raises(ValueError, match="n_jobs=0; expected the number of threads"):
+        _ = Threads(0).n_threads
+
+
+def test_daemonic_processes_have_threads():
+    """Such as the workers of Dask."""
+    with patch.dict(multiprocessing.current_process()._config, daemon=True):
+        assert Threads(3).n_threads == 3
 
 
 def test_huge_numbers_of_threads_take_no_memory():

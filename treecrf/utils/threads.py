@@ -13,7 +13,7 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
@@ -40,7 +40,7 @@ class Threads:
     @cached_property
     def n_threads(self) -> int:
         """Number of threads, which is determined only when needed, because this takes time."""
-        return min(effective_n_jobs(self._n_jobs), max(MAX_THREADS, os.cpu_count() or 1))
+        return min(_count(self._n_jobs), max(MAX_THREADS, os.cpu_count() or 1))
 
     def __enter__(self) -> Threads:
         return self
@@ -126,3 +126,14 @@ class Threads:
             return [(0, n)]
         n_parts = min(self.n_threads * PARTS_PER_THREAD, n_parts)
         return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))
+
+
+def _count(n_jobs: int) -> int:
+    """Return the number of threads that a parameter ``n_jobs`` stands for.
+
+    In contrast to `joblib.effective_n_jobs`, it is the same in daemonic processes such as the
+    workers of Dask, which cannot start processes, but threads.
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
