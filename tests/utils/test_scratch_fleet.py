@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import pytest
 
-from treecrf.utils.fleet import Each, LocalFleet
+from treecrf.utils.fleet import Each, LocalFleet, View
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.scratch_fleet import ScratchFleet
 
@@ -35,6 +35,10 @@ def scaled(array, factor, offset):
 
 def total(array):
     return float(array.sum())
+
+
+def itself(array):
+    return array
 
 
 def joined(arrays, name):
@@ -69,6 +73,30 @@ def test_one_part_at_a_time_is_in_memory(fleet):
     derived.map(total)
     derived.derive(scaled, 1.0, 0.0).map(total)
     assert loads.n_most == 1
+
+
+def first_items(array, n):
+    return array[:n].copy() if len(array) > 1 else None
+
+
+def test_views_are_taken_before_parts_come_together(fleet):
+    loads = Loads()
+    view = View(fleet(loads), first_items, 2)
+    name, array = view.reduce(joined, "some")
+    assert (name, array.tolist()) == ("some", [0, 1] * 3)
+    nested = View(
+        View(fleet(loads), itself, chosen=[True, False, True, True]), first_items, Each([1, 2, 3])
+    )
+    assert nested.reduce(joined, "others")[1].tolist() == [0, 0, 1, 2]
+    assert loads.n_most == 1
+
+
+def test_kept_parts_are_computed_once(fleet):
+    loads = Loads()
+    kept = fleet(loads).derive(scaled, 2.0, 1.0).kept()
+    for _ in range(3):
+        assert kept.map(total) == [float(n * n) for n in SIZES]
+    assert loads.n_reads == len(SIZES)
 
 
 def test_parts_in_scratch_files_are_computed_once(tmp_path):

@@ -190,8 +190,11 @@ class View:
         return View(derived, _itself, chosen=self._chosen)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``function(parts, *args)``."""
-        return self._fleet.reduce(_of_all_seen, self._chosen, self._seen, function, args)
+        """Return ``function(parts, *args)``, without parts that are None.
+
+        Before parts come together in one place, they are reduced to what the view shows of them.
+        """
+        return self.derive_all(_itself).reduce(_of_present, function, args)
 
     def derive_all(self, function: Callable[..., Any], *args: Any, otherwise: Any = None) -> Fleet:
         """Return the same as `derive`, but with a value for the parts that are left out.
@@ -232,11 +235,8 @@ def _unless_none(part: Any, otherwise: Any, *calling: Any) -> Any:
     return otherwise if result is None else result
 
 
-def _of_all_seen(
-    parts: list, chosen: Sequence[bool], seen: tuple | Each, function: Callable, args: Sequence[Any]
-) -> Any:
-    kept = [_as_seen(part, *arguments_of(i, [seen])) for i, part in enumerate(parts) if chosen[i]]
-    return function(kept, *args)
+def _of_present(parts: list, function: Callable, args: Sequence[Any]) -> Any:
+    return function([part for part in parts if part is not None], *args)
 
 
 def _as_seen(part: Any, seen: tuple) -> Any:

@@ -60,6 +60,12 @@ class ScratchFleet:
         """Return ``function(parts, *args)``."""
         return function([load() for load in self._loads], *args)
 
+    def kept(self) -> ScratchFleet:
+        """Return the same fleet for parts that are used often: without scratch files, in memory."""
+        if self._scratch is not None:
+            return self
+        return ScratchFleet([partial(_itself, load()) for load in self._loads])
+
     def chain(self, other: Fleet) -> Chained:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
         return Chained([self, other])
@@ -73,6 +79,10 @@ class ScratchFleet:
             partial(_compute, load, function, arguments_of(i, args))
             for i, load in enumerate(self._loads)
         ]
+
+
+def _itself(part: Any) -> Any:
+    return part
 
 
 def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:

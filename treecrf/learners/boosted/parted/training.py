@@ -285,6 +285,8 @@ class Preparation:
             encoding,
             otherwise=EMPTY,
         )
+        if hasattr(encoded, "kept"):
+            encoded = encoded.kept()
         if self.validation is None:
             return encoded
         validation = self.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
