@@ -11,7 +11,7 @@ pytest.importorskip("distributed")
 
 from distributed import Client, LocalCluster
 
-SECONDS = 60
+SECONDS = 120
 
 
 def local_cluster(**options):

@@ -13,9 +13,11 @@ pytest.importorskip("distributed")
 import dask
 import dask.bag
 import dask.dataframe
+from distributed import Client
 from support.dask_data import (
     SAMPLED,
     assert_equal_models,
+    cancel_all,
     cut,
     frame,
     pair,
@@ -165,13 +167,16 @@ def test_lost_workers_in_iterations(workers):
     assert_equal_models(found, expected())
 
 
-def test_restart(workers):
-    def restart(info):
+@pytest.mark.parametrize(
+    "restart", [cancel_all, pytest.param(Client.restart, marks=pytest.mark.exhaustive)]
+)
+def test_restart(workers, restart):
+    def restart_once(info):
         if info.n_iter == 3:
-            workers.restart(wait_for_workers=False)
+            restart(workers)
 
     with pytest.warns(UserWarning, match="restarted"):
-        found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[restart])
+        found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[restart_once])
     assert_equal_models(found, expected())
 
 
@@ -180,7 +185,7 @@ def test_lost_futures_and_the_estimator_stays(workers, tmp_path):
 
     def restart(info):
         if info.n_iter == 3:
-            workers.restart(wait_for_workers=False)
+            cancel_all(workers)
 
     path = tmp_path / "model.treecrf"
     crf = DaskTreeCRF(**SAMPLED | {"max_iter": 2}).fit(**frames())
@@ -189,7 +194,7 @@ def test_lost_futures_and_the_estimator_stays(workers, tmp_path):
     crf.set_params(max_iter=6)
     with (
         pytest.warns(UserWarning, match="restarted"),
-        pytest.raises(WorkersLostError, match="a future of X was lost .* pass delayed objects"),
+        pytest.raises(WorkersLostError, match=r"a future of X was lost .* pass delayed objects"),
     ):
         crf.fit(futures, callbacks=[Checkpoint(path), restart])
     assert crf._forest is before

@@ -7,14 +7,15 @@ import os
 import signal
 import threading
 import time
-from functools import partial
 
 import pytest
 
 pytest.importorskip("distributed")
 
 import dask
+from distributed import Client
 from support import dask_toys as toys
+from support.dask_data import cancel_all
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
@@ -47,10 +48,6 @@ def kill_holders(client, future):
         os.kill(pids[worker], signal.SIGKILL)
 
 
-def restart(client):
-    return partial(client.restart, wait_for_workers=False)
-
-
 def test_without_losses(workers):
     with shards(workers) as toy:
         assert toys.run(toy, N_ITER) == TREES
@@ -74,10 +71,13 @@ def test_death_in_an_iteration(workers, tmp_path, place, n):
     assert not list(tmp_path.iterdir())
 
 
-def test_death_between_iterations_and_while_rebuilding(workers, tmp_path):
+def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_lines(tmp_path / "crash", 0), "encode"
 
     def kill_twice():
+        tasks = cluster.scheduler.tasks.values()
+        while any(task.who_has for task in list(tasks) if "encoded" in task.key):
+            time.sleep(0.05)
         toys.make_lines(tmp_path / "crash", 1)
         kill_holders(workers, toy.futures()[0])
 
@@ -88,16 +88,40 @@ def test_death_between_iterations_and_while_rebuilding(workers, tmp_path):
 
 def test_restart(workers):
     with pytest.warns(UserWarning, match="restarted"), shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=at(2, restart(workers))) == TREES
+        assert toys.run(toy, N_ITER, after=at(2, lambda: cancel_all(workers))) == TREES
 
 
-def test_restart_during_an_iteration(workers):
+@pytest.mark.parametrize(
+    "restart", [cancel_all, pytest.param(Client.restart, marks=pytest.mark.exhaustive)]
+)
+def test_restart_during_an_iteration(workers, restart):
     with pytest.warns(UserWarning, match="restarted|was lost"), shards(workers) as toy:
         toy.growing.seconds = 0.3
-        thread = threading.Timer(1.0, restart(workers))
+        thread = threading.Timer(1.0, restart, [workers])
         thread.start()
         assert toys.run(toy, N_ITER) == TREES
         thread.join()
+
+
+def test_restarted_too_often(workers):
+    def cancel_often():
+        while not done.wait(0.2):
+            cancel_all(workers)
+
+    done = threading.Event()
+    with (
+        pytest.warns(UserWarning, match="restarted"),
+        pytest.raises(WorkersLostError, match="restarted 4 times in one operation"),
+        shards(workers) as toy,
+    ):
+        toy.growing.seconds = 1.0
+        thread = threading.Thread(target=cancel_often)
+        thread.start()
+        try:
+            toys.run(toy, N_ITER)
+        finally:
+            done.set()
+            thread.join()
 
 
 def test_retired_workers(workers):

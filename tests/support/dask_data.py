@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from distributed import Future
 
 # Few iterations of trees on samples, as for large data.
 SAMPLED = {
@@ -61,6 +62,11 @@ def part(i, n=4, crash=None):
 def pair(i, n=4):
     """Sequences of a part, and their labels."""
     return sequences(part(i, n))
+
+
+def cancel_all(client):
+    """Cancel all tasks, as a restart of the cluster does, which takes several seconds."""
+    client.cancel([Future(key, client) for key in list(client.futures)])
 
 
 def take(path):

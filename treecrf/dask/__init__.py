@@ -7,11 +7,10 @@ its relatives on all data in one place.
 
 from __future__ import annotations
 
-try:
-    import dask
-    import distributed
-except ImportError as error:
-    raise ImportError('treecrf.dask requires Dask: pip install "treecrf[dask]"') from error
+from importlib.util import find_spec
+
+if not (find_spec("dask") and find_spec("distributed")):
+    raise ImportError('treecrf.dask requires Dask: pip install "treecrf[dask]"')
 
 from treecrf.dask.cluster import WorkersLostError
 from treecrf.dask.estimators import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM

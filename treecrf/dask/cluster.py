@@ -353,6 +353,10 @@ class Cluster:
         )
 
     def _require_connection(self, error: BaseException) -> None:
+        """Wait for the connection to the scheduler, which a client tries to make again."""
+        end = time.monotonic() + self.timeout
+        while self.client.status == "connecting" and time.monotonic() < end:
+            time.sleep(INTERVAL)
         if self.client.status != "running":
             raise WorkersLostError(
                 f"the connection to the Dask scheduler is lost (client {self.client.status}); "

@@ -48,7 +48,7 @@ class Layout:
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a dask data frame."""
-    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
+    return dask.is_dask_collection(X) and hasattr(X, "columns")
 
 
 def is_bag(X: Any) -> bool:
