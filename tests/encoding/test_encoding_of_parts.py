@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from support.family import assert_equal_arrays
 
-from treecrf.encoding import thresholds
+from treecrf.encoding import imputation, thresholds
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.encoding.sequence_keys import input_hashes, input_keys, keys_of
 from treecrf.inputs.description import Description
@@ -92,3 +92,12 @@ def test_a_bound_that_is_too_low_is_raised(monkeypatch):
     expected = Encoder((0, 0), 7).fit(sequences).columns.thresholds
     monkeypatch.setattr(thresholds, "likely_bound", lambda n, n_items: 1 << 50)
     assert np.array_equal(Encoder((0, 0), 7).fit(sequences).columns.thresholds, expected)
+
+
+def test_means_of_very_many_values(monkeypatch):
+    sequences = as_sequences(INPUTS["dense"])
+    parts = LocalFleet([sequences.take(chosen) for chosen in cuts(sequences.n_sequences, 5, 0)])
+    expected = imputation.means_of(LocalFleet([sequences]))
+    assert np.array_equal(imputation.means_of(parts), expected)
+    monkeypatch.setattr(imputation, "MAX_VALUES", 1)
+    assert np.array_equal(imputation.means_of(parts), expected)

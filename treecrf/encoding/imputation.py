@@ -18,6 +18,8 @@ from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.fleet import Fleet
 
 IMPUTE, INDICATOR = FILLED = ("impute", "indicator")
+# Maximum number of values in sums of `integer_parts` in 64 bits.
+MAX_VALUES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -197,10 +199,12 @@ def means_of(fleet: Fleet) -> np.ndarray:
     """
     exponents = np.frexp(np.max(fleet.map(_largest_of), axis=0))[1]
     highs, lows, n_present = zip(*fleet.map(_sums_of, exponents), strict=True)
-    # Sums of integers of any size: those of many parts may not fit 64 bits.
-    high, low = (np.sum(sums, axis=0, dtype=object) for sums in (highs, lows))
+    n_values = np.sum(n_present, axis=0)
+    # Sums of so many values may not fit 64 bits.
+    dtype = object if n_values.max() >= MAX_VALUES else np.int64
+    high, low = (np.sum(sums, axis=0, dtype=dtype) for sums in (highs, lows))
     # The sum of large values may exceed the range of float64; their mean does not.
-    means = from_integers(high, low) / np.maximum(np.sum(n_present, axis=0), 1)
+    means = from_integers(high, low) / np.maximum(n_values, 1)
     return np.ldexp(means, exponents)
 
 
