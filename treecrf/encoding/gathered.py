@@ -42,8 +42,8 @@ def gathered(
         encoded,
         row_of_position=(starts[1:] - 1 - right).astype(np.int32),
         offsets=np.array([0, len(rows)]),
-        codes=encoded.codes[copied],
-        bits=encoded.bits[copied],
+        codes=encoded.codes.take(copied, axis=0),
+        bits=encoded.bits.take(copied, axis=0),
         list_starts=list_starts,
         list_ids=list_ids,
     )

@@ -34,7 +34,7 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.growing._features import Features
 from treecrf.trees.growing._list_grower import ListGrower
 from treecrf.trees.growing.growth import Growth
-from treecrf.trees.growing.window_tests import number_tests
+from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.trees.scoring.router import Router
 from treecrf.utils.exact import FRACTION_SUM_BITS, MAX_UNITS_LOG2, round_to, unit_for
 from treecrf.utils.scratch import Allocate
@@ -116,6 +116,8 @@ class ListGrowth:
     threads : Threads
     first : int, default=0
         Number of iterations before those in the forest.
+    table : TestTable, optional
+        That of the encoder, if there is one already.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class ListGrowth:
         has_curvature: bool,
         threads: Threads,
         first: int = 0,
+        table: TestTable | None = None,
     ):
         self.forest = forest
         self.positions = positions
@@ -134,7 +137,7 @@ class ListGrowth:
         self.has_curvature = has_curvature
         self.threads = threads
         self.first = first
-        self.table = number_tests(encoder)
+        self.table = number_tests(encoder) if table is None else table
         self.surrogates = encoder.missing == "surrogate"
         self._rows = positions.encoded.rows_from_first
         self._meanings = forest.meanings(self.table)

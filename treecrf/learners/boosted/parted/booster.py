@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +39,7 @@ from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
+from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.fleet import Fleet
 from treecrf.utils.scratch import Allocate
@@ -83,7 +85,7 @@ class Grown:
 class ListGrowing:
     """Growth of the trees of an iteration on the examples of all shards.
 
-    It has no state, can be pickled, and is the same in any process.
+    It can be pickled, and does the same in any process.
 
     Parameters
     ----------
@@ -94,6 +96,13 @@ class ListGrowing:
     def __init__(self, setup: ShardSetup, n_threads: int = 1):
         self.setup = setup
         self.n_threads = n_threads
+
+    @cached_property
+    def _table(self) -> TestTable:
+        return number_tests(self.setup.encoder)
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "_table"}
 
     def grow(self, drawn: list[Drawn], step: Step) -> Grown:
         """Join the answers of all shards to a step, in any order, and grow trees."""
@@ -135,6 +144,7 @@ class ListGrowing:
                 estimator._is_newton(),
                 threads,
                 step.n_iter,
+                self._table,
             )
             raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
             weighted = raw.lists(mu, threads, counted=lists.with_counts, release=True)
