@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from treecrf.chains.weighted_mean import MeanSums
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.learners.stopping import History
 from treecrf.trees.forest import Forest
+from treecrf.utils.exact import ExactSum
 from treecrf.utils.threads import Threads
 
 # Values of the parameter ``scoring`` that stand for values of objectives.
@@ -19,6 +21,8 @@ OBJECTIVES = ("loss", "log_likelihood")
 # The score of the probabilities of the labels, and all scores that are no objectives.
 NEG_LOG_LOSS = "neg_log_loss"
 METRICS = ("accuracy", NEG_LOG_LOSS, "span_f1")
+# Metrics that are means over positions.
+MEANS = ("accuracy", NEG_LOG_LOSS)
 Labels = list[np.ndarray]
 
 
@@ -116,11 +120,10 @@ def metric_of(
         If labels are unknown and the metric needs all of them. The metric raises it if ``scoring``
         does not return a number.
     """
-    if scoring == NEG_LOG_LOSS:
-        return lambda probabilities: _mean_log(probabilities, data)
-    if scoring == "accuracy":
-        weights = _known_weights(data)
-        return lambda codes: float(np.average(codes == data.codes, weights=weights))
+    if scoring in MEANS:
+        mean = PositionMean(scoring, data)
+        mean.require_positions()
+        return lambda predictions: float(mean.sums(predictions))
     if data.candidates is not None:
         raise ValueError(
             f"scoring={name_of(scoring)!r} needs all labels of the validation sequences; expected "
@@ -135,14 +138,48 @@ def metric_of(
     return lambda codes: _number(score(true, as_read(codes)), scoring)
 
 
-def _mean_log(probabilities: np.ndarray, data: TrueLabels) -> float:
-    """Return the mean log-probability of a true label, or of the set that contains it."""
-    if data.candidates is None:
-        of_labels = probabilities[np.arange(len(data.codes)), data.codes]
-    else:
-        of_labels = (probabilities * data.candidates).sum(axis=1)
-    logs = np.log(np.maximum(of_labels, np.finfo(np.float64).tiny))
-    return float(np.average(logs, weights=data.weights))
+class PositionMean:
+    """Metric that is a mean over positions: the accuracy, or the mean log-probability of a label.
+
+    Parameters
+    ----------
+    scoring : {"accuracy", "neg_log_loss"}
+    data : TrueLabels
+    """
+
+    def __init__(self, scoring: str, data: TrueLabels):
+        self.scoring = scoring
+        self.data = data
+        weights = _known_weights(data) if scoring == "accuracy" else data.weights
+        self.weights = np.broadcast_to(np.ones(1), data.codes.shape) if weights is None else weights
+        self._weight = ExactSum.of(self.weights)
+
+    def require_positions(self) -> None:
+        """Raise ValueError if no label is known whose prediction could be scored."""
+        if not self._weight.units:
+            raise no_known_labels()
+
+    def sums(self, predictions: np.ndarray) -> MeanSums:
+        """Return the sums of which the mean is the quotient; those of parts can be added."""
+        of_labels = self._log_probabilities if self.scoring == NEG_LOG_LOSS else self._are_correct
+        return MeanSums(ExactSum.of(of_labels(predictions) * self.weights), self._weight)
+
+    def _are_correct(self, codes: np.ndarray) -> np.ndarray:
+        return codes == self.data.codes
+
+    def _log_probabilities(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the log-probability of each true label, or of the set that contains it."""
+        codes, candidates = self.data.codes, self.data.candidates
+        if candidates is None:
+            of_labels = probabilities[np.arange(len(codes)), codes]
+        else:
+            of_labels = (probabilities * candidates).sum(axis=1)
+        return np.log(np.maximum(of_labels, np.finfo(np.float64).tiny))
+
+
+def no_known_labels() -> ValueError:
+    """Return the error of a mean over no positions."""
+    return ValueError("scoring='accuracy' needs known labels in the validation sequences")
 
 
 def _span_f1(true: Labels, predicted: Labels) -> float:
@@ -157,8 +194,6 @@ def _known_weights(data: TrueLabels) -> np.ndarray | None:
     if data.candidates is not None:
         known = data.candidates.sum(axis=1) == 1
         weights = known.astype(np.float64) if weights is None else known * weights
-    if weights is not None and not weights.any():
-        raise ValueError("scoring='accuracy' needs known labels in the validation sequences")
     return weights
 
 

@@ -169,6 +169,29 @@ def test_unknown_labels_in_some_parts(second_order, constant):
     assert_equal_fits(expected, fit_on_shards(model(**settings), X, y, dealt(5), 3))
 
 
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+def test_scores_of_unknown_labels(scoring):
+    X, y = labeled(n_sequences=40)
+    weights = [np.full(len(x), 0.3 + (i % 4)) for i, x in enumerate(X)]
+    y = [of_one.astype(object) for of_one in y]
+    for of_one in y[::3]:
+        of_one[:-1] = None
+    settings = {"scoring": scoring, "early_stopping": True, "learning_rate": 0.1, "init": "zero"}
+    expected = model(**settings).fit(X, y, sample_weight=weights)
+    found = fit_on_shards(model(**settings), X, y, dealt(7), 3, sample_weight=weights)
+    assert_equal_fits(expected, found)
+
+
+def test_validation_sequences_need_known_labels():
+    X, y = labeled(n_sequences=40)
+    unknown = [[{"a", "b"}] * len(x) for x in X[:4]]
+    crf = model(scoring="accuracy", early_stopping=True, init="zero")
+    with pytest.raises(ValueError, match="scoring='accuracy' needs known labels"):
+        crf.fit(X, y, X[:4], unknown)
+    with pytest.raises(ValueError, match="scoring='accuracy' needs known labels"):
+        fit_on_shards(crf, X, y, dealt(3), 2, X_val=X[:4], y_val=unknown)
+
+
 def test_allowed_labels_and_scores_to_start_from():
     X, y = labeled()
     rng = np.random.default_rng(1)

@@ -13,12 +13,14 @@ from treecrf.chains._sampling import Sample
 from treecrf.chains.sampling import KEEP_NONE, Draw, RawDraw, floor_for, guess_for, mu_for
 from treecrf.encoding.gathered import chained
 from treecrf.learners.boosted.evaluation import (
+    MEANS,
     OBJECTIVES,
     Evaluations,
     LabelScore,
     Scored,
     TrueLabels,
     metric_of,
+    no_known_labels,
 )
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
 from treecrf.learners.boosted.parted.parts import EncodedPart
@@ -31,6 +33,7 @@ from treecrf.learners.boosted.parted.shard import (
     ShardSetup,
     Step,
     total,
+    true_labels,
 )
 from treecrf.learners.boosted.sampled import ListedPositions, ListGrowth, grow_iteration
 from treecrf.learners.boosted.selection import Choice
@@ -68,7 +71,10 @@ class Grown:
     validation : float
         The same for the validation data.
     predictions : dict of arrays
-        Predictions for the validation sequences of each part, by its number, for metrics.
+        Codes of labels for the validation sequences of each part, by its number, for metrics that
+        need them in one place.
+    score : float
+        Value of a metric that is a mean over the positions of the validation sequences.
     answers : list
         Answers of all shards to the query of the step, in any order.
     """
@@ -79,6 +85,7 @@ class Grown:
     value: float
     validation: float
     predictions: dict[int, np.ndarray]
+    score: float
     answers: list
 
 
@@ -121,6 +128,7 @@ class ListGrowing:
             _mean(answer.value for answer in drawn),
             _mean(answer.validation for answer in drawn),
             {number: p for answer in drawn for number, p in answer.predictions.items()},
+            _mean(answer.score for answer in drawn),
             [answer.answer for answer in drawn],
         )
 
@@ -155,7 +163,9 @@ class ListGrowing:
 
 def _mean(sums: Iterable) -> float:
     joined = total(sums)
-    return np.nan if joined is None else float(joined)
+    if joined is None or not joined.positions.units:
+        return np.nan
+    return float(joined)
 
 
 def _joined(parts: list[ListedPositions]) -> ListedPositions:
@@ -249,12 +259,6 @@ class FleetBooster:
     max_iter : int
         Number of iterations after which no trees grow.
 
-    Attributes
-    ----------
-    validation : float
-        Latest value of the objective on the validation data.
-    predictions : dict of arrays
-        Latest predictions for the validation sequences of each part, by its number.
     """
 
     def __init__(
@@ -298,15 +302,15 @@ class FleetBooster:
         """Compute the value of the objective at the current scores."""
         return self._run(wants_value=True).value
 
-    def validate(self) -> tuple[float, dict[int, np.ndarray]]:
-        """Return the value of the validation data, and the predictions for metrics."""
+    def validate(self) -> Grown:
+        """Return a result that has the value of the validation data."""
         request = None
         if self._looks_ahead and self.forest.n_iter < self.max_iter and self._next is None:
             request = self._request()
         grown = self._run(request, wants_validation=True)
         if request is not None:
             self._next = grown
-        return grown.validation, grown.predictions
+        return grown
 
     def ask(self, query: Callable[[Shard], Any]) -> list:
         """Return the answers of all shards to a query, in any order."""
@@ -354,22 +358,23 @@ class FleetValidation:
 
     Attributes
     ----------
-    predictions : dict of arrays
-        The latest predictions for the sequences of each part, by its number.
+    latest : Grown or None
+        The latest result.
     """
 
     def __init__(self, booster: FleetBooster):
         self.booster = booster
-        self.predictions: dict[int, np.ndarray] = {}
+        self.latest: Grown | None = None
 
     def value(self, forest: Forest, threads: Threads) -> float:
         """Compute the value of the objective under the forest, that of the booster."""
-        value, self.predictions = self.booster.validate()
-        return value
+        self.latest = self.booster.validate()
+        return self.latest.validation
 
-    def predicted(self) -> np.ndarray:
+    def predictions(self, forest: Forest, threads: Threads) -> np.ndarray:
         """Return the latest predictions for all positions, in the order of the parts."""
-        return np.concatenate([self.predictions[number] for number in sorted(self.predictions)])
+        of_parts = self.latest.predictions
+        return np.concatenate([of_parts[number] for number in sorted(of_parts)])
 
 
 def boost_on_shards(
@@ -406,17 +411,42 @@ def _scored(booster: FleetBooster) -> Scored:
     estimator = setup.estimator
     if estimator.scoring in OBJECTIVES:
         return validation
+    if estimator.scoring in MEANS:
+        return MeanScore(validation)
     by_number = {number: part for of in booster.ask(_true_labels) for number, part in of.items()}
     true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
     metric = metric_of(estimator.scoring, true, setup.classes, estimator._is_backward())
-    return LabelScore(validation, metric, lambda forest, threads: validation.predicted())
+    return LabelScore(validation, metric, validation.predictions)
 
 
 def _true_labels(shard: Shard) -> dict[int, TrueLabels]:
-    return {
-        number: TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
-        for number, data in shard.held_out.items()
-    }
+    return {number: true_labels(data) for number, data in shard.held_out.items()}
+
+
+class MeanScore:
+    """Validation data that are scored by a mean over their positions.
+
+    Parameters
+    ----------
+    objective : FleetValidation
+
+    Attributes
+    ----------
+    latest : float
+        The latest value of the objective.
+    """
+
+    def __init__(self, objective: FleetValidation):
+        self.objective = objective
+        self.latest = np.nan
+
+    def value(self, forest: Forest, threads: Threads) -> float:
+        """Compute the metric under the forest."""
+        self.latest = self.objective.value(forest, threads)
+        score = self.objective.latest.score
+        if np.isnan(score):
+            raise no_known_labels()
+        return score
 
 
 class IterationChoices:

@@ -23,7 +23,7 @@ from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.gathered import gathered
-from treecrf.learners.boosted.evaluation import OBJECTIVES
+from treecrf.learners.boosted.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.sampled import ListedPositions, Sampling
 from treecrf.learners.boosted.training_scores import TrainingScores
@@ -252,7 +252,10 @@ class Drawn:
     of_contexts : float64 array or None
         Sums of `ContextWeights`, if the transitions need them.
     predictions : dict of arrays
-        For the validation sequences of each part, by its number, if ``scoring`` needs them.
+        Codes of labels for the validation sequences of each part, by its number, if ``scoring``
+        needs them in one place.
+    score : MeanSums or None
+        Value of ``scoring`` if it is a mean over the positions.
     answer : object
         That of the query, if there is one.
     """
@@ -262,6 +265,7 @@ class Drawn:
     validation: MeanSums | None
     of_contexts: np.ndarray | None
     predictions: dict[int, np.ndarray]
+    score: MeanSums | None = None
     answer: Any = None
 
 
@@ -370,17 +374,21 @@ class Shard:
         if step.request is not None:
             drawn = [part.draw(step.n_iter, step.request) for part in self._training]
             examples, sums = [part for part, _ in drawn], [value for _, value in drawn]
-        validation, predictions = [], {}
+        validation, predictions, scores = [], {}, []
         for number, part in self._held_out.items() if step.wants_validation else ():
             validation.append(part.sums(self.forest))
-            if part.predicts:
-                predictions[number] = part.predictions(self.forest)
+            if part.mean is not None:
+                scores.append(part.mean.sums(part.predictions(self.forest)))
+            elif part.predicts:
+                codes = part.predictions(self.forest)
+                predictions[number] = codes.astype(np.min_scalar_type(self.setup.n_labels))
         return Drawn(
             examples,
             total(sums),
             total(validation),
             self._of_contexts(step),
             predictions,
+            total(scores),
             None if step.query is None else step.query(self),
         )
 
@@ -523,7 +531,9 @@ class _HeldOutPart(_LabeledPart):
             self.data, setup.classes, setup.encoder, threads
         )
         self._begin(scores, allocate)
-        self.predicts = setup.estimator.scoring not in OBJECTIVES
+        scoring = setup.estimator.scoring
+        self.predicts = scoring not in OBJECTIVES
+        self.mean = PositionMean(scoring, true_labels(data)) if scoring in MEANS else None
 
     def sums(self, forest: Forest) -> MeanSums:
         """Add the trees to the scores, and compute the value of the objective."""
@@ -539,6 +549,11 @@ class _HeldOutPart(_LabeledPart):
         return setup.estimator._scored_predictions(
             self.scores, self.data, data, forest, setup.encoder, self.threads
         )
+
+
+def true_labels(data: EncodedLabeled) -> TrueLabels:
+    """Return the labels of validation sequences."""
+    return TrueLabels(data.codes, data.offsets, data.candidates, data.weights)
 
 
 def total(values: Iterable[Any]) -> Any:
