@@ -13,12 +13,17 @@ pytest.importorskip("distributed")
 import dask
 import dask.bag
 import dask.dataframe
+from dask.sizeof import sizeof
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from support.dask_data import cut, frame, sequences
 
 import treecrf
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.labels import RawData
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.learners.training_data import LabeledSequences
 
 CLASSES = [DaskTreeCRF, DaskTreeMEMM, DaskSlidingWindowClassifier]
 FRAME = frame().drop(columns="weight")
@@ -187,3 +192,15 @@ def test_errors_without_a_cluster():
         DaskTreeCRF(max_iter=0).fit(collection(), "tag", groups="doc")
     with pytest.raises(ValueError, match="expected None on a cluster"):
         DaskSlidingWindowClassifier(estimator=treecrf.TreeCRF()).fit(collection(), "tag")
+
+
+def test_sizes_that_dask_sees():
+    """Dask places and spills results by their sizes, which include arrays in attributes."""
+    X = [np.zeros((100, 8)) for _ in range(10)]
+    raw = RawData(X, [np.zeros(100, dtype=int)] * 10, Segmentation())
+    assert sum(x.nbytes for x in X) < sizeof(raw) < 1.3 * sum(x.nbytes for x in X)
+    sequences, _ = raw.read()
+    labeled = LabeledSequences(sequences, np.zeros(1000, dtype=np.int32))
+    assert sum(x.nbytes for x in X) < sizeof(labeled) < 1.3 * sum(x.nbytes for x in X)
+    encoded = Encoder((0, 0), 255, "weighting").fit(sequences, 0).encode(sequences)
+    assert sizeof(encoded) >= encoded.codes.nbytes

@@ -245,3 +245,9 @@ def test_score_of_weighted_sequences(workers):
         dask.delayed((X[30:], y[30:], weights[30:])),
     ]
     assert crf.score(triples) == pytest.approx(crf.to_local().score(X, y, weights), abs=1e-12)
+
+
+def test_memory_is_predicted(workers, monkeypatch):
+    monkeypatch.setattr("treecrf.dask.memory.FIXED_BYTES", 1 << 30)
+    with pytest.raises(MemoryError, match=r"3\d\d positions needs about \d+ GB on worker tcp://.*"):
+        DaskTreeCRF(**SAMPLED).fit(**delayed())

@@ -17,6 +17,7 @@ from distributed import Client, Future, wait
 from distributed.protocol import pickle
 from distributed.scheduler import KilledWorker
 
+from treecrf.dask import sizes  # noqa: F401 - workers import this module with the first task
 from treecrf.dask.versions import check_versions, fingerprint
 from treecrf.utils.warn import warn
 
@@ -112,6 +113,7 @@ class Cluster:
         self._n_operations = 0
         self._seen_at = time.monotonic()
         self._workers: set[str] = set()
+        self._info: dict[str, dict] = {}
         self._futures: WeakSet[Future] = WeakSet()
         self._note_workers()
 
@@ -295,6 +297,12 @@ class Cluster:
             self.check_workers()
             time.sleep(INTERVAL)
         return n_threads
+
+    def workers(self) -> dict[str, dict]:
+        """Return the description of each worker: threads, limit of memory, status."""
+        self.wait_for_workers()
+        self._note_workers()
+        return self._info
 
     def check_workers(self, limit: int | None = None) -> None:
         """Warn of workers that were lost.

@@ -1,0 +1,68 @@
+"""Prediction of the memory that training takes on each worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treecrf.dask.cluster import Cluster
+from treecrf.learners.boosted.crf import TreeCRF
+from treecrf.learners.boosted.parted.training import Preparation
+
+# Fraction of its memory limit at which Dask ends a worker.
+USABLE = 0.95
+# Bytes of a position besides its features and scores: labels, offsets, keys, rows.
+FIXED_BYTES = 40
+# Bytes of an example besides the rows of features in its window: values, labels, numbers.
+EXAMPLE_BYTES = 64
+
+
+def require_memory(cluster: Cluster, preparation: Preparation) -> None:
+    """Raise MemoryError if the shards of the data would not fit on the workers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    preparation : Preparation
+        Parts that have been read, but not encoded.
+    """
+    described = [preparation.labeled.described]
+    if preparation.validation is not None:
+        described.append(preparation.validation.described)
+    n_positions = sum(each.n_positions for each in described)
+    n_labels, n_features = len(preparation.classes), _n_dense(described[0])
+    of_position = bytes_of_position(preparation.estimator, n_labels, n_features)
+    exchanged = bytes_of_iteration(preparation.estimator, n_features)
+    workers = cluster.workers()
+    n_threads = sum(worker["nthreads"] for worker in workers.values())
+    for address, worker in workers.items():
+        limit, share = worker.get("memory_limit"), worker["nthreads"] / n_threads
+        needed = n_positions * of_position * share + exchanged
+        if limit and needed > USABLE * limit:
+            raise MemoryError(
+                f"training on {n_positions} positions needs about {needed / 1e9:.3g} GB on worker "
+                f"{address}, which may use {limit / 1e9:.3g} GB: {of_position} bytes for each "
+                f"position, on {len(workers)} workers, and up to {exchanged / 1e6:.3g} MB of "
+                "examples in an iteration; expected more workers, more memory for each, or a lower "
+                "max_examples"
+            )
+
+
+def bytes_of_position(estimator: Any, n_labels: int, n_features: int) -> int:
+    """Return the bytes of a position in a shard, while it draws examples."""
+    # A table of the scores, or the residuals, of all labels in all contexts.
+    item = 4 if isinstance(estimator, TreeCRF) else 8
+    table = item * estimator._n_scores(n_labels)
+    # Features are stored by position and by column, and while they are encoded, also as numbers.
+    return FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
+
+
+def bytes_of_iteration(estimator: Any, n_features: int) -> int:
+    """Return the bytes of the examples of an iteration; 0 if their number has no limit."""
+    left, right = estimator._window()
+    of_example = EXAMPLE_BYTES + (left + 1 + right) * n_features
+    return (estimator.max_examples or 0) * of_example
+
+
+def _n_dense(described: Any) -> int:
+    """Return the number of features that every position stores."""
+    return described.schema.n_features if described.form == "dense" else 0

@@ -1,0 +1,33 @@
+"""Sizes of results in memory, by which Dask places tasks and moves results to the disk."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dask.sizeof import sizeof
+
+from treecrf.encoding.encoded import EncodedSequences
+from treecrf.inputs.labels import RawData
+from treecrf.learners.boosted.parted.booster import Grown
+from treecrf.learners.boosted.parted.parts import EncodedPart
+from treecrf.learners.boosted.parted.shard import Drawn
+from treecrf.learners.training_data import LabeledSequences
+
+TYPES = (RawData, LabeledSequences, EncodedPart, EncodedSequences, Drawn, Grown)
+
+
+@sizeof.register(TYPES)
+def size_of_fields(value: Any) -> int:
+    """Return the size of an object and of all that its attributes hold."""
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    fields = vars(value) if hasattr(value, "__dict__") else {n: getattr(value, n) for n in names}
+    return sys.getsizeof(value) + sum(map(_size, fields.values()))
+
+
+def _size(value: Any) -> int:
+    if type(value).__module__.partition(".")[0] == "treecrf":
+        return size_of_fields(value)
+    if isinstance(value, (list, tuple)):
+        return sys.getsizeof(value) + sum(map(_size, value))
+    return sizeof(value)
