@@ -132,8 +132,15 @@ def test_a_file_is_as_large_as_needed_if_there_is_little_space(tmp_path, monkeyp
     assert sizes == [module.MIN_FILE_BYTES, 8000]
 
 
-def test_space_is_reserved_without_the_call_of_the_system(tmp_path, monkeypatch):
-    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+@pytest.mark.parametrize("support", ["no call", "not by this file system"])
+def test_space_is_reserved_without_the_call_of_the_system(tmp_path, monkeypatch, support):
+    def refuse(*_):
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    if support == "no call":
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
     array = Scratch(tmp_path).allocate(3 * 10**6, np.int8)
     assert not array.any()
     array += 1

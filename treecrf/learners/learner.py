@@ -42,7 +42,7 @@ from treecrf.utils.typing import (
     LengthsLike,
     MasksLike,
     ScoresLike,
-    SequencesLike,
+    TablesLike,
     WeightsLike,
 )
 from treecrf.utils.validation import Interval, StrOptions
@@ -96,9 +96,9 @@ class SequenceLearner(SequenceClassifier):
 
     def fit(
         self,
-        X: SequencesLike,
+        X: TablesLike,
         y: LabelsLike,
-        X_val: SequencesLike | None = None,
+        X_val: TablesLike | None = None,
         y_val: LabelsLike | None = None,
         *,
         sample_weight: WeightsLike = None,

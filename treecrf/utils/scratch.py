@@ -28,6 +28,8 @@ ALIGNMENT = 64
 MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 22, 1 << 30
 # Errors of the system that mean that there is no space left.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Errors of file systems that cannot reserve space in one call.
+NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 ZEROS = bytes(1 << 20)
 
 # Makes an array of zeros of a shape and a type, like `numpy.zeros`.
@@ -218,8 +220,13 @@ def _reserve(file: IO[bytes], needed: int, wanted: int) -> int:
 
 def _fill(file: IO[bytes], n_bytes: int) -> None:
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, n_bytes)
-        return
+        try:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED:
+                raise
+        else:
+            return
     file.seek(0)
     for start in range(0, n_bytes, len(ZEROS)):
         file.write(ZEROS[: n_bytes - start])

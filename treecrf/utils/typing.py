@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -25,8 +26,16 @@ class HasShape(Protocol):
         """Numbers of rows and columns."""
 
 
+class HasBatches(Protocol):
+    """A dataset of Arrow."""
+
+    def to_batches(self) -> Any:
+        """Return record batches."""
+
+
 # Input
 SequencesLike = Iterable[Any] | HasColumns | HasShape
+TablesLike = SequencesLike | PathLike[str] | HasBatches
 LabelsLike = Iterable[Any]
 LengthsLike = ArrayLike | None
 GroupsLike = ArrayLike | None

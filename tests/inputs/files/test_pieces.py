@@ -149,6 +149,14 @@ def test_sources_of_arrow(tmp_path, source):
     assert read_all(opened(make())).equals(TABLE)
 
 
+def test_columns_in_the_names_of_folders(tmp_path):
+    dataset.write_dataset(TABLE, tmp_path, format="parquet", partitioning=["tag"],
+                          partitioning_flavor="hive")  # fmt: skip
+    found = opened(dataset.dataset(tmp_path, partitioning="hive"), y="word", groups="tag").read(0).X
+    assert sorted(found["tag"].to_pylist()) == sorted(TABLE["tag"].to_pylist())
+    assert found.num_columns == TABLE.num_columns
+
+
 def test_a_reader_is_copied_to_the_folder_and_leaves_nothing(tmp_path):
     found = open_pieces(raw_of(TABLE.to_reader(11)), folder=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
