@@ -274,6 +274,15 @@ def test_warm_starts(name):
     assert_same_model(fit_parts_of(again, X, y, cut(len(X), 4, *seeds(name, 1))), more, X)
 
 
+def test_warm_start_of_joined_parts():
+    X, y = data_of("symbols", seed=8)
+    first = TreeCRF(**SMALL | {"init": "linear", "warm_start": True, "sampling": None}).fit(X, y)
+    more, again = copy.copy(first), copy.copy(first)
+    more.set_params(max_iter=5).fit(X, y)
+    again.set_params(max_iter=5)
+    assert_same_model(fit_raw_parts(again, raw_parts(X, y, cut(len(X), 4))), more, X)
+
+
 @pytest.mark.parametrize("init", ["zero", "linear"])
 def test_scores_to_start_from(init):
     X, y = data_of("numbers", seed=9)

@@ -97,7 +97,10 @@ def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None)
     if hasattr(fleet, "make_shards"):
         return fleet.make_shards(setup)
     n_threads = Threads(setup.estimator.n_jobs).n_threads
-    return LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
+    shards = LocalShards.of(fleet, setup, n_threads=n_threads, allocate=allocate)
+    # They hold the parts, some of which they have joined.
+    fleet.release()
+    return shards
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Preparation:
     Attributes
     ----------
     estimator : BoostedSequenceClassifier
-        Its parameters; it is only fitted if this is a warm start.
+        Its parameters; it is not fitted.
     classes : array (n_labels,)
     labeled : LabeledParts
         All sequences but the validation data of the user.
@@ -142,8 +145,7 @@ class Preparation:
         if schema is None:
             warn_of_described_columns(described, estimator.categorical_features)
         classes = earlier["classes_"] if earlier else merged_labels(parts)
-        # A warm start needs the model to start from.
-        blank = estimator if earlier else estimator._fitted_copy({})
+        blank = estimator._fitted_copy({})
         labeling = Labeling(blank, described, classes, _are_weighted(parts))
         masks = None if allowed is None else [allowed]
         labeled = training = LabeledParts.read(raws, parts, labeling, masks)
@@ -198,9 +200,6 @@ class Preparation:
         encoder, forest = self._encoder(), self._forest()
         start = self._fit_start(choice.init)
         encoded = self._encode(Encoding(estimator, encoder, start, self._weights_of_labels()))
-        if not hasattr(encoded, "make_shards"):
-            # The parts of shards in this process remain.
-            encoded = LocalFleet(encoded.map(_itself))
         data = replace(self.data, start=start)
         setup = ShardSetup(
             estimator,
@@ -329,6 +328,8 @@ def _train_joined(
     training, held_out = sets[0], sets[1] if len(sets) > 1 else None
     if held_out is None and estimator.early_stopping not in (False, "auto"):
         training, held_out = hold_out(training, estimator.validation_fraction, data.seed)
+    # A warm start needs the model to start from.
+    estimator = estimator._fitted_copy(data.earlier)
     return estimator._trained_on(replace(data, training=training, held_out=held_out), callbacks)
 
 
