@@ -15,7 +15,6 @@ from support.forests import LENGTHS, Trained
 from support.sweeps import sweep
 
 from treecrf.chains.score_parts import ScoreParts
-from treecrf.encoding.bundling import bundle
 from treecrf.trees.forest import LABEL
 from treecrf.trees.scoring.router import Router
 from treecrf.utils.threads import Threads
@@ -26,14 +25,11 @@ def contexts_that_exist(encoded, n_labels, order):
     return np.arange(n_labels**order) < n_labels ** depth[:, np.newaxis]
 
 
-def check_scores(trained, sequences=None, n_threads=1, bundled=False, first=0):
+def check_scores(trained, sequences=None, n_threads=1, first=0):
     """Compare parts, which start at random scores, with the scores of the forest."""
     forest, encoder = trained.forest, trained.encoder
     encoded = trained.encoded if sequences is None else encoder.encode(pack(sequences))
     router = Router(encoder, encoded, forest.order)
-    if bundled:
-        plan, moved = bundle(encoder, encoded)
-        router = Router(encoder, moved, forest.order, plan)
     parts = ScoreParts(forest.n_labels, forest.order, encoded.offsets)
     rng = np.random.default_rng(0)
     for part in (parts.state, parts.transitions):
@@ -53,16 +49,9 @@ def check_scores(trained, sequences=None, n_threads=1, bundled=False, first=0):
 def test_parts_equal_scores(kind, order, few_codes):
     trained = Trained(kind, order, order=order, window=(2, 1), n_labels=3, max_leaf_nodes=30)
     check_scores(trained)
-    check_scores(trained, bundled=True, first=1)
+    check_scores(trained, first=1)
     new = random_sequences(kind, np.random.default_rng(7), [1, 2, 70, 3], new=True)
     check_scores(trained, new)
-
-
-def test_bundled_columns_are_read_as_codes():
-    trained = Trained("indicators", 0, window=(2, 1))
-    _, moved = bundle(trained.encoder, trained.encoded)
-    assert moved.codes.shape[1] > trained.encoded.codes.shape[1]
-    check_scores(trained, bundled=True)
 
 
 @pytest.mark.parametrize("missing", ["weighting", "surrogate"])

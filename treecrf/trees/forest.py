@@ -9,7 +9,7 @@ import numpy as np
 from treecrf.chains.score_parts import SCORE_UNIT, ScoreParts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import BOUNDARY, NOWHERE, Plan
+from treecrf.encoding.plan import BOUNDARY, NOWHERE
 from treecrf.trees.growing.window_tests import TestTable
 from treecrf.trees.scoring.router import Router
 from treecrf.trees.scoring.scorer import PackedTrees, Scorer, Scoring
@@ -244,7 +244,7 @@ class Forest:
             The first iteration to add.
         """
         for i in range(first, self.n_iter):
-            router.add(self.packed(router.encoder, i, i + 1, router.plan), parts, threads)
+            router.add(self.packed(router.encoder, i, i + 1), parts, threads)
         if self.transitions is not None:
             parts.add(self.sum_of_transitions((first, self.n_iter)))
 
@@ -271,12 +271,10 @@ class Forest:
             self._scorers = same | {key: scorer}
         return scorer
 
-    def packed(
-        self, encoder: Encoder, first: int, last: int, plan: Plan | None = None
-    ) -> PackedTrees:
+    def packed(self, encoder: Encoder, first: int, last: int) -> PackedTrees:
         """Return the trees of some iterations as the kernels read them; see `PackedTrees.of`."""
         nodes = self.some(first * self.n_labels, last * self.n_labels).pack()
-        return PackedTrees.of(nodes, encoder, self.n_labels, nodes["column"] == LABEL, plan)
+        return PackedTrees.of(nodes, encoder, self.n_labels, nodes["column"] == LABEL)
 
 
 def check_forest(

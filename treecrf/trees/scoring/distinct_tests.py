@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED, Plan
+from treecrf.encoding.plan import CODE_EQUAL, CODES, LISTED
 from treecrf.trees.growing.window_tests import missing_values
 
 
@@ -63,7 +63,7 @@ class DistinctTests:
 
 
 def find_distinct_tests(
-    nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder, plan: Plan | None = None
+    nodes: np.ndarray, surrogates: np.ndarray, encoder: Encoder
 ) -> tuple[DistinctTests, np.ndarray, np.ndarray]:
     """Find the distinct tests of some nodes and surrogates.
 
@@ -72,8 +72,6 @@ def find_distinct_tests(
     nodes, surrogates : int64 arrays (3, n)
         Columns, offsets and values of window tests.
     encoder : Encoder
-    plan : Plan, optional
-        Storage of the columns, by default that of the encoder.
 
     Returns
     -------
@@ -81,25 +79,24 @@ def find_distinct_tests(
     of_nodes, of_surrogates : int32 arrays (n,)
         Index of each test among the distinct tests.
     """
-    plan = plan or encoder.plan
     tests = np.hstack([nodes, surrogates])
     keys = _keys(tests[0], tests[1], encoder) * (1 << 32) + tests[2]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     columns, offsets, values = tests[:, first]
     is_plain = first < nodes.shape[1]
-    kinds, slots, lows, highs = encoder.storage_of(columns, values, plan)
+    kinds, slots, lows, highs = encoder.storage_of(columns, values)
     order = np.lexsort((lows, slots, kinds, offsets, ~is_plain))
     indices = np.empty(len(order), dtype=np.int32)
     indices[order] = np.arange(len(order))
     lookups = np.stack([kinds, offsets, slots, lows, highs])[:, order]
-    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder, plan)
+    of_missing, missing = _missing_value_tests(columns[order], offsets[order], encoder)
     lookups = np.ascontiguousarray(np.hstack([lookups, of_missing]), dtype=np.int32)
     distinct = DistinctTests(
         *lookups,
         missing=np.append(missing, np.full(of_missing.shape[1], -1)).astype(np.int32),
         n_plain=int(is_plain.sum()),
         window=encoder.window,
-        n_ids=plan.n_all_ids,
+        n_ids=encoder.plan.n_all_ids,
     )
     return distinct, indices[which[: nodes.shape[1]]], indices[which[nodes.shape[1] :]]
 
@@ -111,13 +108,13 @@ def _keys(columns: np.ndarray, offsets: np.ndarray, encoder: Encoder) -> np.ndar
 
 
 def _missing_value_tests(
-    columns: np.ndarray, offsets: np.ndarray, encoder: Encoder, plan: Plan
+    columns: np.ndarray, offsets: np.ndarray, encoder: Encoder
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the missing-value tests of some tests, and the index of the one that belongs to each.
 
     Missing-value tests follow the tests themselves.
     """
-    index = np.full(len(columns), -1)
+    plan, index = encoder.plan, np.full(len(columns), -1)
     can_miss = missing_values(plan, columns) >= 0
     keys = _keys(columns, offsets, encoder)[can_miss]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)

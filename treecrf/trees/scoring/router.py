@@ -6,7 +6,6 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan
 from treecrf.trees.scoring._route import PartsEvaluator
 from treecrf.trees.scoring.scorer import PART, PackedTrees
 from treecrf.utils.scratch import Allocate
@@ -22,8 +21,6 @@ class Router:
     encoded : EncodedSequences
     order : int
         Number of previous labels in a context.
-    plan : Plan, optional
-        Storage of the columns, if it is not that of the encoder.
     columns : EncodedColumns, optional
         The encoded sequences column by column, if there are any already.
     """
@@ -33,11 +30,9 @@ class Router:
         encoder: Encoder,
         encoded: EncodedSequences,
         order: int,
-        plan: Plan | None = None,
         columns: EncodedColumns | None = None,
     ):
         self.encoder = encoder
-        self.plan = plan or encoder.plan
         self._columns = EncodedColumns.of(encoded) if columns is None else columns
         self._rows = encoded.row_of_position
         self._depth = encoded.depth_of(order)
@@ -54,7 +49,6 @@ class Router:
         Parameters
         ----------
         packed : PackedTrees
-            Packed for the plan of this router.
         parts : ScoreParts
         threads : Threads
 

@@ -41,7 +41,6 @@ import numpy as np
 from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.plan import Plan
 from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._evaluate import Evaluator
 from treecrf.trees.scoring._lookup import LookupEvaluator
@@ -97,12 +96,8 @@ class PackedTrees:
         encoder: Encoder,
         n_labels: int,
         on_label: np.ndarray,
-        plan: Plan | None = None,
     ) -> PackedTrees:
-        """Pack trees; ``on_label`` marks the nodes that test a previous label.
-
-        The columns are stored by the plan, if one is given instead of that of the encoder.
-        """
+        """Pack trees; ``on_label`` marks the nodes that test a previous label."""
         on_window = (nodes["true_child"] >= 0) & ~on_label
         names = ("column", "offset", "value")
         of_windows, of_surrogates = (
@@ -110,7 +105,7 @@ class PackedTrees:
             for prefix in ("", "surrogate_")
         )
         tests, window_tests, surrogates = find_distinct_tests(
-            of_windows[:, on_window], of_surrogates, encoder, plan
+            of_windows[:, on_window], of_surrogates, encoder
         )
         test_of_node = np.full(len(on_label), -1, dtype=np.int32)
         test_of_node[on_window] = window_tests
