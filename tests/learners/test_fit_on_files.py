@@ -3,6 +3,8 @@
 import errno
 import gc
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -241,3 +243,45 @@ class TestFailures:
         match = r"^part from sequence \d+ on: sequence \d+, position \d+, column 'number': inf is"
         with pytest.raises(ValueError, match=match):
             fitted.fit(table, "tag", groups="doc", scratch=scratch)
+
+
+LIMITED = """
+import re, resource, sys
+from pathlib import Path
+from treecrf import TreeCRF
+
+path, scratch, limit = sys.argv[1:]
+settings = dict(window=1, max_iter=2, init="zero", early_stopping=False, sampling=0.5,
+                max_examples=20_000, max_leaf_nodes=8, n_jobs=1, random_state=0)
+import pyarrow.parquet
+TreeCRF(**settings).fit(pyarrow.parquet.read_table(path).slice(0, 1000), "tag", groups="doc")
+data = 1024 * int(re.search(r"VmData:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+resource.setrlimit(resource.RLIMIT_DATA, (data + int(limit), data + int(limit)))
+crf = TreeCRF(**settings).fit(path, "tag", groups="doc", scratch=scratch or None)
+print(crf.train_score_.tolist())
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and its limits")
+def test_memory_may_be_smaller_than_the_arrays(tmp_path):
+    """Scores of 20 labels at 200,000 positions have 336 MB; the process may allocate 120 MB."""
+    rng = np.random.default_rng(0)
+    n, n_labels = 200_000, 20
+    codes = rng.integers(0, n_labels, n)
+    table = pa.table({
+        "doc": np.arange(n) // 50,
+        "x": codes + rng.normal(size=n),
+        "tag": np.char.add("t", codes.astype(str)),
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "a.parquet")
+
+    def run(scratch, limit):
+        arguments = [sys.executable, "-c", LIMITED, str(tmp_path / "a.parquet"), scratch, limit]
+        return subprocess.run(arguments, capture_output=True, text=True, check=False)
+
+    limited = run(str(tmp_path), str(120 * 10**6))
+    free = run("", str(10**10))
+    assert limited.stderr == ""
+    assert limited.stdout == free.stdout != ""
+    assert "MemoryError" in run("", str(120 * 10**6)).stderr

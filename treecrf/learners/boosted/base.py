@@ -603,6 +603,10 @@ class BoostedSequenceClassifier(SequenceLearner):
         check_order(n_labels, order, self._alternative)
         require_memory(n_labels, order, n_positions, 2 + self._is_newton())
 
+    def _check_size_of_part(self, n_labels: int, n_positions: int) -> None:
+        """Raise an error if a part of the data is too large for training on parts."""
+        self._check_size(n_labels, self.order, n_positions)
+
     @abstractmethod
     def _objective(
         self,

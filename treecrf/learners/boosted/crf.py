@@ -711,6 +711,12 @@ class TreeCRF(BoostedSequenceClassifier):
         check_lags(order)
         self._beam().width_for(n_labels, order)
 
+    def _check_size_of_part(self, n_labels: int, n_positions: int) -> None:
+        if self._has_parts():
+            self._check_size_of_parts(n_labels, self.order, n_positions)
+        else:
+            super()._check_size_of_part(n_labels, n_positions)
+
     def _check_size_of_parts(self, n_labels: int, order: int, n_positions: int) -> None:
         """Check that scores fit in memory that do not depend on the context at each position."""
         check_order(n_labels, order, self._alternative)

@@ -195,7 +195,7 @@ class Preparation:
         """
         estimator, n_labels = self.estimator, len(self.classes)
         largest = max(int(of_part.sum()) for of_part in self.training.lengths)
-        estimator._check_size(n_labels, estimator.order, largest)
+        estimator._check_size_of_part(n_labels, largest)
         choice = self._choose()
         encoder, forest = self._encoder(), self._forest()
         start = self._fit_start(choice.init)
