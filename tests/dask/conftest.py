@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,16 @@ pytest.importorskip("distributed")
 from distributed import Client, LocalCluster
 
 SECONDS = 120
+
+
+def pytest_collection_modifyitems(items):
+    """Sockets of killed processes are not closed."""
+    for item in items:
+        if Path(item.fspath).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+            )
 
 
 def local_cluster(**options):
@@ -40,12 +51,12 @@ def client(cluster):
 def workers(client, cluster):
     """The client, once all workers are back that an earlier test has killed."""
     try:
-        client.wait_for_workers(3, timeout=5)
+        client.wait_for_workers(3, timeout=10)
     except TimeoutError:
         # A process that dies while it starts is not started again.
         cluster.scale(0)
         cluster.scale(3)
-        client.wait_for_workers(3, timeout=20)
+        client.wait_for_workers(3, timeout=60)
     return client
 
 

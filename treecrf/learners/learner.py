@@ -202,12 +202,7 @@ class SequenceLearner(SequenceClassifier):
         fleet = fleet_of(raw, scratch, self.categorical_features)
         if fleet is not None and are_tables(raw) and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
-        if are_tables(validation) and groups_val is None:
-            validation = replace(validation, segmentation=Segmentation(groups=groups))
-        if fleet is not None and are_tables(validation):
-            validation = fleet_of(validation, scratch, self.categorical_features)
-        else:
-            validation = in_memory(validation, self.categorical_features)
+        validation = in_memory(validation, self.categorical_features)
         eval_sets = tuple(
             in_memory(part, self.categorical_features) for part in read_eval_set(eval_set, groups)
         )
@@ -240,12 +235,8 @@ class SequenceLearner(SequenceClassifier):
 
     def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
         """Train on parts, each a `RawData`, and return the fitted attributes."""
-        raw, validation = arguments.raw, arguments.validation
-        if are_tables(raw):
-            raw = fleet.reduce(joined_pieces)
-        if not isinstance(validation, RawData):
-            validation = validation.reduce(joined_pieces)
-        return self._train(replace(arguments, raw=raw, validation=validation))
+        raw = fleet.reduce(joined_pieces) if are_tables(arguments.raw) else arguments.raw
+        return self._train(replace(arguments, raw=raw))
 
     def _trained_settings(self) -> dict[str, Any]:
         """Return the fitted attributes that store parameters of training."""

@@ -284,15 +284,12 @@ class Preparation:
             encoding,
             otherwise=EMPTY,
         )
+        if hasattr(encoded, "kept"):
+            encoded = encoded.kept()
         if self.validation is None:
-            return _kept(encoded)
+            return encoded
         validation = self.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
-        return _kept(encoded).chain(_kept(validation))
-
-
-def _kept(fleet: Fleet) -> Fleet:
-    """Return the fleet with parts that are not computed again each time they are used."""
-    return fleet.kept() if hasattr(fleet, "kept") else fleet
+        return encoded.chain(validation)
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:
