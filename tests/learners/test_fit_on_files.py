@@ -132,23 +132,37 @@ def test_sample_weights_are_a_column(folder):
     assert_same_model(fitted, local)
 
 
-def test_validation_data_may_be_files(folder):
+@pytest.mark.parametrize("with_scratch", [False, True])
+@pytest.mark.parametrize("sampling", [None, 0.2])
+@pytest.mark.parametrize("scoring", ["loss", "accuracy"])
+def test_validation_data_may_be_files(folder, with_scratch, sampling, scoring):
+    other = make_table(seed=1).select(FEATURES)
+    parquet.write_table(other, folder / "other.parquet")
+    files = folder / "data" / "*.parquet", "tag", folder / "other.parquet", "tag"
+    settings = SETTINGS | {"early_stopping": True, "n_iter_no_change": 2, "scoring": scoring}
+    crf = TreeCRF(**settings, sampling=sampling)
+    groups = {"groups": "doc", "groups_val": "doc"}
+    fitted = clone(crf).fit(*files, groups="doc", scratch=folder if with_scratch else None)
+    assert_same_model(fitted, crf.fit(TABLE.select(FEATURES), "tag", other, "tag", **groups))
+    local = clone(crf).fit(TABLE.select(FEATURES), "tag", *files[2:], **groups)
+    assert_same_model(local, crf)
+
+
+def test_sets_to_evaluate_may_be_files(folder):
     other = make_table(seed=1).select(FEATURES)
     parquet.write_table(other, folder / "other.parquet")
     fitted, local = (
-        TreeCRF(**SETTINGS | {"early_stopping": True, "n_iter_no_change": 2}).fit(
-            *data, groups="doc", groups_val="doc", eval_set=[(data[2], "tag")]
+        TreeCRF(**SETTINGS, sampling=0.2).fit(
+            table, "tag", groups="doc", eval_set=[(validation, "tag")]
         )
-        for data in (
-            (folder / "data" / "*.parquet", "tag", folder / "other.parquet", "tag"),
-            (TABLE.select(FEATURES), "tag", other, "tag"),
+        for table, validation in (
+            (folder / "data" / "*.parquet", folder / "other.parquet"),
+            (TABLE.select(FEATURES), other),
         )
     )
     assert_same_model(fitted, local)
-    assert len(local.evals_result_) == 1
-    for name, of_set in local.evals_result_.items():
-        for metric, scores in of_set.items():
-            np.testing.assert_array_equal(fitted.evals_result_[name][metric], scores)
+    scores = [model.evals_result_["valid_0"]["objective"].tolist() for model in (fitted, local)]
+    assert scores[0] == scores[1]
 
 
 def test_other_estimators_read_files_entirely(folder):

@@ -36,6 +36,7 @@ from treecrf.learners.training_data import (
     read_validation,
 )
 from treecrf.utils.fleet import Fleet
+from treecrf.utils.scratch_fleet import ScratchFleet
 from treecrf.utils.typing import (
     GroupsLike,
     LabelsLike,
@@ -202,10 +203,10 @@ class SequenceLearner(SequenceClassifier):
         fleet = fleet_of(raw, scratch, self.categorical_features)
         if fleet is not None and are_tables(raw) and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
-        validation = in_memory(validation, self.categorical_features)
-        eval_sets = tuple(
-            in_memory(part, self.categorical_features) for part in read_eval_set(eval_set, groups)
-        )
+        if are_tables(validation) and groups_val is None:
+            validation = replace(validation, segmentation=Segmentation(groups=groups))
+        validation = self._opened(validation, scratch, in_parts=fleet is not None)
+        eval_sets = tuple(map(self._opened, read_eval_set(eval_set, groups)))
         warn_without_effect(self, self._needs(), X_val is not None or bool(eval_sets))
         arguments = FitArguments(raw, validation, allowed, eval_sets, Callbacks(callbacks))
         fitted = self._train(arguments) if fleet is None else self._train_parts(fleet, arguments)
@@ -213,6 +214,14 @@ class SequenceLearner(SequenceClassifier):
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(self._fitted_copy(fitted))
         return self
+
+    def _opened(
+        self, raw: RawData, scratch: str | PathLike[str] | None = None, in_parts: bool = False
+    ) -> RawData | ScratchFleet:
+        """Read data that are files, or cut them into parts; other data are returned unchanged."""
+        if in_parts and are_tables(raw):
+            return fleet_of(raw, scratch, self.categorical_features)
+        return in_memory(raw, self.categorical_features)
 
     def _needs(self) -> dict[str, Needs]:
         """Return what parameters need to have an effect."""
@@ -235,8 +244,12 @@ class SequenceLearner(SequenceClassifier):
 
     def _train_parts(self, fleet: Fleet, arguments: FitArguments) -> dict:
         """Train on parts, each a `RawData`, and return the fitted attributes."""
-        raw = fleet.reduce(joined_pieces) if are_tables(arguments.raw) else arguments.raw
-        return self._train(replace(arguments, raw=raw))
+        raw, validation = arguments.raw, arguments.validation
+        if are_tables(raw):
+            raw = fleet.reduce(joined_pieces)
+        if not isinstance(validation, RawData):
+            validation = validation.reduce(joined_pieces)
+        return self._train(replace(arguments, raw=raw, validation=validation))
 
     def _trained_settings(self) -> dict[str, Any]:
         """Return the fitted attributes that store parameters of training."""

@@ -355,6 +355,9 @@ def test_groups_of_equal_hashes_are_told_apart():
     table = pa.table({"doc": [-1, -1, -2], "x": [1, 2, 3], "tag": list("NVN")})
     assert hash(-1) == hash(-2)
     assert len(opened(table.to_batches()).read(0).X) == 3
+    again = pa.concat_tables([table, table])
+    with pytest.raises(ValueError, match="group -1 begins at X, row 0 and comes back at X, row 3"):
+        opened(again.to_batches())
 
 
 def test_sources_in_other_methods_are_an_error_with_advice(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -76,14 +76,17 @@ class RunFinder:
         """
         hashes, starts = np.concatenate(self._hashes), np.concatenate(self._starts)
         order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
-        # Runs of the same hash stand one after another, and hardly ever have different groups.
-        pairs = np.stack([starts[order[same]], starts[order[same + 1]]], axis=1)
-        for first, again in pairs[np.argsort(pairs[:, 1])].tolist():
-            group = value_at(first)
-            if value_at(again) == group:
-                raise ValueError(
-                    f"group {short_repr(group)} begins at {self._place_of(first)} and comes back "
-                    f"at {self._place_of(again)}; the rows of a group must be contiguous: sort the "
-                    f"data by {self._name!r}, keeping the order within each group"
-                )
+        again = np.sort(order[1:][hashes[order][1:] == hashes[order][:-1]])
+        for i in again:
+            # Different groups hardly ever have the same hash.
+            group = value_at(int(starts[i]))
+            for j in np.flatnonzero(hashes[:i] == hashes[i]):
+                if value_at(int(starts[j])) == group:
+                    self._refuse(group, int(starts[j]), int(starts[i]))
+
+    def _refuse(self, group: Any, first: int, again: int) -> NoReturn:
+        raise ValueError(
+            f"group {short_repr(group)} begins at {self._place_of(first)} and comes back at "
+            f"{self._place_of(again)}; the rows of a group must be contiguous: sort the data by "
+            f"{self._name!r}, keeping the order within each group"
+        )

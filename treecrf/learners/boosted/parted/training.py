@@ -284,12 +284,15 @@ class Preparation:
             encoding,
             otherwise=EMPTY,
         )
-        if hasattr(encoded, "kept"):
-            encoded = encoded.kept()
         if self.validation is None:
-            return encoded
+            return _kept(encoded)
         validation = self.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
-        return encoded.chain(validation)
+        return _kept(encoded).chain(_kept(validation))
+
+
+def _kept(fleet: Fleet) -> Fleet:
+    """Return the fleet with parts that are not computed again each time they are used."""
+    return fleet.kept() if hasattr(fleet, "kept") else fleet
 
 
 def _are_weighted(parts: list[PartDescription | None]) -> bool:
