@@ -95,7 +95,7 @@ $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
 	touch $(VENV)/.installed $@
 
 $(VENV)/.lint: $(BIN)/python
-	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16" "mypy>=1.15" "numpy>=1.26"
+	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16" "mypy>=1.15" "numpy>=2.0"
 	touch $@
 
 clean:

@@ -94,7 +94,7 @@ def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
         _check_type(array.dtype, name)
     for save in (np.savez_compressed, np.savez):
         buffer = io.BytesIO()
-        save(buffer, allow_pickle=False, **arrays)
+        save(buffer, **arrays)
         sizes = {name: array.nbytes + MAX_HEADER for name, array in arrays.items()}
         if is_within_bounds(sizes, buffer.tell()):
             break

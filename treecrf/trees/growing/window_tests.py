@@ -124,7 +124,8 @@ def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np
     flat, n_columns = codes.ravel(), codes.shape[1]
     for column, width in set(zip((firsts % n_columns).tolist(), widths.tolist(), strict=True)):
         seconds = flat[column + 1 :: n_columns]
-        pairs = flat[column::n_columns][: len(seconds)] * np.uint16(width) + seconds
+        codes_before = flat[column::n_columns][: len(seconds)].astype(np.uint16)
+        pairs = codes_before * np.uint16(width) + seconds
         joint[column::n_columns][: len(seconds)] = pairs
     return joint
 
