@@ -26,7 +26,8 @@ HOSTILE_TEXT = (
     b"", b"\x00", b"\r", b"\n\n\n", b'"', b"'", b",,,,", b"\t", b"\xff\xfe", b"\xef\xbb\xbf",
     b"1e400", b"-1e308", b"nan", b"NaN", b"inf", b"9" * 400, b"18446744073709551615", b"0x10",
     b"True", b"None", b":", b":::", b"a:1e999", b"a:-0", b"\\", b"\xf0\x9f\x98\x80",
-    b"\xed\xa0\x80", b"2004-02-30", b"x" * 5000, b" ", b"#", b"%s{}", b"\x1a", b"\x85", b"\xe2\x80\xa8",
+    b"\xed\xa0\x80", b"2004-02-30", b"x" * 5000, b" ", b"#", b"%s{}", b"\x1a", b"\x85",
+    b"\xe2\x80\xa8",
 )  # fmt: skip
 HOSTILE_WORDS = (
     "", "-", "--", "-1", "0", "nan", "1e999", "9" * 400, "\x00", "\udcff", "y", "x", "id", "\n",
