@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import signal
 from pathlib import Path
@@ -29,7 +30,8 @@ def local_cluster(**options):
     settings = {
         "n_workers": 3,
         "threads_per_worker": 1,
-        "dashboard_address": None,
+        # Another cluster on this machine may have the default port.
+        "dashboard_address": "127.0.0.1:0",
         "protocol": "tcp",
     }
     return LocalCluster(**settings | options)
@@ -37,8 +39,11 @@ def local_cluster(**options):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with local_cluster() as cluster:
-        yield cluster
+    cluster = local_cluster()
+    yield cluster
+    # Dask's own record of the workers may lack one that a test has killed.
+    with contextlib.suppress(KeyError):
+        cluster.close()
 
 
 @pytest.fixture(scope="module")
