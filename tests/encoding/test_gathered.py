@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from support.cases import (
@@ -78,3 +81,19 @@ def test_chained_sequences(kind):
     assert both.offsets.tolist() == np.cumsum([0, *map(len, cuts)]).tolist()
     assert both.row_of_position.dtype == np.int32
     np.testing.assert_array_equal(both.has_missing, whole.has_missing)
+
+
+@pytest.mark.parametrize(("kind", "missing"), CASES)
+def test_pickled_sequences_are_equal_and_without_the_starts_of_no_lists(kind, missing):
+    encoded = encoded_of(kind, np.random.default_rng(0), (2, 1), missing)
+    whole = encoded.rows_from_first
+    data = pickle.dumps(encoded, protocol=5)
+    copied = pickle.loads(data)
+    for field in fields(encoded):
+        expected, found = getattr(encoded, field.name), getattr(copied, field.name)
+        np.testing.assert_array_equal(found, expected, strict=isinstance(expected, np.ndarray))
+    np.testing.assert_array_equal(copied.rows_from_first, whole)
+    kept = [encoded.codes, encoded.bits, encoded.row_of_position, encoded.offsets]
+    if len(encoded.list_ids):
+        kept += [encoded.list_starts, encoded.list_ids]
+    assert len(data) < sum(array.nbytes for array in kept) + 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -62,6 +63,19 @@ class EncodedSequences:
         Bit sets of rows, and tables with an entry for each row, have this size.
         """
         return -(-int(self.rows_from_first.max() + 1) // 64) * 64
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without lists, their starts are zeros, of more bytes than a row with few codes.
+        state = {name: value for name, value in vars(self).items() if name != "rows_from_first"}
+        if not len(self.list_ids):
+            state["list_starts"] = len(self.list_starts)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        starts = state["list_starts"]
+        if not isinstance(starts, np.ndarray):
+            state["list_starts"] = np.zeros(starts, dtype=np.int64)
+        vars(self).update(state)
 
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
