@@ -11,6 +11,7 @@ import numpy as np
 
 from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
 from treecrf.inputs.doubts import warn_of_time
+from treecrf.inputs.files.refusal import refuse_files
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
@@ -27,6 +28,7 @@ def column_of(X: Any, name: str) -> list:
         If X is not a data frame, or has no such column.
     """
     if not is_frame(X):
+        refuse_files(X)
         raise ValueError(
             f"groups={name!r} names a column, but X is not a data frame; expected an array with "
             "the group of each position"

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from treecrf.inputs.arrays import FORMS, describe, read_arrays
 from treecrf.inputs.dicts import are_attribute_lists, are_dicts, read_attribute_lists, read_dicts
-from treecrf.inputs.files.batches import are_batches
-from treecrf.inputs.files.paths import are_paths
+from treecrf.inputs.files.refusal import refuse_files
 from treecrf.inputs.frames import read_frames
 from treecrf.inputs.grouped import as_groups
 from treecrf.inputs.schema import InputSchema
@@ -53,6 +52,8 @@ def as_sequences(
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
     X = as_groups(X, "X")
+    if segmentation.column is not None:
+        refuse_files(X)
     items = [X] if segmentation.is_long else _listed(X)
     if not segmentation.is_long and are_plain_strings(items):
         return read_strings(items, schema, categorical_features)
@@ -90,12 +91,7 @@ def _listed(X: Any) -> list:
     is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
     is_single = isinstance(X, (str, bytes, dict, set, frozenset))
-    if are_paths(X, with_strings=False) or are_batches(X):
-        raise TypeError(
-            f"X is of type {type(X).__name__}; files and batches are read by fit of the estimators "
-            "that are trained on labeled sequences: here, pass a table in memory, such as "
-            "pyarrow.parquet.read_table(path), or run treecrf predict on files"
-        )
+    refuse_files(X)
     if is_frame(X):
         raise TypeError(
             f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "

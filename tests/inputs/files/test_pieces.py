@@ -220,6 +220,7 @@ def test_strings_are_paths_only_if_y_is_a_name(tmp_path):
     assert are_tables(raw_of(["a.csv", "b.Parquet"]))
     assert are_tables(raw_of(Path("a.txt")))
     assert are_tables(raw_of(str(tmp_path)))
+    assert are_tables(raw_of("a.csv", y=["N"]))
     assert not are_tables(raw_of(["a.csv"], y=["vcvcv"]))
     assert not are_tables(RawData("a.csv", "vcvcv", Segmentation(lengths=[5])))
     assert not are_tables(raw_of(["banana"]))
@@ -360,13 +361,16 @@ def test_groups_of_equal_hashes_are_told_apart():
         opened(again.to_batches())
 
 
-def test_sources_in_other_methods_are_an_error_with_advice(tmp_path):
-    from treecrf import TreeCRF
+def test_sources_in_other_methods_are_an_error_with_advice():
+    from treecrf import HMMClassifier, TreeCRF
 
     crf = TreeCRF(max_iter=1, init="zero", early_stopping=False).fit(TABLE, "tag", groups="doc")
-    for X in (Path("a.csv"), [Path("a.csv")], TABLE.to_reader()):
-        with pytest.raises(TypeError, match=r"read by fit .*pass a table in memory"):
+    for X in (Path("a.csv"), [Path("a.csv")], "a.csv", TABLE.to_reader()):
+        with pytest.raises(TypeError, match=r"X is .*read by fit .*pass a table in memory"):
             crf.predict(X)
+    for X in (Path("a.csv"), "a.csv", TABLE.to_reader()):
+        with pytest.raises(TypeError, match=r"X is .*read by fit .*pass a table in memory"):
+            HMMClassifier().fit(X, "tag", groups="doc")
 
 
 def test_pieces_of_one_batch(monkeypatch):

@@ -68,10 +68,12 @@ DEFAULTS = TableOptions()
 def are_tables(raw: RawData) -> bool:
     """Return whether data are tables that can be read in pieces, instead of objects in memory.
 
-    Strings may also be sequences of characters. They are paths if ``y`` can only be the name of a
-    column.
+    Strings may also be sequences of characters. They are paths if ``y`` or ``groups`` can only be
+    the name of a column.
     """
-    with_strings = isinstance(raw.y, str) and raw.segmentation.lengths is None
+    of_characters = raw.segmentation.lengths is not None
+    named = isinstance(raw.y, str) or (isinstance(raw.X, str) and raw.segmentation.column)
+    with_strings = bool(named) and not of_characters
     return isinstance(raw.X, Pieces) or are_paths(raw.X, with_strings) or are_batches(raw.X)
 
 
