@@ -97,6 +97,14 @@ def test_indicators_of_missing_values_belong_to_their_features():
     assert found.importances[1, 1] > 0.9
 
 
+def test_gains_without_tests_of_features():
+    crf = TreeCRF(window=0, max_iter=2, init="zero", l2_regularization=1.0, **FIXED)
+    crf.fit(["aaaaaa"] * 3, ["cvcvcv"] * 3)
+    found = gain_importance(crf)
+    assert not found.importances.any() and not found.outside.any()
+    assert found.labels_before.tolist() == pytest.approx([1.0])
+
+
 def test_a_model_that_never_splits_has_no_gains():
     model = TreeCRF(min_gain=1e9, max_iter=2).fit(["ab"], ["xy"])
     assert gain_importance(model).importances.tolist() == [[0.0]]

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.tree import DecisionTreeClassifier
 
 import treecrf
+import treecrf.inspection
 from treecrf.learners.registry import LEARNERS
 from treecrf.utils.validation import Interval, StrOptions
 
@@ -315,6 +316,20 @@ def check_flat(case: Case, model: Any) -> None:
         return
     for p, q in zip(flat.predict_proba(case.X), model.predict_proba(case.X), strict=True):
         np.testing.assert_allclose(p, q, atol=TOLERANCE, err_msg="the flat model differs")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        flat.save(path)
+        equal(outputs(treecrf.load(path), case.X), outputs(flat, case.X), "the loaded flat model")
+        calls = [
+            flat.weights,
+            flat.sparse_weights,
+            flat.to_json,
+            flat.to_frame,
+            lambda: flat.to_frame("polars"),
+            lambda: flat.to_npz(path, case.X),
+            lambda: flat.to_npz(path, GARBAGE[len(case.X)]),
+        ]
+        check_calls(case, calls)
 
 
 def check_given_labels(case: Case, model: Any, rng) -> None:
@@ -365,6 +380,11 @@ def check_other_methods(case: Case, model: Any, rng) -> None:
         lambda: model.get_chosen_features(),
         lambda: model.future_values(case.X),
     ]
+    check_calls(case, calls)
+
+
+def check_calls(case: Case, calls: list[Callable]) -> None:
+    """Calls return, or raise explained errors."""
     for i, call in enumerate(calls):
         try:
             call()
@@ -372,6 +392,37 @@ def check_other_methods(case: Case, model: Any, rng) -> None:
             assert "has no attribute" in str(error) or explained(error), f"call {i}: {error!r}"
         except Exception as error:
             assert explained(error) or case.is_wrapped, f"call {i}: {error!r}"
+
+
+def check_inspection(case: Case, model: Any, rng) -> None:
+    """All functions of `treecrf.inspection` work, or raise explained errors."""
+    inspection, X, y = treecrf.inspection, case.X, case.y
+    garbage = GARBAGE[rng.integers(len(GARBAGE))]
+    label = model.classes_[rng.integers(len(model.classes_))]
+    calls = [
+        lambda: inspection.export_text(model, int(rng.integers(-2, 3)), label),
+        lambda: inspection.export_text(model, garbage, garbage),
+        lambda: inspection.export_graphviz(model, 0, garbage),
+        lambda: inspection.gain_importance(model, per_label=bool(rng.integers(2))),
+        lambda: inspection.permutation_importance(model, X, y, n_repeats=1, random_state=0),
+        lambda: inspection.permutation_importance(model, X, y, features=garbage, n_repeats=1),
+        lambda: inspection.partial_dependence(model, X, int(rng.integers(3)), n_values=3),
+        lambda: inspection.partial_dependence(model, X, garbage, garbage, values=garbage),
+        lambda: inspection.strongest_rules(model, X, y, n_rules=3),
+        lambda: inspection.strongest_rules(model, n_rules=garbage, label=garbage),
+        lambda: inspection.contributions(model, X, label=label),
+        lambda: inspection.contributions(model, X, y),
+        lambda: inspection.contributions(model, garbage),
+        lambda: inspection.explain(model, X[0], 0, label=label),
+        lambda: inspection.explain(model, X[0], garbage, garbage),
+        lambda: inspection.transition_scores(model, X),
+        lambda: inspection.likelihood_curve(model, X, y),
+        lambda: inspection.likelihood_curve(model),
+        lambda: inspection.strongest_weights(model, garbage),
+        lambda: inspection.strongest_weights(model, 3, label=label),
+        lambda: inspection.transition_weights(model),
+    ]
+    check_calls(case, calls)
 
 
 CHECKS: tuple[Callable, ...] = (check_probabilities, check_best, check_file, check_flat)
@@ -403,6 +454,7 @@ def run_case(seed: int, hostile: float = 0.1) -> str:
             check(case, model)
         check_given_labels(case, model, rng)
         check_other_methods(case, model, rng)
+        check_inspection(case, model, rng)
         check_forms(case, model, rng)
         check_fits(case, model, rng)
         return "checked"

@@ -19,7 +19,8 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
 
     The gain of a split is its reduction of the squared error of the trees' targets in training. All
     values are fractions of the total gain of all features, like ``feature_importances_``. The gains
-    of sequence ends and previous labels are not part of this total.
+    of sequence ends and previous labels are not part of this total. If the trees test nothing else,
+    all values are fractions of the gain of these tests.
 
     Only splits of trees have gains. If the trees are added to a linear model (``init_`` of
     `treecrf.TreeCRF`), its weights are not included, however important they are. A warning states
@@ -92,7 +93,9 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     )
     # The gains of discovered features go to the features that identify their instances.
     in_bags = _by_feature(encoder, derived)
-    scale = max(gains.sum(), np.finfo(float).tiny)
+    smallest = np.finfo(float).tiny
+    of_features = gains.sum()
+    scale = of_features if of_features > smallest else outside.sum() + before.sum() + smallest
     found = {
         "importances": importances,
         "in_bags": in_bags,
