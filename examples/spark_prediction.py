@@ -4,7 +4,8 @@ Prediction on Spark
 
 A model that was trained elsewhere labels the groups of a Spark table. Spark passes a partition in
 batches of rows, so the last group of a batch, which may go on in the next one, waits for it. Run
-this script with Python after ``pip install pyspark treecrf``, or paste its function into a notebook.
+this script with Python after ``pip install pyspark treecrf``, or paste the function into a
+notebook.
 """
 
 # Begin

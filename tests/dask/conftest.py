@@ -26,43 +26,56 @@ def pytest_collection_modifyitems(items):
             )
 
 
-def local_cluster(**options):
-    settings = {
-        "n_workers": 3,
-        "threads_per_worker": 1,
+class Clusters:
+    """A cluster of three processes, and another one once its processes do not come back."""
+
+    N_WORKERS = 3
+
+    def __init__(self):
+        self.cluster = self.client = None
+
+    def start(self):
         # Another cluster on this machine may have the default port.
-        "dashboard_address": "127.0.0.1:0",
-        "protocol": "tcp",
-    }
-    return LocalCluster(**settings | options)
+        settings = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "protocol": "tcp"}
+        self.cluster = LocalCluster(n_workers=self.N_WORKERS, **settings)
+        self.client = Client(self.cluster)
+
+    def stop(self):
+        if self.client is not None:
+            self.client.close()
+            # Dask's own record of the workers may lack one that a test has killed.
+            with contextlib.suppress(KeyError):
+                self.cluster.close()
+
+    def ready(self):
+        """Wait for the workers that an earlier test has killed."""
+        if self.client is None:
+            self.start()
+        try:
+            self.client.wait_for_workers(self.N_WORKERS, timeout=8)
+        except TimeoutError:
+            # A process that dies while it starts is not started again.
+            self.stop()
+            self.start()
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    cluster = local_cluster()
-    yield cluster
-    # Dask's own record of the workers may lack one that a test has killed.
-    with contextlib.suppress(KeyError):
-        cluster.close()
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with Client(cluster) as client:
-        yield client
+@pytest.fixture(scope="session")
+def clusters():
+    clusters = Clusters()
+    yield clusters
+    clusters.stop()
 
 
 @pytest.fixture
-def workers(client, cluster):
-    """The client, once all workers are back that an earlier test has killed."""
-    try:
-        client.wait_for_workers(3, timeout=10)
-    except TimeoutError:
-        # A process that dies while it starts is not started again.
-        cluster.scale(0)
-        cluster.scale(3)
-        client.wait_for_workers(3, timeout=60)
-    return client
+def cluster(clusters):
+    clusters.ready()
+    return clusters.cluster
+
+
+@pytest.fixture
+def workers(cluster, clusters):
+    """The client."""
+    return clusters.client
 
 
 @pytest.fixture(autouse=True)

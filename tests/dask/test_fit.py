@@ -70,7 +70,12 @@ def delayed_frames():
     return {"X": parts, "y": "tag", "groups": "doc"}
 
 
-@pytest.mark.parametrize("inputs", [frames, pairs, two_bags, delayed, delayed_frames])
+MORE_INPUTS = [
+    pytest.param(each, marks=pytest.mark.exhaustive) for each in (delayed_frames, delayed)
+]
+
+
+@pytest.mark.parametrize("inputs", [frames, pairs, two_bags, *MORE_INPUTS])
 def test_inputs(workers, inputs):
     found = DaskTreeCRF(**SAMPLED).fit(**inputs())
     assert_equal_models(found, expected())

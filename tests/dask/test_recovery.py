@@ -134,6 +134,7 @@ def test_retired_workers(workers):
         assert toys.run(toy, N_ITER, after=at(2, retire)) == TREES
 
 
+@pytest.mark.exhaustive
 def test_closed_workers(workers, cluster):
     with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
         assert toys.run(toy, N_ITER, after=at(2, lambda: cluster.scale(1))) == TREES
@@ -200,7 +201,7 @@ def test_no_workers(workers, cluster):
         shards(workers) as toy,
     ):
         toys.run(toy, N_ITER, after=at(1, lambda: cluster.scale(0)))
-    cluster.scale(3)
+
     wait_until_idle(cluster)
 
 
@@ -230,6 +231,7 @@ def test_interrupt_releases_all(workers, cluster):
     wait_until_idle(cluster)
 
 
+@pytest.mark.exhaustive
 def test_interrupt_while_waiting(workers, cluster):
     with pytest.raises(KeyboardInterrupt), shards(workers) as toy:
         toy.growing.seconds = 1.0

@@ -250,7 +250,10 @@ class Cluster:
         while True:
             limit_now = None if limit is None else n_losses + limit
             try:
-                return self._results(submit(), limit_now)
+                # Arguments of all parts together may be large.
+                with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                    futures = submit()
+                return self._results(futures, limit_now)
             except CancelledError as error:
                 self._require_connection(error)
                 n_restarts += 1
