@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -183,6 +186,27 @@ def test_restart(workers, restart):
     with pytest.warns(UserWarning, match="restarted"):
         found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[restart_once])
     assert_equal_models(found, expected())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("tenths", range(1, 24, 2))
+def test_death_at_any_time(workers, tenths, n):
+    """Workers die at some time in the fit, or after it."""
+    pids = list(workers.run(os.getpid).values())[:n]
+
+    def kill():
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    timer = threading.Timer(tenths / 10, kill)
+    timer.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = DaskTreeCRF(**SAMPLED | {"early_stopping": True, "max_iter": 12}).fit(**frames())
+    timer.join()
+    assert_equal_models(found, expected(early_stopping=True, max_iter=12))
 
 
 def test_lost_futures_and_the_estimator_stays(workers, tmp_path):
