@@ -28,7 +28,8 @@ def numbers(rng):
 
 
 def sparse_tables(rng):
-    return [sparse.random_array((n, 30), density=0.2, rng=rng, format="csr") for n in LENGTHS]
+    tables = [np.where(rng.random((n, 30)) < 0.2, rng.random((n, 30)), 0) for n in LENGTHS]
+    return list(map(sparse.csr_array, tables))
 
 
 def dicts(rng):

@@ -100,7 +100,7 @@ def test_frames_of_polars(frames):
     for one, other in zip(ours, theirs, strict=True):
         assert isinstance(other, polars.DataFrame)
         assert other.columns == ["a", "b"]
-        np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
+        np.testing.assert_allclose(one.to_numpy(), other.to_numpy(), rtol=1e-14, atol=1e-14)
 
 
 def test_sparse_results_of_frames_remain_sparse(frames):

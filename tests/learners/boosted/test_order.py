@@ -48,9 +48,9 @@ def with_missing(rng, codes):
 
 
 def sparse_table(rng, codes):
-    table = sparse.random_array((len(codes), 40), density=0.1, rng=rng, format="lil")
+    table = np.where(rng.random((len(codes), 40)) < 0.1, rng.random((len(codes), 40)), 0)
     table[np.arange(len(codes)), 5 * codes] = rng.random(len(codes))
-    return table.tocsr()
+    return sparse.csr_array(table)
 
 
 def sparse_with_missing(rng, codes):

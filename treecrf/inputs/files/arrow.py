@@ -114,4 +114,6 @@ class ArrowConverter:
         return any(is_numeric(array_type) for is_numeric in numeric)
 
     def _present(self, array: Any, missing: Any) -> Any:
-        return self.pc.if_else(self.pc.is_in(array, value_set=missing), None, array)
+        # PyArrow before version 24 returns wrong text for slices if if_else gets a null.
+        are_missing = self.pc.is_in(array, value_set=missing)
+        return self.pc.replace_with_mask(array, are_missing, self.pa.scalar(None, array.type))
