@@ -16,7 +16,7 @@ pytest.importorskip("distributed")
 import dask
 import dask.bag
 import dask.dataframe
-from distributed import Client
+from distributed import Client, Future
 from support.dask_data import (
     SAMPLED,
     assert_equal_models,
@@ -26,6 +26,7 @@ from support.dask_data import (
     pair,
     part,
     sequences,
+    spill,
 )
 
 import treecrf
@@ -173,6 +174,22 @@ def test_lost_workers_in_iterations(workers):
     with pytest.warns(UserWarning, match="was lost"):
         found = DaskTreeCRF(**SAMPLED).fit(**frames(), callbacks=[kill_some])
     assert_equal_models(found, expected())
+
+
+@pytest.mark.parametrize("kind", [DaskTreeCRF, DaskSlidingWindowClassifier])
+def test_spilled_and_copied_shards(workers, kind):
+    """Arrays of a shard that comes from the disk, or from another worker, can be changed."""
+
+    def act(info):
+        shards = [key for key in workers.futures if "make-shard" in key]
+        if info.n_iter == 2:
+            workers.replicate([Future(key, workers) for key in shards])
+        elif info.n_iter >= 3:
+            workers.run(spill)
+
+    settings = {"early_stopping": True, "max_iter": 8}
+    found = kind(**SAMPLED | settings).fit(**frames(), callbacks=[act])
+    assert_equal_models(found, expected(kind._local_class, **settings))
 
 
 @pytest.mark.parametrize(

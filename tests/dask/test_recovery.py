@@ -15,7 +15,7 @@ pytest.importorskip("distributed")
 import dask
 from distributed import Client
 from support import dask_toys as toys
-from support.dask_data import cancel_all
+from support.dask_data import cancel_all, spill
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
@@ -143,13 +143,6 @@ def test_closed_workers(workers, cluster):
 def test_spilled_shards(workers):
     with shards(workers) as toy:
         assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
-
-
-def spill(dask_worker):
-    """Move all results to the disk."""
-    with contextlib.suppress(KeyError):
-        while True:
-            dask_worker.data.evict()
 
 
 def test_copied_shards(workers):

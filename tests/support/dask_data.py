@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -67,6 +68,13 @@ def pair(i, n=4):
 def cancel_all(client):
     """Cancel all tasks, as a restart of the cluster does, which takes several seconds."""
     client.cancel([Future(key, client) for key in list(client.futures)])
+
+
+def spill(dask_worker):
+    """Move all results of a worker to the disk."""
+    with contextlib.suppress(KeyError):
+        while True:
+            dask_worker.data.evict()
 
 
 def take(path):
