@@ -186,6 +186,18 @@ def test_too_many_losses(workers, cluster, tmp_path):
     wait_until_idle(cluster)
 
 
+def test_too_many_losses_in_an_iteration(workers, monkeypatch, tmp_path):
+    monkeypatch.setattr("treecrf.dask.shards.MAX_LOSSES", 0)
+    crashes = {1: (toys.make_lines(tmp_path / "crash", 1), "grow")}
+    with (
+        pytest.warns(UserWarning, match="was lost"),
+        pytest.raises(WorkersLostError, match="more than 0 workers were lost in one iteration"),
+        shards(workers) as toy,
+    ):
+        toy.growing.seconds = 3.0
+        toys.run(toy, 2, crashes)
+
+
 def test_no_workers(workers, cluster):
     with (
         dask.config.set({"treecrf.timeout": "2s"}),

@@ -39,7 +39,7 @@ class WorkersLostError(RuntimeError):
 
 
 class Pickled:
-    """Arguments that Dask does not look into.
+    """Values that Dask does not search for futures, and copies as bytes.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class Cluster:
         submit : callable
             Returns a future or a list of futures.
         limit : int, optional
-            Number of lost workers from which on the operation fails. By default, only Dask's own
+            Maximum number of workers that may be lost. By default, only Dask's own
             limit for each task (``distributed.scheduler.allowed-failures``) holds.
 
         Raises
@@ -248,12 +248,11 @@ class Cluster:
         """
         n_restarts, n_losses = 0, self.n_losses
         while True:
-            limit_now = None if limit is None else n_losses + limit
             try:
                 # Arguments of all parts together may be large.
                 with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
                     futures = submit()
-                return self._results(futures, limit_now)
+                return self._results(futures, limit, n_losses)
             except CancelledError as error:
                 self._require_connection(error)
                 n_restarts += 1
@@ -270,7 +269,7 @@ class Cluster:
                     f"run out of memory, see their logs; {ADVICE}"
                 ) from error
 
-    def _results(self, futures: Any, limit: int | None) -> Any:
+    def _results(self, futures: Any, limit: int | None, n_before: int) -> Any:
         """Wait for a future, or for a list of them, and return the results."""
         pending = [futures] if isinstance(futures, Future) else list(futures)
         self._seen_at = time.monotonic()
@@ -282,8 +281,12 @@ class Cluster:
                     callback_timeout=TRANSFER,
                 )
             except TimeoutError:
-                self.check_workers(limit)
-            if any(future.status in ("error", "cancelled", "lost") for future in pending):
+                self.check_workers()
+                if limit is not None and self.n_losses - n_before > limit:
+                    raise WorkersLostError(
+                        f"more than {limit} workers were lost in one iteration; {ADVICE}"
+                    ) from None
+            if any(future.status in ("error", "cancelled") for future in pending):
                 # The first error ends the operation; other tasks may still run.
                 return self.client.gather(futures)
 
@@ -307,17 +310,15 @@ class Cluster:
         self._note_workers()
         return self._info
 
-    def check_workers(self, limit: int | None = None) -> None:
+    def check_workers(self) -> None:
         """Warn of workers that were lost.
 
         Raises
         ------
         WorkersLostError
-            If there are more losses than the limit, or no workers that run tasks for too long.
+            If there have been no workers that run tasks for too long.
         """
         self._note_workers()
-        if limit is not None and self.n_losses > limit:
-            raise WorkersLostError(f"more than {MAX_LOSSES} workers were lost at once; {ADVICE}")
         seconds = time.monotonic() - self._seen_at
         if seconds > self.timeout:
             raise WorkersLostError(
