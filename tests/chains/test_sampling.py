@@ -20,6 +20,7 @@ from treecrf.chains.sampling import (
     LikelihoodSampler,
     RawDraw,
     TableSampler,
+    probable_decrease,
 )
 from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
@@ -380,3 +381,10 @@ def test_exact_sums_do_not_depend_on_the_order(values, random):
     one = exact_sum(np.array(values))
     random.shuffle(values)
     assert exact_sum(np.array(values)) == one == pytest.approx(sum(values), abs=1e-7)
+
+
+def test_probable_decrease_is_below_the_latest_one():
+    assert [probable_decrease(100, size) for size in (100, 120, 90, 10)] == [
+        0.95, 0.95, pytest.approx(0.81), 0.7
+    ]  # fmt: skip
+    assert probable_decrease(0, 0) == 0.7

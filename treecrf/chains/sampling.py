@@ -26,8 +26,9 @@ EXAMPLE_UNIT = 2.0**-24
 SUM_UNIT = 2.0**-30
 # No example is kept for its residual at this threshold, whose square is finite.
 KEEP_NONE = 1e100
-# Factor by which the size of all examples hardly ever decreases in an iteration.
-PROBABLE_DECREASE = 0.7
+# Factors by which the size of all examples hardly ever decreases in an iteration: without knowledge
+# of earlier iterations, and at most.
+PROBABLE_DECREASE, SLOWEST_DECREASE = 0.7, 0.95
 # In first order, the size of an example without a residual, relative to mu, is at most this one.
 FLOOR = 1 / 16
 # In first order, number of examples that are kept for their weight alone, at most, relative to the
@@ -181,9 +182,21 @@ def floor_for(
     return min(floor, WEIGHT_FRACTION * most / (total * n_examples))
 
 
-def guess_for(mu: float, size: int, max_examples: int | None) -> float:
+def guess_for(
+    mu: float, size: int, max_examples: int | None, decrease: float = PROBABLE_DECREASE
+) -> float:
     """Return a threshold that is probably below that of the next draw; ``size`` is the latest."""
-    return max(mu, PROBABLE_DECREASE * mu_for(mu, size, max_examples))
+    return max(mu, decrease * mu_for(mu, size, max_examples))
+
+
+def probable_decrease(before: int, size: int) -> float:
+    """Return the factor by which the next size hardly ever decreases, given the latest two.
+
+    Sizes decrease ever more slowly, as long as the learning rate stays the same.
+    """
+    if before == 0:
+        return PROBABLE_DECREASE
+    return min(SLOWEST_DECREASE, max(PROBABLE_DECREASE, (size / before) ** 2))
 
 
 class Sampler:

@@ -70,14 +70,17 @@ def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
         pairs = zip(parts, by.tolist(), strict=False)
         return [getattr(part, name)[rest] + shift for part, shift in pairs]
 
-    rows = np.concatenate(shifted("row_of_position", first_rows, slice(None)))
     tail = slice(1, None)
+    starts = np.zeros(first_rows[-1] + 1, dtype=np.int64)
+    if first_ids[-1]:
+        starts[1:] = np.concatenate(shifted("list_starts", first_ids, tail))
+    rows = np.concatenate(shifted("row_of_position", first_rows, slice(None)))
     return EncodedSequences(
         row_of_position=rows.astype(np.int32, copy=False),
         offsets=np.concatenate([[0], *shifted("offsets", first_positions, tail)]),
         codes=np.concatenate([part.codes for part in parts]),
         bits=np.concatenate([part.bits for part in parts]),
-        list_starts=np.concatenate([[0], *shifted("list_starts", first_ids, tail)]),
+        list_starts=starts,
         list_ids=np.concatenate([part.list_ids for part in parts]),
         n_ids=parts[0].n_ids,
         has_missing=np.logical_or.reduce([part.has_missing for part in parts]),

@@ -10,7 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from treecrf.chains._sampling import Sample
-from treecrf.chains.sampling import KEEP_NONE, Draw, RawDraw, floor_for, guess_for, mu_for
+from treecrf.chains.sampling import (
+    KEEP_NONE,
+    PROBABLE_DECREASE,
+    Draw,
+    RawDraw,
+    floor_for,
+    guess_for,
+    mu_for,
+    probable_decrease,
+)
 from treecrf.encoding.gathered import chained
 from treecrf.learners.boosted.evaluation import (
     MEANS,
@@ -276,6 +285,7 @@ class FleetBooster:
         self.threads = Threads(1)
         self._learning_rate = setup.growth.learning_rate
         self._size: int | None = None
+        self._decrease = PROBABLE_DECREASE
         # Trees of the next iteration, which grow in the same exchange that computes the value of
         # the validation data, unless the learning rate changes between iterations.
         self._next: Grown | None = None
@@ -324,7 +334,7 @@ class FleetBooster:
             if self._size is None:
                 mu, floor = KEEP_NONE, 0.0  # which only computes the size
             else:
-                mu = guess_for(mu, self._size, sampling.max_examples)
+                mu = guess_for(mu, self._size, sampling.max_examples, self._decrease)
         return DrawRequest(mu, floor, self.choices.last_chosen(iteration))
 
     def _run(self, request: DrawRequest | None = None, **wanted: Any) -> Grown:
@@ -332,6 +342,8 @@ class FleetBooster:
         grown = self._exchange(request, **wanted)
         if request is None:
             return grown
+        if self._size is not None:
+            self._decrease = probable_decrease(self._size, grown.size)
         self._size = grown.size
         if grown.trees is not None:
             return grown
