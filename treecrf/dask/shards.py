@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from distributed import Future, get_worker
+from distributed.comm import get_address_host
 from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, WorkersLostError, released
@@ -55,6 +57,7 @@ class DaskShards:
         self.growing_future: Future | None = None
         self._generation = -1
         self._checked_at = time.monotonic()
+        self._threads_of_hosts: Counter[str] = Counter()
 
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
         """Carry out a step on all shards, and grow trees on a worker.
@@ -85,6 +88,11 @@ class DaskShards:
         """Number of threads, as in the estimator's parameter."""
         return getattr(getattr(self.setup, "estimator", None), "n_jobs", None)
 
+    @property
+    def threads_of_hosts(self) -> dict[str, int]:
+        """Number of threads of all workers on each host."""
+        return dict(self._threads_of_hosts)
+
     def futures(self) -> list[Future]:
         """Return the futures of the shards, which are submitted if necessary."""
         if self._generation != self.cluster.generation:
@@ -104,7 +112,9 @@ class DaskShards:
         parts = self._fleet.futures()
         has = cluster.client.who_has(parts)
         holders = [has.get(part.key, ()) for part in parts]
-        chosen = _shared_out(sizes, holders, cluster.wait_for_workers())
+        n_threads = cluster.wait_for_workers()
+        self._threads_of_hosts = _by_host(n_threads)
+        chosen = _shared_out(sizes, holders, n_threads)
         setup = cluster.submit_value(self.setup, "setup")
         self.growing_future = cluster.submit_value(self.growing, "growing")
         shards = [
@@ -135,7 +145,9 @@ class DaskShards:
             return
         self._checked_at = now
         client = self.cluster.client
-        free = set(client.nthreads())
+        n_threads = client.nthreads()
+        self._threads_of_hosts = _by_host(n_threads)
+        free = set(n_threads)
         holders = client.who_has(self._shards)
         crowded = []
         for i, shard in enumerate(self._shards):
@@ -179,7 +191,9 @@ class _Exchange:
             self._drawn[i] = cluster.submit_call(draw_again, [shards[i]], self._steps[i])
         ordered = [self._drawn[i] for i in range(len(shards))]
         growing = self.shards.growing_future
-        return cluster.submit_call(grow, [growing, *ordered], self.step, self.shards.n_jobs)
+        return cluster.submit_call(
+            grow, [growing, *ordered], self.step, self.shards.n_jobs, self.shards.threads_of_hosts
+        )
 
     def catch_up(self, lagging: Lagging) -> None:
         """Repeat the step with more trees for the shards that lack them."""
@@ -213,11 +227,11 @@ def draw_again(shards: list, step: Step) -> Any:
     return shards[0].run(step)
 
 
-def grow(given: list, step: Step, n_jobs: int | None) -> Any:
+def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
     """Grow trees on the examples of all shards, unless some of them lack trees."""
     growing, *drawn = given
     growing = copy.copy(growing)
-    growing.n_threads = _n_threads(n_jobs)
+    growing.n_threads = _n_threads_to_grow(n_jobs, of_hosts)
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
     return lagging or growing.grow(drawn, step)
 
@@ -225,6 +239,26 @@ def grow(given: list, step: Step, n_jobs: int | None) -> Any:
 def _n_threads(n_jobs: int | None) -> int:
     """Return the number of threads on this worker; by default, all those that Dask gives it."""
     return get_worker().state.nthreads if n_jobs is None else Threads(n_jobs).n_threads
+
+
+def _n_threads_to_grow(n_jobs: int | None, of_hosts: dict[str, int]) -> int:
+    """Return the number of threads for the trees; by default, those of all workers on the host.
+
+    The other workers wait for the trees.
+    """
+    own = _n_threads(n_jobs)
+    if n_jobs is not None:
+        return own
+    n_threads = of_hosts.get(get_address_host(get_worker().address), own)
+    return max(own, min(n_threads, Threads(-1).n_threads))
+
+
+def _by_host(n_threads: dict[str, int]) -> Counter[str]:
+    """Add the numbers of threads of the workers, by address, on each host."""
+    of_hosts: Counter[str] = Counter()
+    for address, n in n_threads.items():
+        of_hosts[get_address_host(address)] += n
+    return of_hosts
 
 
 def size_of(part: Any) -> int:
