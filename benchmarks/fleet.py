@@ -413,9 +413,6 @@ class Costs:
 
     Attributes
     ----------
-    local, local_examples : float
-        Seconds of an iteration in one process without its growth: for each position, and whatever
-        their number is.
     step, step_examples : float
         Seconds of the steps of all shards: for each position, and for all examples together.
     step_of_shard : float
@@ -435,8 +432,6 @@ class Costs:
         iteration to new scores, for each position.
     """
 
-    local: float
-    local_examples: float
     step: float
     step_examples: float
     step_of_shard: float
@@ -464,18 +459,20 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     answer_of_shard = by_shard(lambda m: m.answers.sum())
     del few, many
 
-    totals = []
+    steps = []
     for n_positions in (LARGE // 4, LARGE):
         X, y = case.data(n_positions)
-        local, growth = fit_local_apart(case.model(**settings), X, y)
         fit = fit_on_shards(case.model(**settings), X, y, 2)
         n = sum(map(len, y))
-        totals.append((n, local - growth, fit.middle(lambda m: m.shards.sum())))
+        steps.append((n, fit.middle(lambda m: m.shards.sum())))
     # What the examples cost does not depend on the number of positions.
-    n_more, *more = np.subtract(totals[1], totals[0]).tolist()
-    local_step, step = (seconds / n_more for seconds in more)
-    local_rest, rest = totals[1][1] - local_step * n, totals[1][2] - step * n
-    joining = fit.middle(lambda m: m.joining / m.answers.sum())
+    n_more, more = np.subtract(steps[1], steps[0]).tolist()
+    step = more / n_more
+    rest = steps[1][1] - step * n - 2 * step_of_shard
+    growth = growth_in_one(case.model(**settings), X, y)
+    # The rest of the growth on shards puts their answers together.
+    joined = fit.middle(lambda m: m.joining + m.growth) - growth
+    joining = max(0.0, joined) / fit.middle(lambda m: m.answers.sum())
     trees, preparing = fit.middle(lambda m: m.trees), fit.shards.preparing / n
     routing = catching_up(fit) / (n * arguments.iterations)
     del fit
@@ -484,10 +481,8 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     fit = fit_on_shards(case.model(**settings), X, y, 2)
     answers = SPARSE * (fit.middle(lambda m: m.answers.sum()) - 2 * answer_of_shard)
     return Costs(
-        local_step,
-        max(0.0, local_rest),
         step,
-        max(0.0, rest - 2 * step_of_shard),
+        max(0.0, rest),
         step_of_shard,
         growth,
         joining,
@@ -511,8 +506,8 @@ def difference_by_shard(few: Fit, many: Fit, value: Callable[[Measured], float])
     return max(0.0, more / (len(many.shards.parts) - len(few.shards.parts)))
 
 
-def fit_local_apart(model: TreeCRF, X: list, y: list) -> tuple[float, float]:
-    """Return the CPU seconds of an iteration in one process, and of the growth in it."""
+def growth_in_one(model: TreeCRF, X: list, y: list) -> float:
+    """Return the CPU seconds of the growth of an iteration in one process."""
     seconds = []
     grow = sampled.grow_iteration
 
@@ -520,8 +515,8 @@ def fit_local_apart(model: TreeCRF, X: list, y: list) -> tuple[float, float]:
         seconds.append(timed(grow, *arguments)[1])
 
     with patch.object(sampled, "grow_iteration", timed_growth):
-        _, whole = fit_local(model, X, y)
-    return whole, median(seconds[SETTLED:])
+        fit_local(model, X, y)
+    return median(seconds[SETTLED:])
 
 
 def costs(names: list[str], arguments: argparse.Namespace) -> None:
@@ -537,12 +532,12 @@ def stored_costs() -> dict[str, Costs]:
 
 
 def table_of_costs() -> str:
-    header = ("data", "one process, us per position", "shards, us per position", "ms of examples",
+    header = ("data", "step, us per position", "ms of examples",
               "ms of a shard", "growth ms", "answers MB", "kB of a shard", "joining ms",
               "joining, ms of a shard", "trees kB", "preparing, us per position",
               "catching up, us per position and iteration")  # fmt: skip
     rows = [
-        [name, f"{1e6 * c.local:.3f}", f"{1e6 * c.step:.3f}",
+        [name, f"{1e6 * c.step:.3f}",
          f"{1e3 * c.step_examples:.0f}", f"{1e3 * c.step_of_shard:.2f}", f"{1e3 * c.growth:.0f}",
          f"{c.answers / 1e6:.1f}", f"{c.answer_of_shard / 1e3:.1f}",
          f"{1e3 * c.joining * c.answers:.0f}", f"{1e3 * c.joining_of_shard:.2f}",
@@ -579,8 +574,8 @@ def exchange_of(costs: Costs, n_positions: float, n_workers: int) -> Exchange:
 
 
 def seconds_on_one(costs: Costs, n_positions: float, cluster: Cluster) -> float:
-    """Return the seconds of an iteration on one machine."""
-    step = costs.local * n_positions + costs.local_examples
+    """Return the seconds of an iteration on one machine, which runs the same code as a shard."""
+    step = costs.step * n_positions + costs.step_examples
     return elapsed_on_one(step, costs.growth, cluster)
 
 
@@ -590,16 +585,21 @@ def speedup(costs: Costs, n_positions: float, n_workers: int, cluster: Cluster) 
     return one / mean_elapsed(exchange_of(costs, n_positions, n_workers), cluster)
 
 
-def break_even(costs: Costs, n_workers: int, cluster: Cluster, factor: float = 1.0) -> float:
-    """Return the number of positions from which on an iteration is faster by a factor."""
-    low, high = 1e3, 1e12
-    while high > 1.02 * low:
+def fastest(costs: Costs, n_positions: float, cluster: Cluster) -> tuple[float, int]:
+    """Return the largest speed-up over one machine, and the number of workers."""
+    return max((speedup(costs, n_positions, n, cluster), n) for n in WORKERS)
+
+
+def break_even(costs: Costs, factor: float, cluster: Cluster) -> tuple[float, int]:
+    """Return from how many positions on a cluster is faster by a factor, and its workers."""
+    low, high = 1e4, 1e13
+    while high > 1.1 * low:
         middle = (low * high) ** 0.5
-        if speedup(costs, middle, n_workers, cluster) < factor:
+        if fastest(costs, middle, cluster)[0] < factor:
             low = middle
         else:
             high = middle
-    return high
+    return high, fastest(costs, high, cluster)[1]
 
 
 def predict(cluster: Cluster) -> str:
@@ -613,15 +613,43 @@ def predict(cluster: Cluster) -> str:
             rows.append([f"10^{np.log10(n_positions):.0f}", f"{one:.2f}", *cells])
         header = ("positions", "one machine, s", *map(str, WORKERS))
         tables.append(f"### {name}\n\n{markdown(header, rows)}\n")
+    header = ("data", *(f"{factor:g} times faster" for factor in FACTORS))
     rows = [
-        [name, *(f"{break_even(costs, n, cluster, factor):.1e}" for n, factor in BREAK_EVEN)]
+        [name, *(even_cell(costs, factor, cluster) for factor in FACTORS)]
         for name, costs in stored_costs().items()
     ]
-    header = ("data", *(f"{n} workers: {factor:g} times" for n, factor in BREAK_EVEN))
-    return "\n".join([*tables, markdown(header, rows)])
+    return "\n".join([*tables, markdown(header, rows), "", sensitivity(cluster)])
 
 
-BREAK_EVEN = ((2, 1.0), (2, 1.6), (4, 2.0), (16, 8.0), (64, 32.0))
+FACTORS = (1.1, 2.0, 4.0, 8.0, 16.0)
+
+
+def even_cell(costs: Costs, factor: float, cluster: Cluster) -> str:
+    n_positions, n_workers = break_even(costs, factor, cluster)
+    power = int(np.log10(n_positions))
+    return f"{n_positions / 10**power:.0f}·10^{power} ({n_workers} workers)"
+
+
+def sensitivity(cluster: Cluster, n_positions: float = 1e9, n_workers: int = 64) -> str:
+    """Table of speed-ups under other assumptions."""
+    changes = {
+        "as above": {},
+        "1 Gbit/s": {"bandwidth": cluster.bandwidth / 10},
+        "100 Gbit/s": {"bandwidth": cluster.bandwidth * 10},
+        "latency of 10 ms": {"latency": 0.01},
+        "2 ms for the task of a shard": {"task": 0.002},
+        "straggling 0.5": {"straggling": 0.5},
+        "no losses": {"loss": 0.0},
+        "losses 10 times as probable": {"loss": 10 * cluster.loss},
+    }
+    all_costs = stored_costs()
+    rows = [
+        [name, *(f"{speedup(costs, n_positions, n_workers, replace(cluster, **change)):.1f}"
+                 for costs in all_costs.values())]
+        for name, change in changes.items()
+    ]  # fmt: skip
+    title = f"{n_workers} workers, 10^{np.log10(n_positions):.0f} positions"
+    return markdown((title, *all_costs), rows)
 
 
 def draw(cluster: Cluster) -> None:
@@ -663,7 +691,7 @@ def main() -> None:
     parser.add_argument("--shards", nargs="+", type=int, default=[64])
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--max-examples", type=int, default=300_000)
-    parser.add_argument("--loss", type=float, default=0.001)
+    parser.add_argument("--loss", type=float, default=0.0001)
     arguments = parser.parse_args()
     if arguments.table == "predict":
         print(f"{Cluster()}\n\n{predict(Cluster())}")

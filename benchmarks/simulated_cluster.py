@@ -130,7 +130,7 @@ def elapsed_on_one(seconds: float, growth: float, cluster: Cluster) -> float:
     return seconds / (cluster.cores * cluster.efficiency) + growth / cluster.growth_speedup
 
 
-def mean_elapsed(exchange: Exchange, cluster: Cluster, n_iter: int = 100, seed: int = 0) -> float:
+def mean_elapsed(exchange: Exchange, cluster: Cluster, n_iter: int = 50, seed: int = 0) -> float:
     """Return the mean seconds of an iteration.
 
     Losses are rare, so iterations with one loss and without any are simulated apart and weighted by
