@@ -237,7 +237,7 @@ def test_every_allowed_beginning_can_be_completed(masked, seed):
 def test_rules_without_dead_ends_need_no_masks():
     free = Transitions(np.ones((4, 3), dtype=bool), np.ones(3, dtype=bool))
     assert Constraints.of(free, XYZ, np.array([0, 9])).allowed is None
-    assert Constraints.of(None, XYZ, np.array([0, 9])) == Constraints(XYZ)
+    assert vars(Constraints.of(None, XYZ, np.array([0, 9]))) == vars(Constraints(XYZ))
     z_is_last = Constraints.of(as_transitions(FOLLOWS, XYZ, 1), XYZ, np.array([0, 3, 4]))
     assert z_is_last.allowed[:, 2].tolist() == [False, False, True, True]
 
