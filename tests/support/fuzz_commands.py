@@ -172,7 +172,7 @@ def draw_command(rng, folder: Path) -> list[str]:
 
 
 def run_command(seed: int) -> str:
-    """Run a command; return "worked", "failed" or "misused".
+    """Run a command; return "worked", "refused" or "misused".
 
     Raises
     ------
@@ -198,4 +198,4 @@ def run_command(seed: int) -> str:
             assert "Traceback" not in message, message[-300:]
             assert len(message) < 10_000, f"a message of {len(message)} characters"
             assert (folder / "m").read_bytes() == before, f"the model file changed: {words}"
-    return ("worked", "failed", "misused")[status]
+    return ("worked", "refused", "misused")[status]
