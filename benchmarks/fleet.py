@@ -362,14 +362,14 @@ def shards(name: str, arguments: argparse.Namespace) -> str:
             f"{n_shards}",
             f"{n_exchanges(fit)}",
             f"{fit.middle(lambda m: m.answers.sum()) / 1e6:.2f}",
-            f"{1e3 * fit.middle(lambda m: m.shards.sum()) / (1e3 * local):.2f}",
+            f"{fit.middle(lambda m: m.shards.sum() + m.joining + m.growth) / local:.2f}",
             f"{1e3 * fit.middle(lambda m: np.median(m.shards)):.2f}",
             f"{1e3 * fit.middle(lambda m: m.joining):.1f}",
             f"{1e3 * fit.middle(lambda m: m.growth):.0f}",
             *(f"{simulated(fit, clock, rebuilding):.2f}" for clock in clocks.values()),
         ])  # fmt: skip
         del fit
-    header = ("shards", "exchanges", "MB of answers", "all shards / one process", "ms of a shard",
+    header = ("shards", "exchanges", "MB of answers", "CPU / one process", "ms of a shard",
               "unpickling ms", "growth ms", "quiet s", "stragglers s", "and losses s")  # fmt: skip
     n = f"{sum(map(len, y)):,} positions, {arguments.iterations} iterations"
     return f"{n}; one process: {1e3 * local:.0f} ms an iteration\n\n{markdown(header, rows)}"
