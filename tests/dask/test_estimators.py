@@ -113,6 +113,19 @@ def test_predictions_of_a_frame_keep_index_and_order(fitted, local):
     np.testing.assert_array_equal(found.to_numpy(), local.predict_proba(FRAME))
 
 
+def test_names_of_columns_are_strings_for_integer_labels_without_a_name():
+    X, y = sequences(FRAME)
+    y = [["MNP".index(label) for label in labels] for labels in y]
+    crf = DaskTreeCRF.from_local(treecrf.TreeCRF(max_iter=1, sampling=None).fit(X, y))
+    table = collection(FRAME.drop(columns="tag"), 2)
+    labels, proba = crf.predict(table, groups="doc"), crf.predict_proba(table, groups="doc")
+    assert labels.name == "label"
+    for found in (labels.to_frame(), proba):
+        assert all(isinstance(name, str) for name in found.columns)
+        assert found.compute().columns.tolist() == found.columns.tolist()
+    assert proba.columns.tolist() == ["0", "1", "2"]
+
+
 def test_decoded_frames(fitted, local):
     found = fitted.decode(collection()).compute()
     labels, logs = local.decode(FRAME)

@@ -111,6 +111,28 @@ def test_files(workers, tmp_path):
     assert found.score(tmp_path, "tag", "weight") == pytest.approx(score, abs=1e-12)
 
 
+def test_local_validation_data(workers):
+    """A list of sequences has no column of groups; a data frame may have one."""
+    validation = sequences(frame(seed=1))
+    found = DaskTreeCRF(**SAMPLED).fit(**frames(), X_val=validation[0], y_val=validation[1])
+    local = treecrf.TreeCRF(**SAMPLED).fit(FEATURES, "tag", *validation, groups="doc")
+    assert_equal_models(found, local)
+    table = frame(seed=1).drop(columns="weight")
+    assert_equal_models(DaskTreeCRF(**SAMPLED).fit(**frames(), X_val=table, y_val="tag"), local)
+    with pytest.raises(ValueError, match=r"^validation data: sequence 0: "):
+        DaskTreeCRF(**SAMPLED).fit(**frames(), X_val=validation[0], y_val=[["P"] * 99] * 60)
+
+
+def test_series_of_labels_and_groups(workers):
+    given = frames()
+    X, crf = given["X"], DaskTreeCRF(**SAMPLED | {"max_iter": 1})
+    with pytest.warns(UserWarning, match="y has the name of the column 'tag' of X"):
+        crf.fit(X, X["tag"], groups="doc")
+    assert crf.predict(X).name == "tag"
+    with pytest.warns(UserWarning, match="groups has the name of the column 'doc' of X"):
+        crf.fit(X, "tag", groups=X["doc"])
+
+
 OPTIONS = [
     (DaskTreeMEMM, {}),
     (DaskSlidingWindowClassifier, {}),

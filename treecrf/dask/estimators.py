@@ -17,10 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.dask import prediction
 from treecrf.dask.cluster import Cluster
 from treecrf.dask.fleet import DaskFleet, local_fleet
-from treecrf.dask.sources import EXPECTED, is_distributed, is_path, is_table, raw_fleet
+from treecrf.dask.sources import (
+    EXPECTED,
+    are_parts,
+    is_distributed,
+    is_frame,
+    is_path,
+    is_table,
+    raw_fleet,
+)
 from treecrf.dask.training import train
+from treecrf.inputs.doubts import warn_of_columns_in_use
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import column_names
+from treecrf.inputs.values import is_frame as is_local_frame
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.memm import TreeMEMM
@@ -92,7 +103,7 @@ class DaskMixin:
             Name of the column with the sequence that each position belongs to, for data frames.
         sample_weight_val, groups_val : optional
             The same for ``X_val`` and ``y_val``. The default of ``groups_val`` is ``groups`` if it
-            is a name.
+            is the name of a column that ``X_val`` has; sequences in a list have no groups.
         callbacks : list of callables, optional
             As for the local `fit`. They are called in this process.
 
@@ -121,9 +132,13 @@ class DaskMixin:
         if not local._supports_parts():
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
         warn_without_effect(local, local._needs(), X_val is not None)
-        if isinstance(groups, str) and groups_val is None:
+        if is_frame(X):
+            others = {"y": y, "groups": groups}
+            warn_of_columns_in_use(X, {key: v for key, v in others.items() if is_frame(v)})
+        if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
-        raw = RawData(None, _name(y), Segmentation(None, _name(groups)))
+        label = y.name if is_frame(y) and hasattr(y, "name") else y
+        raw = RawData(None, _name(label), Segmentation(None, _name(groups)))
         with Cluster(self._client()) as cluster:
             fleet = raw_fleet(cluster, X, y, groups, sample_weight)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
@@ -215,7 +230,8 @@ class DaskMixin:
         -------
         dask series, dask bag, or list of delayed objects
             Labels, which are not computed yet, in the partitions of X. A series has the index of
-            the data frame. A bag has one array for each sequence.
+            the data frame, and the name of the column of labels in training, or ``label`` if it
+            had none. A bag has one array for each sequence.
 
         Raises
         ------
@@ -238,7 +254,8 @@ class DaskMixin:
         -------
         dask data frame, dask bag, or list of delayed objects
             Marginal probabilities, which are not computed yet, in the partitions of X. A data frame
-            has a column for each of ``classes_``, and the index of X.
+            has the index of X and a column for each of ``classes_``, whose name is the label as a
+            string.
 
         Raises
         ------
@@ -324,7 +341,17 @@ def _validation(
         return None
     if is_distributed(X) or is_table(X):
         return raw_fleet(cluster, X, y, groups, sample_weight, "_val")
-    return local_fleet(cluster, [RawData(X, y, Segmentation(None, groups), sample_weight)])
+    raw = RawData(X, y, Segmentation(None, groups), sample_weight, place="")
+    return local_fleet(cluster, [raw])
+
+
+def _has_groups(X_val: Any, y_val: Any, X: Any, name: str) -> bool:
+    """Return whether validation data have the column of the groups of the training data."""
+    if are_parts(X_val):
+        return are_parts(X) or isinstance(y_val, str)
+    if is_distributed(X_val) or not is_local_frame(X_val):
+        return is_frame(X_val) or is_table(X_val)
+    return name in column_names(X_val)
 
 
 def _name(value: Any) -> str | None:

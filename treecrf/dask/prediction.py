@@ -94,9 +94,12 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
     # The type does not depend on the labels that are in the result.
     dtype = pd.Series(model.classes_).dtype
     if method == "predict":
-        return pd.Series(result, index=index, dtype=dtype, name=model._columns.label)
+        return pd.Series(result, index=index, dtype=dtype, name=model._columns.label or "label")
     if method == "predict_proba":
-        return pd.DataFrame(result, index=index, columns=model.classes_)
+        # Parquet has strings as names only.
+        return pd.DataFrame(
+            result, index=index, columns=[str(label) for label in model.classes_.tolist()]
+        )
     labels, values = result
     values = values if lengths is None else np.repeat(values, lengths)
     columns = {"label": pd.Series(labels, index=index, dtype=dtype), "log_probability": values}
