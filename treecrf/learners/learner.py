@@ -23,6 +23,7 @@ from treecrf.inputs.labels import Labels, RawData, find_classes
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import is_frame
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.effects import OF_STOPPING, Needs, warn_without_effect
 from treecrf.learners.iterations import Callbacks
@@ -161,7 +162,8 @@ class SequenceLearner(SequenceClassifier):
             column with this information, which is then not used as a feature. The positions of a
             sequence must be consecutive.
         sample_weight_val, init_score_val, lengths_val, groups_val : optional
-            The same for ``X_val`` and ``y_val``.
+            The same for ``X_val`` and ``y_val``. For a data frame or files, the default of
+            ``groups_val`` is ``groups`` if that is the name of a column.
         eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
             Further sets of sequences whose scores ``evals_result_`` records. Without ``X_val``, the
             first of them is also the validation set. Only for boosted trees.
@@ -203,7 +205,8 @@ class SequenceLearner(SequenceClassifier):
         fleet = fleet_of(raw, scratch, self.categorical_features)
         if fleet is not None and are_tables(raw) and allowed is not None:
             raise TypeError("allowed cannot be combined with files or batches as X")
-        if are_tables(validation) and groups_val is None:
+        is_one = are_tables(validation) or is_frame(X_val)
+        if is_one and groups_val is None and lengths_val is None and isinstance(groups, str):
             validation = replace(validation, segmentation=Segmentation(groups=groups))
         validation = self._opened(validation, scratch, in_parts=fleet is not None)
         eval_sets = tuple(map(self._opened, read_eval_set(eval_set, groups)))
