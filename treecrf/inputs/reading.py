@@ -52,8 +52,8 @@ def as_sequences(
         return X if schema is None else X.for_model(schema)
     segmentation = segmentation or Segmentation()
     X = as_groups(X, "X")
-    if segmentation.column is not None:
-        refuse_files(X)
+    if segmentation.is_long:
+        refuse_files(X, are_characters=segmentation.column is None)
     items = [X] if segmentation.is_long else _listed(X)
     if not segmentation.is_long and are_plain_strings(items):
         return read_strings(items, schema, categorical_features)

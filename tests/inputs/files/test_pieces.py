@@ -223,6 +223,14 @@ def test_strings_are_paths_only_if_y_is_a_name(tmp_path):
     assert are_tables(raw_of("a.csv", y=["N"]))
     assert not are_tables(raw_of(["a.csv"], y=["vcvcv"]))
     assert not are_tables(RawData("a.csv", "vcvcv", Segmentation(lengths=[5])))
+    assert are_tables(raw_of("banana"))
+    assert are_tables(raw_of("none/", groups=None))
+    assert are_tables(raw_of("a*", None, groups=None))
+    assert are_tables(raw_of("a.jsonl", None, groups=None))
+    assert are_tables(RawData(str(tmp_path), "tag", Segmentation(lengths=[5])))
+    assert not are_tables(RawData("a/b.c", "vcvcv", Segmentation(lengths=[5])))
+    assert not are_tables(RawData("a/b.c", "vcvcv", Segmentation(groups=[1, 1, 2, 2, 2])))
+    assert not are_tables(raw_of("banana", "vcvcvc", groups=None))
     assert not are_tables(raw_of(["banana"]))
     assert not are_tables(raw_of([]))
     assert not are_tables(raw_of(TABLE))
@@ -371,6 +379,53 @@ def test_sources_in_other_methods_are_an_error_with_advice():
     for X in (Path("a.csv"), "a.csv", TABLE.to_reader()):
         with pytest.raises(TypeError, match=r"X is .*read by fit .*pass a table in memory"):
             HMMClassifier().fit(X, "tag", groups="doc")
+
+
+@pytest.mark.parametrize("X", ["none/", "none/*.pq", "none.jsonl", "/none/such.parquet"])
+def test_paths_that_do_not_exist(X):
+    from treecrf import TreeCRF
+
+    crf = TreeCRF(max_iter=1, init="zero", early_stopping=False)
+    for y, groups in (("tag", "doc"), ("tag", None), (None, "doc"), (["N"], "doc")):
+        with pytest.raises(FileNotFoundError, match=r"no such file or folder|no file matches"):
+            crf.fit(X, y, groups=groups)
+    with pytest.raises(FileNotFoundError, match=r"no such file or folder|no file matches"):
+        crf.fit(TABLE, "tag", X, "tag", groups="doc")
+    crf.fit(TABLE, "tag", groups="doc")
+    with pytest.raises(TypeError, match=r"there is no such file or folder.*read by fit"):
+        crf.predict(X)
+    with pytest.raises(TypeError, match=r"there is no such file or folder.*read by fit"):
+        crf.score(X, "tag", groups="doc")
+
+
+def test_wrong_arguments_of_paths_that_exist(tmp_path):
+    from treecrf import TreeCRF
+
+    path = write(tmp_path, "a.parquet", TABLE)
+    for X in (path, str(tmp_path), f"{tmp_path}/*.parquet"):
+        for y, of_sequences, message in (
+            (None, {"groups": "doc"}, "y is not given; with files"),
+            (TABLE["tag"].to_pylist(), {"groups": "doc"}, r"y is \['"),
+            ("tag", {}, "groups is not given; with files"),
+            ("tag", {"groups": ["doc", "word"]}, r"groups is \['doc', 'word'\]; with files"),
+            ("tag", {"lengths": LENGTHS}, "lengths cannot be combined with files"),
+        ):
+            with pytest.raises(TypeError, match=message):
+                TreeCRF().fit(X, y, **of_sequences)
+        with pytest.raises(TypeError, match="read by fit"):
+            TreeCRF(max_iter=1).fit(["ab"], ["xy"]).predict(X, lengths=LENGTHS)
+
+
+def test_groups_of_validation_data_have_the_same_name_by_default(tmp_path):
+    from treecrf import TreeCRF
+
+    path = write(tmp_path, "a.parquet", TABLE)
+    crf = TreeCRF(max_iter=2, init="zero", early_stopping=False)
+    expected = crf.fit(TABLE, "tag", TABLE, "tag", groups="doc", groups_val="doc")
+    scores = expected.validation_score_.tolist()
+    for X_val in (TABLE, path):
+        found = crf.fit(TABLE, "tag", X_val, "tag", groups="doc").validation_score_
+        assert found.tolist() == scores
 
 
 def test_pieces_of_one_batch(monkeypatch):

@@ -15,6 +15,8 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 TEXT = (*SEPARATORS, *(f"{ending}.gz" for ending in SEPARATORS))
 ENDINGS = (*PARQUET, *TEXT)
 EXPECTED = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+# What strings that are meant as paths contain: a separator, a character of patterns, or an ending.
+LIKE_PATH = re.compile(r"[/*?\[]|\.[A-Za-z]\w*$" + (r"|\\" if os.sep == "\\" else ""))
 
 
 def are_paths(X: Any, with_strings: bool) -> bool:
@@ -29,6 +31,34 @@ def are_paths(X: Any, with_strings: bool) -> bool:
     if isinstance(X, (list, tuple)):
         return bool(X) and all(_is_path(item, with_strings) for item in X)
     return _is_path(X, with_strings)
+
+
+def is_path_string(X: Any, are_characters: bool) -> bool:
+    """Return whether a single string is meant as a path, which may not exist.
+
+    Parameters
+    ----------
+    X : object
+    are_characters : bool
+        Whether other arguments define sequences of its characters. If they do, only what exists is
+        a path.
+    """
+    if not isinstance(X, str) or not LIKE_PATH.search(X):
+        return False
+    if not are_characters:
+        return True
+    return is_existing(X) and (os.sep in X or X.lower().endswith(ENDINGS))
+
+
+def is_existing(X: Any) -> bool:
+    """Return whether X is the path of a file or a folder, or a pattern that files match."""
+    if not isinstance(X, (str, os.PathLike)):
+        return False
+    try:
+        path = os.fspath(X)
+        return os.path.exists(path) or (glob.has_magic(path) and bool(glob.glob(path)))
+    except ValueError:  # a character of code 0
+        return False
 
 
 def _is_path(item: Any, with_strings: bool) -> bool:
@@ -71,7 +101,7 @@ def _files_of(path: str) -> list[str]:
     if os.path.exists(path):
         return [path]
     if not glob.has_magic(path):
-        raise FileNotFoundError(f"{path}: there is no such file")
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
     found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
     if not found:
         raise FileNotFoundError(f"{path}: no file matches this pattern")

@@ -21,7 +21,7 @@ from treecrf.inputs.files.concatenation import (
     check_same_names,
 )
 from treecrf.inputs.files.kinds import NUMBER, TEXT, KindFinder
-from treecrf.inputs.files.paths import PARQUET, SEPARATORS, are_paths, find_files
+from treecrf.inputs.files.paths import PARQUET, SEPARATORS, are_paths, find_files, is_path_string
 from treecrf.inputs.files.runs import RunFinder
 from treecrf.inputs.files.source import Source
 from treecrf.inputs.labels import RawData
@@ -68,12 +68,16 @@ DEFAULTS = TableOptions()
 def are_tables(raw: RawData) -> bool:
     """Return whether data are tables that can be read in pieces, instead of objects in memory.
 
-    Strings may also be sequences of characters. They are paths if ``y`` or ``groups`` can only be
-    the name of a column.
+    Strings may also be sequences of characters. In a list, they are paths if ``y`` can only be the
+    name of a column. A single one is a path if ``groups`` is a name, or if it is like a path and
+    neither ``lengths`` nor ``groups`` define sequences of its characters.
     """
-    of_characters = raw.segmentation.lengths is not None
-    named = isinstance(raw.y, str) or (isinstance(raw.X, str) and raw.segmentation.column)
-    with_strings = bool(named) and not of_characters
+    segmentation = raw.segmentation
+    if isinstance(raw.X, str):
+        if segmentation.column is not None and segmentation.lengths is None:
+            return True
+        return is_path_string(raw.X, are_characters=segmentation.is_long)
+    with_strings = isinstance(raw.y, str) and segmentation.lengths is None
     return isinstance(raw.X, Pieces) or are_paths(raw.X, with_strings) or are_batches(raw.X)
 
 
@@ -208,8 +212,9 @@ def open_pieces(
     """
     if isinstance(raw.X, Pieces):
         return raw.X
+    files = [] if are_batches(raw.X) else find_files(raw.X)
     columns = Columns.of_data(raw)
-    tables = _opened(raw.X, options, folder)
+    tables = [_open(path, options) for path in files] or [table_of_batches(raw.X, folder)]
     check_same_names(tables)
     for argument, name in columns.named.items():
         check_names(tables, [name], argument)
@@ -224,12 +229,6 @@ def open_pieces(
     else:
         convert = plan.of_types()
     return plan.pieces(convert)
-
-
-def _opened(X: Any, options: TableOptions, folder: str | None) -> list[Any]:
-    if are_batches(X):
-        return [table_of_batches(X, folder)]
-    return [_open(path, options) for path in find_files(X)]
 
 
 def _open(path: str, options: TableOptions) -> CsvFile | ParquetFile:
