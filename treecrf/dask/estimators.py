@@ -81,8 +81,8 @@ class DaskMixin:
     ) -> Self:
         """Fit the model to labeled sequences on the workers of a cluster.
 
-        The model is equal, to the bit, to that of the local estimator on all data. The data are
-        read twice. A sequence must be in one partition.
+        With the same ``random_state``, the model is equal, to the bit, to that of the local
+        estimator on all data. The data are read twice. A sequence must be in one partition.
 
         Parameters
         ----------
@@ -389,22 +389,23 @@ def _documentation(cls: type, local: type) -> str:
 class DaskTreeCRF(DaskMixin, TreeCRF):
     """Conditional random field trained by gradient tree boosting, on a Dask cluster.
 
-    The model is equal, to the bit, to that of `TreeCRF` on all data in one place, whatever the
-    number of workers, partitions and threads.
+    With the same ``random_state``, the model is equal, to the bit, to that of `TreeCRF` on all
+    data in one place, whatever the number of workers, partitions and threads.
     """
 
 
 class DaskTreeMEMM(DaskMixin, TreeMEMM):
     """Maximum entropy Markov model of boosted trees, trained on a Dask cluster.
 
-    The model is equal, to the bit, to that of `TreeMEMM` on all data in one place, whatever the
-    number of workers, partitions and threads.
+    With the same ``random_state``, the model is equal, to the bit, to that of `TreeMEMM` on all
+    data in one place, whatever the number of workers, partitions and threads.
     """
 
 
 class DaskSlidingWindowClassifier(DaskMixin, SlidingWindowClassifier):
     """Boosted trees that label each position on its own, trained on a Dask cluster.
 
-    The model is equal, to the bit, to that of `SlidingWindowClassifier` on all data in one place,
-    whatever the number of workers, partitions and threads.
+    With the same ``random_state``, the model is equal, to the bit, to that of
+    `SlidingWindowClassifier` on all data in one place, whatever the number of workers, partitions
+    and threads.
     """
