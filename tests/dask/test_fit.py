@@ -103,7 +103,7 @@ def test_files(workers, tmp_path):
     weighted = treecrf.TreeCRF(**SAMPLED).fit(
         FEATURES, "tag", groups="doc", sample_weight=FRAME["weight"].to_numpy()
     )
-    for path in (tmp_path, f"{tmp_path}/*.parquet", f"file://{tmp_path}/*.parquet"):
+    for path in (tmp_path, f"{tmp_path}/*.parquet", f"file://{tmp_path}"):
         found = DaskTreeCRF(**SAMPLED).fit(path, "tag", groups="doc", sample_weight="weight")
         assert_equal_models(found, weighted)
     weights = FRAME["weight"].to_numpy()
@@ -288,6 +288,44 @@ def test_errors_name_partitions(workers):
     with pytest.raises(ValueError, match="y_val is given without X_val"):
         crf.fit(**frames(), y_val=y)
     assert not hasattr(crf, "classes_")
+
+
+def test_errors_in_names_of_columns(workers):
+    """They are found in the metadata, before any partition is read."""
+    X, crf = frames()["X"], DaskTreeCRF(**SAMPLED)
+    kind = "expected the name of one column, or a collection of Dask with the partitions of X"
+    cases = [
+        (ValueError, r"y='tags' is not .* of X; .*did you mean 'tag'", X, "tags", "doc", None),
+        (ValueError, "groups='a' is not a column of X; expected one of 'num", X, "tag", "a", None),
+        (ValueError, "weight='w' is not a column of X; expected one of", X, "tag", "doc", "w"),
+        (TypeError, "groups is not given; expected the name", X, "tag", None, None),
+        (TypeError, f"groups is of type list; {kind}; join several", X, "tag", ["doc", "b"], None),
+        (TypeError, f"y is of type list; {kind}$", X, ["M", "P"], "doc", None),
+        (TypeError, f"weight is of type Series; {kind}$", X, "tag", "doc", FRAME["weight"]),
+        (TypeError, "X is an empty list; expected", [], "tag", "doc", None),
+        (TypeError, "X is a single .*; pass it in a list", dask.delayed(0), "tag", "doc", None),
+    ]
+    for error, message, given, y, groups, weight in cases:
+        with pytest.raises(error, match=message):
+            crf.fit(given, y, groups=groups, sample_weight=weight)
+    indexed = X.map_partitions(lambda part: part.set_index("doc"))
+    with pytest.raises(ValueError, match=r"groups='doc' is the index of X, .* X\.reset_index\(\)"):
+        crf.fit(indexed, "tag", groups="doc")
+    assert_equal_models(crf.fit(indexed.reset_index(), "tag", groups="doc"), expected())
+
+
+def test_errors_in_paths(workers, tmp_path):
+    crf = DaskTreeCRF(**SAMPLED)
+    (tmp_path / "t.csv").write_text("a,b\n")
+    for path, message in [
+        (tmp_path / "t.csv", r"t\.csv: expected Parquet files; pass dask\.dataframe\.read_csv"),
+        (f"file://{tmp_path}/t.csv", r"t\.csv: expected Parquet files"),
+        (f"file://{tmp_path}/no/*.parquet", r"no/\*\.parquet: no file matches"),
+        (f"file://{tmp_path}/no", "no: there is no such file"),
+        (f"file://{tmp_path}", "no file matches"),
+    ]:
+        with pytest.raises((OSError, ValueError), match=message):
+            crf.fit(path, "tag", groups="doc")
 
 
 def test_mixed_versions(workers, monkeypatch):

@@ -20,6 +20,7 @@ from treecrf.dask.fleet import DaskFleet, local_fleet
 from treecrf.dask.sources import (
     EXPECTED,
     are_parts,
+    described_type,
     is_distributed,
     is_frame,
     is_path,
@@ -128,7 +129,7 @@ class DaskMixin:
         local._validate_params()
         if not is_distributed(X) and not is_path(X):
             name = self._local_class.__name__
-            raise TypeError(f"X is of type {type(X).__name__}; {EXPECTED}. {name} fits local data")
+            raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
         if not local._supports_parts():
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
         warn_without_effect(local, local._needs(), X_val is not None)

@@ -15,9 +15,10 @@ from distributed import Future
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
 from treecrf.inputs.files.blocks import import_pyarrow
-from treecrf.inputs.files.paths import are_paths, find_files
+from treecrf.inputs.files.paths import TEXT, are_paths, find_files
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.values import closest_name, column_names
 
 EXPECTED = (
     "expected a dask data frame, a bag of pairs (X, y), a list of delayed objects or futures of "
@@ -48,14 +49,17 @@ class Layout:
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a dask data frame."""
-    return dask.is_dask_collection(X) and hasattr(X, "columns")
+    return _is_collection(X) and hasattr(X, "columns")
 
 
 def is_bag(X: Any) -> bool:
     """Return whether X is a dask bag."""
-    return (
-        dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_textfiles")
-    )
+    return _is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_textfiles")
+
+
+def _is_collection(X: Any) -> bool:
+    # A delayed object has any attribute.
+    return dask.is_dask_collection(X) and not isinstance(X, Delayed)
 
 
 def are_parts(X: Any) -> bool:
@@ -103,17 +107,53 @@ def parts_of(X: Any, name: str = "X") -> list:
         return list(X)
     if is_path(X):
         return [delayed(read_table, pure=False)(file) for file in files_of(X)]
-    raise TypeError(f"{name} is of type {type(X).__name__}; {EXPECTED}")
+    raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
+
+
+def described_type(X: Any) -> str:
+    """Describe an input that is not supported, in an error message."""
+    if isinstance(X, (list, tuple)) and not X:
+        return f"an empty {type(X).__name__}"
+    if _is_part(X):
+        return f"a single {type(X).__name__}, one partition; pass it in a list"
+    return f"of type {type(X).__name__}"
 
 
 def files_of(X: Any) -> list:
     """Return the Parquet files of paths, patterns and folders, here or on a remote file system."""
     items = [os.fspath(item) for item in (X if isinstance(X, (list, tuple)) else [X])]
-    if not is_url(items):
-        return find_files(items)
-    from fsspec import open_files
+    if is_url(items):
+        return [file for item in items for file in _files_of_url(item)]
+    files = find_files(items)
+    for file in files:
+        _require_parquet(file)
+    return files
 
-    return [file for item in items for file in open_files(item, "rb")]
+
+def _files_of_url(url: str) -> list:
+    """Return the files of a pattern, or of a folder, on any file system."""
+    from fsspec import open_files
+    from fsspec.core import url_to_fs
+
+    system, path = url_to_fs(url)
+    # Whether a page of HTTP is a folder is seen after it is read.
+    if "http" not in url.partition("://")[0] and system.isdir(path):
+        url = f"{url.rstrip('/')}/**/*.parquet"
+    elif url.lower().endswith(TEXT):
+        _require_parquet(url)
+    elif not any(character in path for character in "*?[") and not system.exists(path):
+        raise FileNotFoundError(f"{url}: there is no such file")
+    files = open_files(url, "rb")
+    if not files:
+        raise FileNotFoundError(f"{url}: no file matches")
+    return list(files)
+
+
+def _require_parquet(file: str) -> None:
+    if file.lower().endswith(TEXT):
+        raise ValueError(
+            f"{file}: expected Parquet files; pass dask.dataframe.read_csv(path) for CSV"
+        )
 
 
 def read_table(file: Any) -> Any:
@@ -159,12 +199,21 @@ def raw_fleet(
     sources = {"X": parts_of(X, f"X{name}")}
     n_parts = len(sources["X"])
     for argument in given.keys() - columns.keys():
-        sources[argument] = parts_of(given[argument], f"{argument}{name}")
+        _require_collection(given[argument], f"{argument}{name}")
+        sources[argument] = parts_of(given[argument])
         n_others = len(sources[argument])
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
-    if y is None and (is_frame(X) or is_path(X)):
-        raise TypeError(f"y{name} is not given; expected the name of the column of labels")
+    for argument in ("y", "groups"):
+        if given[argument] is None and (is_frame(X) or is_path(X)):
+            what = "labels" if argument == "y" else "groups"
+            raise TypeError(
+                f"{argument}{name} is not given; expected the name of the column of {what}"
+            )
+    if is_frame(X):
+        for argument, column in columns.items():
+            if column is not None:
+                require_column(X._meta, column, f"{argument}{name}", f"X{name}")
     _, *others = sources
     names = dict.fromkeys(given) | columns
     layout = Layout(**names, others=tuple(others), are_bags=is_bag(X))
@@ -174,6 +223,32 @@ def raw_fleet(
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), (layout,))
 
     return DaskFleet(cluster, n_parts, submit, keep=False)
+
+
+def _require_collection(value: Any, argument: str) -> None:
+    """Raise TypeError for local data, and for a list of names."""
+    if is_distributed(value):
+        return
+    several = ""
+    if argument.startswith("groups") and is_path(value):
+        several = "; join several columns into one"
+    raise TypeError(
+        f"{argument} is of type {type(value).__name__}; expected the name of one column, or a "
+        f"collection of Dask with the partitions of X{several}"
+    )
+
+
+def require_column(frame: Any, name: str, argument: str, owner: str = "X") -> None:
+    """Raise ValueError if a data frame of pandas, polars or pyarrow has no such column."""
+    names = column_names(frame)
+    if name in names:
+        return
+    if name in getattr(getattr(frame, "index", None), "names", ()):
+        raise ValueError(
+            f"{argument}={name!r} is the index of {owner}, not a column; pass "
+            f"{owner}.reset_index(), or set_index({name!r}, drop=False)"
+        )
+    raise ValueError(f"{argument}={name!r} is not a column of {owner}{closest_name(name, names)}")
 
 
 def _submitted(cluster: Cluster, values: list, name: str) -> list[Future]:
@@ -227,7 +302,6 @@ def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[
 
 def _without_column(X: Any, name: str) -> tuple[Any, Any]:
     """Return a data frame without a column, and the values of the column."""
+    require_column(X, name, "sample_weight")
     frame = nw.from_native(X, eager_only=True)
-    if name not in frame.columns:
-        raise ValueError(f"sample_weight={name!r}: X has no such column")
     return frame.drop(name).to_native(), frame[name].to_numpy()
