@@ -45,8 +45,16 @@ class RunFinder:
         ------
         ValueError
             If a group is missing.
+        TypeError
+            If groups have a type that cannot be compared.
         """
-        values, indices = self._converter.categories(array)
+        try:
+            values, indices = self._converter.categories(array)
+        except self._converter.pa.ArrowNotImplementedError:
+            raise TypeError(
+                f"{self._place_of(self.n_rows)}, column {self._name!r}: groups are of type "
+                f"{array.type}; expected strings, numbers, dates or times"
+            ) from None
         missing = indices < 0
         if any(value != value for value in values):
             missing |= np.isin(indices, [i for i, value in enumerate(values) if value != value])
