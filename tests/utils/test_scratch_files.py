@@ -94,6 +94,8 @@ def test_large_arrays_are_no_part_of_the_pickle():
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such folder for temporary files.*nowhere"):
         Scratch(tmp_path / "nowhere")
+    with pytest.raises(NotADirectoryError, match="expected a folder for temporary files"):
+        Scratch(__file__)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -161,4 +163,4 @@ def test_a_limit_on_the_size_of_files_is_an_error_not_the_end(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert "need 8,388,608 more bytes" in ended.stdout
+    assert "8,388,608 more bytes exceed the maximum size of a temporary file" in ended.stdout

@@ -13,6 +13,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.learner import SequenceLearner
+from treecrf.utils.scratch import check_folder
 
 
 def are_pieces(options: argparse.Namespace) -> bool:
@@ -36,6 +37,8 @@ def fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> None
         raise ValueError("standard input is not read in pieces; name files")
     if options.label is None or options.group is None:
         raise ValueError("tables in pieces require --label and --group")
+    if options.scratch is not None:
+        check_folder(options.scratch)
     pieces = _opened(options.data, options)
     validation = None if options.validation is None else _opened(options.validation, options)
     if not options.quiet:

@@ -54,10 +54,7 @@ class Scratch:
 
     def __init__(self, folder: str | PathLike):
         self.folder = os.fspath(folder)
-        if not os.path.isdir(self.folder):
-            raise FileNotFoundError(
-                errno.ENOENT, "there is no such folder for temporary files", self.folder
-            )
+        check_folder(self.folder)
         self._arena = _Arena(self.folder)
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
@@ -148,6 +145,16 @@ class _Arena:
         return mapped
 
 
+def check_folder(folder: str) -> None:
+    """Raise OSError if there is no such folder for temporary files."""
+    if os.path.isdir(folder):
+        return
+    if os.path.exists(folder):
+        text = "expected a folder for temporary files, not a file"
+        raise NotADirectoryError(errno.ENOTDIR, text, folder)
+    raise FileNotFoundError(errno.ENOENT, "there is no such folder for temporary files", folder)
+
+
 def moved(array: np.ndarray, allocate: Allocate) -> np.ndarray:
     """Copy an array to one from a function such as `Scratch.allocate`."""
     copied = allocate(array.shape, array.dtype)
@@ -190,6 +197,12 @@ def described(error: OSError, folder: str, n_bytes: int) -> OSError:
     """Return an error of the system; a lack of space is described in numbers."""
     if error.errno not in NO_SPACE:
         return error
+    if error.errno == errno.EFBIG:
+        text = (
+            f"{n_bytes:,} more bytes exceed the maximum size of a temporary file; raise the limit "
+            "on the size of files (ulimit -f), or use another file system"
+        )
+        return OSError(error.errno, text, folder)
     free = shutil.disk_usage(folder).free
     text = f"temporary files need {n_bytes:,} more bytes, but {free:,} are free"
     return OSError(error.errno, text, folder)

@@ -1,6 +1,8 @@
 """Tables of files and Arrow batches in pieces of whole sequences."""
 
+import errno
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
@@ -359,6 +361,13 @@ def test_missing_groups(missing):
         opened(table.to_reader())
 
 
+def test_groups_of_an_unsupported_type(tmp_path):
+    table = pa.table({"doc": [[1], [1], [2]], "x": [1, 2, 3], "tag": list("NVN")})
+    path = write(tmp_path, "a.parquet", table)
+    with pytest.raises(TypeError, match=r"a.parquet, row 1, column 'doc': groups are of type list"):
+        opened(path)
+
+
 def test_groups_of_equal_hashes_are_told_apart():
     # The hashes of -1 and -2 are equal in Python.
     table = pa.table({"doc": [-1, -1, -2], "x": [1, 2, 3], "tag": list("NVN")})
@@ -426,6 +435,22 @@ def test_groups_of_validation_data_have_the_same_name_by_default(tmp_path):
     for X_val in (TABLE, path):
         found = crf.fit(TABLE, "tag", X_val, "tag", groups="doc").validation_score_
         assert found.tolist() == scores
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG])
+def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
+    class Full(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data):
+            raise OSError(code, "full")
+
+    monkeypatch.setattr(batches.tempfile, "TemporaryFile", lambda dir: io.BufferedWriter(Full()))
+    for size in (1, 100):
+        with pytest.raises(OSError, match="[0-9] more bytes.*test_a_full_disk") as caught:
+            batches.table_of_batches(TABLE.to_reader(size), str(tmp_path))
+        assert caught.value.errno == code
 
 
 def test_pieces_of_one_batch(monkeypatch):

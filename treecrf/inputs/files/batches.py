@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 from treecrf.inputs.files.blocks import import_pyarrow
 from treecrf.utils.scratch import described
@@ -108,19 +108,29 @@ class SpooledTable(BatchTable):
     def __init__(self, reader: Any, folder: str | None = None):
         super().__init__("X", reader.schema)
         pa = self._pa = import_pyarrow()
-        with tempfile.TemporaryFile(dir=folder) as file:
-            with pa.ipc.new_stream(pa.PythonFile(file, "w"), reader.schema) as writer:
-                for batch in reader:
-                    self._write(writer, batch, folder)
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        folder = folder or tempfile.gettempdir()
+        self._full: OSError | None = None
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                self._write(reader, file, folder)
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            # Closing a file writes the rest of its buffer again, with an error without numbers.
+            raise self._full or described(error, folder, 0) from None
         self._content = pa.py_buffer(mapped)
 
-    def _write(self, writer: Any, batch: Any, folder: str | None) -> None:
+    def _write(self, reader: Any, file: IO[bytes], folder: str) -> None:
+        n_bytes = 0
         try:
-            writer.write_batch(batch)
+            with self._pa.ipc.new_stream(self._pa.PythonFile(file, "w"), reader.schema) as writer:
+                for batch in reader:
+                    n_bytes = batch.nbytes
+                    writer.write_batch(batch)
+            file.flush()
         except OSError as error:
-            raise described(error, folder or tempfile.gettempdir(), batch.nbytes) from None
+            # The free space is measured before the file is gone.
+            self._full = described(error, folder, n_bytes)
+            raise
 
     def _batches(self, names: list[str]) -> Iterable[Any]:
         with self._pa.ipc.open_stream(self._content) as reader:
