@@ -1,6 +1,7 @@
 """Arrays and objects in temporary files."""
 
 import errno
+import gc
 import os
 import subprocess
 import sys
@@ -39,6 +40,7 @@ def test_allocated_arrays_are_zeros_that_can_be_written(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 def test_many_arrays_take_few_open_files(tmp_path):
+    gc.collect()  # files of other tests
     before = open_files()
     scratch = Scratch(tmp_path)
     arrays = [scratch.allocate(1000) for _ in range(2000)]

@@ -448,7 +448,7 @@ def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
 
     monkeypatch.setattr(batches.tempfile, "TemporaryFile", lambda dir: io.BufferedWriter(Full()))
     for size in (1, 100):
-        with pytest.raises(OSError, match="[0-9] more bytes.*test_a_full_disk") as caught:
+        with pytest.raises(OSError, match=r"[0-9] more bytes.*test_a_full_disk") as caught:
             batches.table_of_batches(TABLE.to_reader(size), str(tmp_path))
         assert caught.value.errno == code
 
