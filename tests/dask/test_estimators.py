@@ -207,6 +207,25 @@ def test_errors_without_a_cluster():
         DaskSlidingWindowClassifier(estimator=treecrf.TreeCRF()).fit(collection(), "tag")
 
 
+def test_errors_of_unsupported_methods_and_arguments(fitted):
+    with pytest.raises(TypeError, match=r"Dask data frame has no rows .*frame\.compute\(\)"):
+        fitted.predict_pairwise_proba(collection())
+    with pytest.raises(TypeError, match=r"estimator of treecrf\.dask$"):
+        treecrf.TreeCRF().fit(collection(), "tag", groups="doc")
+    with pytest.raises(TypeError, match=r"DaskTreeCRF\.fit does not support eval_set or lengths; "):
+        DaskTreeCRF().fit(collection(), "tag", groups="doc", eval_set=[], lengths=[])
+    with pytest.raises(TypeError, match=r"DaskTreeCRF.__init__\(\) got an unexpected .*'foo'"):
+        DaskTreeCRF(foo=1)
+    with pytest.raises(ValueError, match="parameter of DaskTreeCRF"):
+        DaskTreeCRF(max_iter=-1).fit(collection(), "tag", groups="doc")
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decode"])
+def test_missing_columns_are_found_before_anything_is_computed(fitted, method):
+    with pytest.raises(ValueError, match="X lacks the column 'number' of the training data"):
+        getattr(fitted, method)(collection().drop(columns="number"))
+
+
 def test_sizes_that_dask_sees():
     """Dask places and spills results by their sizes, which include arrays in attributes."""
     X = [np.zeros((100, 8)) for _ in range(10)]

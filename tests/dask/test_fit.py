@@ -314,6 +314,23 @@ def test_errors_in_names_of_columns(workers):
     assert_equal_models(crf.fit(indexed.reset_index(), "tag", groups="doc"), expected())
 
 
+def test_groups_of_different_types(workers):
+    """The same group would be two sequences."""
+    number = FEATURES.assign(doc=FEATURES["doc"].str[1:].astype(int))
+    text = number.assign(doc=number["doc"].astype(str))
+    halves = [dask.delayed(number[:100]), dask.delayed(text[100:])]
+    message = "groups holds numbers in partition 0, but groups holds strings in partition 1"
+    with pytest.raises(TypeError, match=message):
+        DaskTreeCRF(**SAMPLED).fit(halves, "tag", groups="doc")
+
+
+def test_closed_client(cluster):
+    client = Client(cluster, set_as_default=False)
+    client.close()
+    with pytest.raises(ValueError, match="client is closed; make one"):
+        DaskTreeCRF(**SAMPLED, client=client).fit(**frames())
+
+
 def test_errors_in_paths(workers, tmp_path):
     crf = DaskTreeCRF(**SAMPLED)
     (tmp_path / "t.csv").write_text("a,b\n")

@@ -102,6 +102,8 @@ class Cluster:
     def __init__(self, client: Client):
         if client.asynchronous:
             raise TypeError("client is asynchronous; expected Client(..., asynchronous=False)")
+        if client.status == "closed":
+            raise ValueError("the Dask client is closed; make one with distributed.Client")
         self.client = client
         self.generation = 0
         self.n_losses = 0
@@ -261,7 +263,10 @@ class Cluster:
                         f"the cluster was restarted {n_restarts} times in one operation; {ADVICE}"
                     ) from error
                 self.generation += 1
-                warn("the Dask cluster was restarted; its tasks are submitted again")
+                warn(
+                    "the Dask cluster was restarted, or has lost data that no task computes; tasks "
+                    "are submitted again"
+                )
             except KilledWorker as error:
                 raise WorkersLostError(
                     f"{error.allowed_failures + 1} workers died in the same task, "

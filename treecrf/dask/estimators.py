@@ -79,6 +79,7 @@ class DaskMixin:
         sample_weight_val: Any = None,
         groups_val: Any = None,
         callbacks: Iterable[Callable[..., Any]] | None = None,
+        **unsupported: Any,
     ) -> Self:
         """Fit the model to labeled sequences on the workers of a cluster.
 
@@ -107,6 +108,8 @@ class DaskMixin:
             is the name of a column that ``X_val`` has; sequences in a list have no groups.
         callbacks : list of callables, optional
             As for the local `fit`. They are called in this process.
+        **unsupported
+            The other arguments of the local `fit` raise a TypeError.
 
         Returns
         -------
@@ -125,8 +128,14 @@ class DaskMixin:
         RuntimeError
             If the versions of treecrf or NumPy on the workers differ from those of this process.
         """
+        if unsupported:
+            names = " or ".join(unsupported)
+            raise TypeError(
+                f"{type(self).__name__}.fit does not support {names}; "
+                f"{self._local_class.__name__}.fit may, on local data"
+            )
         local = self.to_local()
-        local._validate_params()
+        self._validate_params()
         if not is_distributed(X) and not is_path(X):
             name = self._local_class.__name__
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
@@ -135,7 +144,7 @@ class DaskMixin:
         warn_without_effect(local, local._needs(), X_val is not None)
         if is_frame(X):
             others = {"y": y, "groups": groups}
-            warn_of_columns_in_use(X, {key: v for key, v in others.items() if is_frame(v)})
+            warn_of_columns_in_use(X._meta, {key: v for key, v in others.items() if is_frame(v)})
         if groups_val is None and isinstance(groups, str) and _has_groups(X_val, y_val, X, groups):
             groups_val = groups
         label = y.name if is_frame(y) and hasattr(y, "name") else y
@@ -365,6 +374,11 @@ def _constructor(local: type) -> Callable[..., None]:
 
     @functools.wraps(local.__init__)
     def __init__(self: Any, *, client: Any = None, **parameters: Any) -> None:
+        for name in parameters:
+            if name not in signature.parameters:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
+                )
         local.__init__(self, **parameters)
         self.client = client
 

@@ -11,6 +11,8 @@ from dask import delayed
 from treecrf.dask.cluster import PREFIX, Pickled, load
 from treecrf.dask.sources import are_parts, files_of, is_bag, is_frame, read_table
 from treecrf.inputs.labels import RawData
+from treecrf.inputs.tables import order_of
+from treecrf.inputs.values import column_names
 
 
 def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
@@ -34,12 +36,25 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
         return [_apply(part, task, method, options) for part in X]
     if is_bag(X):
         return X.map_partitions(of_items, task, method, options)
-    if not is_frame(X):
+    if is_frame(X):
+        _check_columns(model, X)
+    else:
         X = _frame_of_files(X)
     if options.get("n_best", 1) != 1:
         raise ValueError(f"n_best={options['n_best']!r}; expected 1 for a dask data frame")
     meta = _as_frame(model, method, None, _empty(model, method), None)
     return X.map_partitions(of_frame, task, method, options, meta=meta, enforce_metadata=False)
+
+
+def _check_columns(model: Any, X: Any) -> None:
+    """Raise ValueError if a data frame lacks columns, before anything is computed."""
+    expected = getattr(model, "feature_names_in_", None)
+    own = column_names(X._meta)
+    if expected is not None and all(isinstance(name, str) for name in own):
+        expected = tuple(expected)
+        order_of(
+            tuple(name for name in own if name in expected), expected, "X", "the training data"
+        )
 
 
 def _frame_of_files(X: Any) -> Any:

@@ -54,6 +54,8 @@ class PartDescription:
         The distinct labels, known or possible, sorted; empty if all are unknown.
     groups : uint64 array (n_sequences,) or None
         A hash of the name of each sequence, if the sequences are groups of a long table.
+    kinds_of_groups : frozenset of str
+        Kinds of these names.
     widths : frozenset of int
         Lengths of the lists of strings, if positions are such lists: rows of a table, or
         attributes.
@@ -67,6 +69,7 @@ class PartDescription:
     has_values: np.ndarray
     labels: np.ndarray
     groups: np.ndarray | None
+    kinds_of_groups: frozenset[str]
     widths: frozenset[int]
     is_weighted: bool
     has_weight: bool
@@ -125,6 +128,7 @@ def describe_part(
         has_values=_find_values(sequences),
         labels=np.unique(np.concatenate(present)) if present else np.zeros(0, dtype=bool),
         groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
+        kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
         widths=widths_of_strings(_listed(raw)),
         is_weighted=weights is not None and bool((weights != 1).any()),
         has_weight=weights is None or bool(weights.any()),
@@ -223,6 +227,12 @@ def _hash(group: Any) -> int:
         group = int(group)
     text = f"{type(group).__name__} {group!r}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def _kind_of_group(group: Any) -> str:
+    """Return the kind of the name of a group; groups of different kinds are different."""
+    kinds = {str: "strings", int: "numbers", float: "numbers"}
+    return kinds.get(type(group), f"values of type {type(group).__name__}")
 
 
 def group_of_hash(raw: RawData, hashed: int) -> str | None:
@@ -343,6 +353,22 @@ def find_shared_group(
         return None
     shared = hashes[order[equal[0]]]
     return int(shared), sorted(set(numbers[hashes == shared].tolist()))
+
+
+def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
+    """Raise TypeError if the same group would have different names in two parts."""
+    numbered = [
+        (i, part)
+        for i, part in enumerate(parts)
+        if part is not None and len(part.kinds_of_groups) == 1
+    ]
+    _refuse_different(
+        numbered,
+        lambda part: next(iter(part.kinds_of_groups)),
+        lambda kind, i: f"groups holds {kind} in partition {i}",
+        "a single type",
+        TypeError,
+    )
 
 
 def _check_forms(numbered: list[tuple[int, PartDescription]]) -> None:

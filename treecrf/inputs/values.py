@@ -33,9 +33,14 @@ def is_frame(item: Any) -> bool:
     Raises
     ------
     TypeError
-        If it is a lazy frame of polars, which has no rows yet.
+        If it is a lazy frame of polars or a frame of Dask, which have no rows yet.
     """
     kind = type(item)
+    if kind.__module__.startswith("dask.") and hasattr(kind, "columns"):
+        raise TypeError(
+            "a Dask data frame has no rows in this process; pass frame.compute(), or use fit, "
+            "predict, predict_proba, decode or score of an estimator of treecrf.dask"
+        )
     if kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars."):
         raise TypeError("a polars LazyFrame has no rows yet; pass frame.collect()")
     return hasattr(kind, "columns")

@@ -21,6 +21,7 @@ from treecrf.inputs.labels import RawData, as_labels
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
     PartDescription,
+    check_kinds_of_groups,
     describe_part,
     find_shared_group,
     group_of_hash,
@@ -67,6 +68,7 @@ def describe(
 
 
 def _check_groups(fleet: Fleet, parts: list[PartDescription | None]) -> None:
+    check_kinds_of_groups(parts)
     found = find_shared_group(parts)
     if found is None:
         return
