@@ -453,6 +453,18 @@ def test_a_full_disk_under_a_copy_of_batches(monkeypatch, tmp_path, code):
         assert caught.value.errno == code
 
 
+def test_missing_values_and_labels_of_text_files(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("doc,word,x,tag\n1,a,1,N\nNA,,,\n01,NA,NA,NA\n")
+    X = opened(path).read(0).X
+    assert X["word"].to_pylist() == ["a", None, "NA"]
+    assert np.isnan(X["x"].to_numpy()).tolist() == [False, True, True]
+    assert X["tag"].to_pylist() == ["N", None, "NA"]
+    assert X["doc"].to_pylist() == ["1", "NA", "01"]
+    path.write_text("doc,x,tag\n1,1,1.0\n1,1,2.0\n")
+    assert opened(path).read(0).X["tag"].to_pylist() == ["1.0", "2.0"]
+
+
 def test_pieces_of_one_batch(monkeypatch):
     """More pieces of one batch than Python's limit of recursion."""
     monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", 1)
