@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from dask.delayed import Delayed
 from distributed import Client, default_client
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -303,6 +304,8 @@ class DaskMixin:
 
     def _predicted(self, method: str, X: Any, options: dict) -> Any:
         check_is_fitted(self, "classes_")
+        if isinstance(X, Delayed):
+            raise TypeError(f"X is {described_type(X)}")
         if not is_distributed(X) and not is_table(X):
             return getattr(self.to_local(), method)(X, **options)
         return prediction.predicted(self.to_local(), method, X, options)

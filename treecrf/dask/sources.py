@@ -115,7 +115,7 @@ def described_type(X: Any) -> str:
     if isinstance(X, (list, tuple)) and not X:
         return f"an empty {type(X).__name__}"
     if _is_part(X):
-        return f"a single {type(X).__name__}, one partition; pass it in a list"
+        return f"a single {type(X).__name__}, which is one partition; pass it in a list"
     return f"of type {type(X).__name__}"
 
 
