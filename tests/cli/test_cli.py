@@ -700,3 +700,9 @@ def test_options_that_do_not_fit_pieces(options, match, parts, run):
     assert status == 1
     assert match in errors
     assert not model.exists()
+
+
+def test_a_folder_in_place_of_one_file(tmp_path, model, run):
+    status, _, errors = run("predict", tmp_path, "--model", model)
+    assert status == 1
+    assert "expected one file, not a folder" in errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import os
@@ -54,6 +55,8 @@ class Source:
                 raise OSError("standard input is closed")
             self._spool(sys.stdin.buffer)
         else:
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, "expected one file, not a folder", path)
             # Missing and unreadable files raise a short error here, a long one in pyarrow.
             with open(path, "rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
