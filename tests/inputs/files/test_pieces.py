@@ -465,6 +465,13 @@ def test_missing_values_and_labels_of_text_files(tmp_path):
     assert opened(path).read(0).X["tag"].to_pylist() == ["1.0", "2.0"]
 
 
+def test_infinite_numbers_are_found_in_their_file(tmp_path):
+    write(tmp_path, "0.parquet", pa.table({"doc": [1, 1], "x": [1.0, None], "tag": ["N", "V"]}))
+    write(tmp_path, "1.parquet", pa.table({"doc": [1, 2], "x": [1, -np.inf], "tag": ["N", "V"]}))
+    with pytest.raises(ValueError, match=r"1.parquet, row 2, column 'x': -inf is infinite"):
+        opened(tmp_path).read(0)
+
+
 def test_pieces_of_one_batch(monkeypatch):
     """More pieces of one batch than Python's limit of recursion."""
     monkeypatch.setattr(pieces, "MAX_PIECE_ROWS", 1)

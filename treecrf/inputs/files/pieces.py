@@ -28,7 +28,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.tables import selected_columns
-from treecrf.inputs.values import short_repr
+from treecrf.inputs.values import refuse_infinite, short_repr
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
 PIECE_BYTES = 1 << 24
@@ -163,7 +163,13 @@ class Pieces:
         return len(self.bounds) - 1
 
     def read(self, i: int) -> RawData:
-        """Read piece i."""
+        """Read piece i.
+
+        Raises
+        ------
+        ValueError
+            If a number is infinite.
+        """
         # Pools keep the memory of the piece before.
         import_pyarrow().default_memory_pool().release_unused()
         start, stop = self.bounds[i : i + 2].tolist()
@@ -173,8 +179,26 @@ class Pieces:
             weight = rows.column(self._columns.weight).to_numpy()
             rows = rows.drop_columns(self._columns.weight)
         segmentation = Segmentation(groups=self._columns.group)
-        place = f"{stop - start} rows from {self._place_of(start)} on"
+        self._refuse_infinite(rows, start)
+        place = f"rows from {self._place_of(start)} to {self._place_of(stop - 1)}"
         return RawData(rows, self._columns.label, segmentation, weight, place=place)
+
+    def _refuse_infinite(self, rows: Any, start: int) -> None:
+        """Raise ValueError for an infinite number, with its file and row."""
+        is_floating = import_pyarrow().types.is_floating
+        for name in rows.column_names:
+            if name in self._columns.named.values() or not is_floating(
+                rows.schema.field(name).type
+            ):
+                continue
+            first = start
+            for chunk in rows.column(name).chunks:
+                values = chunk.to_numpy(zero_copy_only=False)
+                refuse_infinite(values, partial(self._cell, first, name))
+                first += len(values)
+
+    def _cell(self, first: int, name: str, i: int) -> str:
+        return f"{self._place_of(first + i)}, column {name!r}"
 
     def loads(self) -> list[Callable[[], RawData]]:
         """Return a function for each piece that reads it."""
