@@ -20,7 +20,7 @@ from support.family import (
     every,
 )  # fmt: skip
 
-from treecrf import HMMClassifier, LinearCRF, TreeCRF, flatten
+from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
 from treecrf.chains.contexts import true_contexts
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.labels import encode_labels
@@ -255,3 +255,11 @@ def test_other_attributes_are_refused(fitted, trained, letters):
     with pytest.raises(TypeError, match="kernel='rbf'"):
         partial_dependence(fitted(KERNEL), letters[0], 0)
     assert partial_dependence(HMMClassifier().fit(*letters), letters[0], 0, None).average.size
+
+
+def test_columns_without_tests():
+    # Leaves have no test, though their arrays hold that of the first column.
+    X = [[[True], [True]]]
+    model = SlidingWindowClassifier(max_iter=2).fit(X, [[3, -7]])
+    found = partial_dependence(model, X, 0, offset=0)
+    np.testing.assert_allclose(found.average[0], model.predict_proba(X)[0].mean(axis=0))

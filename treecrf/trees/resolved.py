@@ -29,7 +29,8 @@ def resolved(forest: Forest, outcomes: Outcomes) -> Forest:
     if not forest.trees:
         return forest.copy()
     inner = packed["true_child"] >= 0
-    found = np.where(inner, outcomes(*(packed[name] for name in TEST)), -1)
+    found = np.full(len(inner), -1)
+    found[inner] = outcomes(*(packed[name][inner] for name in TEST))
     packed = _bypassed(_with_known_surrogates(packed, outcomes), found)
     new = Forest.unpack(forest.n_labels, forest.order, packed)
     new.transitions = forest.transitions
