@@ -251,12 +251,17 @@ def test_interrupt_while_waiting(workers, cluster):
         finally:
             is_over.set()
 
+    # Processes in which tests run side by side ignore interrupts.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt), shards(workers) as toy:
-        toy.growing.seconds = 1.0
-        thread.start()
-        run()
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt), shards(workers) as toy:
+            toy.growing.seconds = 1.0
+            thread.start()
+            run()
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, handler)
     wait_until_idle(cluster)
 
 

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.open_files import count_open_files
 
 from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.files import pieces
@@ -178,20 +179,16 @@ def test_masks_of_labels_need_data_in_memory():
         TreeCRF().fit(TABLE.to_batches(), "tag", groups="doc", allowed=[None])
 
 
-def open_files():
-    return len(os.listdir("/proc/self/fd"))
-
-
 @pytest.fixture
 def fitted(folder):
     """A fitted model, which must stay as it is; nothing may be left of the scratch files."""
     crf = TreeCRF(**SETTINGS, sampling=0.2).fit(TABLE.select(FEATURES), "tag", groups="doc")
-    before, n_files = dict(vars(crf)), open_files()
+    before, n_files = dict(vars(crf)), count_open_files()
     yield crf
     assert vars(crf) == before
     assert list((folder / "scratch").iterdir()) == []
     gc.collect()
-    assert open_files() <= n_files
+    assert count_open_files() <= n_files
 
 
 def fit_again(crf, folder, **arguments):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from support.open_files import count_open_files
 
 from treecrf.utils import scratch as module
 from treecrf.utils.scratch import Scratch, pickled
@@ -19,10 +20,6 @@ class Item:
     name: str
     large: np.ndarray
     others: dict
-
-
-def open_files():
-    return len(os.listdir("/proc/self/fd"))
 
 
 def test_allocated_arrays_are_zeros_that_can_be_written(tmp_path):
@@ -41,13 +38,13 @@ def test_allocated_arrays_are_zeros_that_can_be_written(tmp_path):
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 def test_many_arrays_take_few_open_files(tmp_path):
     gc.collect()  # files of other tests
-    before = open_files()
+    before = count_open_files()
     scratch = Scratch(tmp_path)
     arrays = [scratch.allocate(1000) for _ in range(2000)]
     stored = scratch.store(np.zeros(1000) for _ in range(2000))
-    assert before < open_files() < before + 12
+    assert before < count_open_files() < before + 12
     del scratch, arrays, stored
-    assert open_files() == before
+    assert count_open_files() == before
 
 
 def test_objects_are_stored_with_their_arrays(tmp_path):
