@@ -280,7 +280,7 @@ class FleetBooster:
         self.forest = forest
         self.shards = shards
         self.setup = setup
-        self.choices = IterationChoices(setup, self.ask)
+        self.choices = IterationChoices(setup, self.query_shards)
         self.max_iter = max_iter
         self.threads = Threads(1)
         self._learning_rate = setup.growth.learning_rate
@@ -322,7 +322,7 @@ class FleetBooster:
             self._next = grown
         return grown
 
-    def ask(self, query: Callable[[Shard], Any]) -> list:
+    def query_shards(self, query: Callable[[Shard], Any]) -> list:
         """Return the answers of all shards to a query, in any order."""
         return self._run(query=query).answers
 
@@ -425,7 +425,8 @@ def _scored(booster: FleetBooster) -> Scored:
         return validation
     if estimator.scoring in MEANS:
         return MeanScore(validation)
-    by_number = {number: part for of in booster.ask(_true_labels) for number, part in of.items()}
+    answers = booster.query_shards(_true_labels)
+    by_number = {number: part for answer in answers for number, part in answer.items()}
     true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
     metric = metric_of(estimator.scoring, true, setup.classes, estimator._is_backward())
     return LabelScore(validation, metric, validation.predictions)
@@ -469,13 +470,13 @@ class IterationChoices:
     Parameters
     ----------
     setup : ShardSetup
-    ask : callable
+    query_shards : callable
         Returns the answers of all shards to a query.
     """
 
-    def __init__(self, setup: ShardSetup, ask: Callable[[Callable[[Shard], Any]], list]):
+    def __init__(self, setup: ShardSetup, query_shards: Callable[[Callable[[Shard], Any]], list]):
         self.setup = setup
-        self.ask = ask
+        self.query_shards = query_shards
         self._last_chosen: dict[int, int] = {}
         self._weights: dict[int, float] = {}
 
@@ -506,17 +507,17 @@ class IterationChoices:
         iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
         n_chosen = subsample_size(n, growth)
         near = _HashesNear(growth, iterations, *_quantile_window(n_chosen, n))
-        answers = self.ask(near)
+        answers = self.query_shards(near)
         for i, iteration in enumerate(iterations):
             rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
             hashes = np.concatenate([hashes[i] for _, hashes in answers])
             if not 0 <= rank < len(hashes):  # hardly ever
                 rank, every = n_chosen - 1, _HashesNear(growth, [iteration], 0, MAX_HASH)
-                hashes = np.concatenate([hashes[0] for _, hashes in self.ask(every)])
+                hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
             self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
         if not self.setup.estimator._is_newton():
             chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
-            weights = self.ask(_ChosenWeights(growth, chosen))
+            weights = self.query_shards(_ChosenWeights(growth, chosen))
             sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
             self._weights |= dict(zip(iterations, map(float, sums), strict=True))
 
