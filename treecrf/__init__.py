@@ -13,6 +13,7 @@ from treecrf._version import __version__
 
 if TYPE_CHECKING:
     from treecrf import callbacks, datasets, inspection, metrics, plotting
+    from treecrf.inputs.long_tables import split
     from treecrf.learners.boosted.average import average
     from treecrf.learners.boosted.crf import TreeCRF
     from treecrf.learners.boosted.memm import TreeMEMM
