@@ -1,6 +1,10 @@
-"""The compiled modules and their compiler flags; everything else is in pyproject.toml."""
+"""The compiled modules, their compiler flags, and the description of the package.
+
+Everything else is in pyproject.toml.
+"""
 
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -49,6 +53,7 @@ if CHECKS == "sanitizers":
     FLAGS["unix"] += ["-O1", "-g1", *SANITIZERS]
     LINK_FLAGS = SANITIZERS
 
+DOCUMENTATION = "https://treecrf.readthedocs.io/en/stable/"
 PACKAGE = Path("treecrf")
 HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
 
@@ -74,6 +79,31 @@ def extension(name: str, source: Path) -> Extension:
         define_macros=ABI3_MACROS if ABI3 else [],
         py_limited_api=ABI3,
     )
+
+
+# Pages of files that are not pages themselves.
+PAGES = {
+    "CHANGELOG.md": "changelog.html",
+    "CONTRIBUTING.md": "contributing.html",
+    "examples": "gallery/index.html",
+}
+
+
+def description() -> str:
+    """Read the README for package indexes: links to files become links to the documentation."""
+    readme = Path("README.md").read_text(encoding="utf-8")
+    return re.sub(r"(!?\[([^]]*)\])\(([^)]*)\)", _absolute, readme)
+
+
+def _absolute(link: re.Match) -> str:
+    """Replace a link to a file. Files without a page keep only the text of the link."""
+    target = re.sub(r"^docs/(.*)\.rst$", r"\1.html", link[3])
+    target = re.sub(r"^docs/(_static/.*)$", r"\1", target)
+    target = re.sub(r"^examples/(.*)\.py$", r"gallery/\1.html", target)
+    target = PAGES.get(target, target)
+    if "://" in target:
+        return link[0]
+    return f"{link[1]}({DOCUMENTATION}{target})" if target != link[3] else link[2]
 
 
 class BuildExt(build_ext):
@@ -109,6 +139,8 @@ class BuildExt(build_ext):
 if __name__ == "__main__":
     setup(
         ext_modules=extensions(),
+        long_description=description(),
+        long_description_content_type="text/markdown",
         cmdclass={"build_ext": BuildExt},
         options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
     )
