@@ -53,14 +53,15 @@ lint: $(VENV)/.lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint treecrf
 	$(BIN)/mypy
 
-# The wheel for Python 3.11 and later: its symbols, its size, and a check in an environment and a
-# folder of its own.
+# The wheel for Python 3.11 and later: its description, its symbols, its size, and a check in an
+# environment and a folder of its own.
 WHEEL_CHECK = build/wheel-check
 MAX_WHEEL_BYTES = 6000000
 wheel: $(BIN)/python
-	$(INSTALL) build abi3audit auditwheel
+	$(INSTALL) build twine abi3audit auditwheel
 	rm -rf dist $(WHEEL_CHECK)
 	TREECRF_ABI3=1 $(BIN)/python -m build --outdir dist . > /dev/null
+	$(BIN)/twine check --strict dist/*
 	$(BIN)/abi3audit --strict --summary dist/*-abi3-*.whl
 	if [ "$$(uname)" = Linux ]; then $(BIN)/auditwheel show dist/*-abi3-*.whl; fi
 	ls -l dist

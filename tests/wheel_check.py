@@ -1,6 +1,8 @@
 """A short check of an installed wheel: train, predict, save, load. Needs no test tools."""
 
+import re
 import tempfile
+from importlib.metadata import metadata
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,9 @@ def main() -> None:
         again = treecrf.load(path)
     for before, after in zip(crf.predict_proba(X[20:]), again.predict_proba(X[20:]), strict=True):
         assert np.array_equal(before, after)
+    # Links to files of the repository would be dead on the page of a package index.
+    links = re.findall(r"\]\(([^)]*)\)", metadata("treecrf").get_payload())
+    assert links and all(link.startswith("https://") for link in links), links
     print(f"treecrf {treecrf.__version__}: accuracy {accuracy:.3f}, saved model agrees")
 
 
