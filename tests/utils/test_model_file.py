@@ -281,7 +281,12 @@ def test_nothing_in_a_file_is_executed(name, dump, path, tmp_path):
     assert not trap.trace.exists()
 
 
-@pytest.mark.parametrize("archive", [b"", b"text", object_array(0), member("json.npy", b"")])
+# The names are the same in all processes that run tests; those of bytes would contain the time.
+@pytest.mark.parametrize(
+    "archive",
+    [b"", b"text", object_array(0), member("json.npy", b"")],
+    ids=["nothing", "text", "objects", "empty member"],
+)
 def test_archives_of_other_kinds(archive, path):
     path.write_bytes(sealed_archive(archive))
     with pytest.raises(ModelFileError):
