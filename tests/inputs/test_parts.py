@@ -9,16 +9,8 @@ from scipy import sparse
 from treecrf.encoding.sequence_keys import input_hashes
 from treecrf.inputs.description import Description
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.parts import (
-    describe_part,
-    find_shared_group,
-    group_of_hash,
-    has_attributes,
-    merged,
-    merged_labels,
-    read_part,
-    resized,
-)
+from treecrf.inputs.merging import find_shared_group, has_attributes, merged, merged_labels
+from treecrf.inputs.parts import describe_part, group_of_hash, read_part
 from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.segmentation import Segmentation
 
@@ -126,7 +118,6 @@ def test_parts_are_described_and_read_like_all(form, cut):
     assert found.form == expected.form
     assert found.is_boolean == expected.is_boolean
     assert (found.n_sequences, found.n_positions) == (whole.n_sequences, whole.n_positions)
-    assert resized(found, parts) == found
     sequences = [read_part(part, found)[0] for i, part in enumerate(raws) if i != 1]
     hashes = np.concatenate([input_hashes(part).content for part in sequences])
     assert hashes.tolist() == input_hashes(whole).content.tolist()

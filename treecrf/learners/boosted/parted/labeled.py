@@ -18,14 +18,12 @@ from treecrf.chains.partial_labels import unknown_labels
 from treecrf.encoding.sequence_keys import keys_of
 from treecrf.inputs.description import Description
 from treecrf.inputs.labels import RawData, as_labels
+from treecrf.inputs.merging import check_kinds_of_groups, find_shared_group, has_attributes
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.parts import (
     PartDescription,
-    check_kinds_of_groups,
     describe_part,
-    find_shared_group,
     group_of_hash,
-    has_attributes,
     named,
     read_part,
 )

@@ -16,7 +16,8 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.description import Description
 from treecrf.inputs.doubts import warn_of_described_columns
-from treecrf.inputs.parts import PartDescription, merged, merged_labels
+from treecrf.inputs.merging import merged, merged_labels
+from treecrf.inputs.parts import PartDescription
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import CHOICE_SEED
