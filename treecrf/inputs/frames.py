@@ -142,7 +142,19 @@ def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
         return offsets_of_items([len(frame) for frame in frames])
     name = segmentation.column
     groups = None if name is None else _groups_of(frames[0], name)
+    _refuse_columns(segmentation.groups, frames[0])
     return segmentation.offsets(len(frames[0]), groups)
+
+
+def _refuse_columns(groups: Any, frame: Any) -> None:
+    """Raise TypeError for a list of columns, or of one column, in place of a name."""
+    if not isinstance(groups, (list, tuple)) or len(groups) in (0, len(frame)):
+        return
+    if all(isinstance(name, str) and name in frame.columns for name in groups):
+        raise TypeError(
+            f"groups={groups!r} is a {type(groups).__name__} of columns; expected the name of one "
+            "column, or an array with the group of each position; join several columns into one"
+        )
 
 
 def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:

@@ -233,6 +233,10 @@ def test_strings_are_paths_only_if_y_is_a_name(tmp_path):
     assert not are_tables(RawData("a/b.c", "vcvcv", Segmentation(lengths=[5])))
     assert not are_tables(RawData("a/b.c", "vcvcv", Segmentation(groups=[1, 1, 2, 2, 2])))
     assert not are_tables(raw_of("banana", "vcvcvc", groups=None))
+    assert are_tables(raw_of(["data/one", "data/two"]))
+    assert are_tables(raw_of(["data/one", "data/two"], groups=None))
+    assert not are_tables(raw_of(["data/one", "data/two"], groups=["b", "c"]))
+    assert not are_tables(raw_of(["data/one", "two"]))
     assert not are_tables(raw_of(["banana"]))
     assert not are_tables(raw_of([]))
     assert not are_tables(raw_of(TABLE))
@@ -405,6 +409,19 @@ def test_paths_that_do_not_exist(X):
         crf.predict(X)
     with pytest.raises(TypeError, match=r"there is no such file or folder.*read by fit"):
         crf.score(X, "tag", groups="doc")
+
+
+def test_lists_of_paths_without_endings(tmp_path):
+    from treecrf import TreeCRF
+
+    paths = [str(tmp_path / name) for name in ("one", "two")]
+    for groups in ("doc", None):
+        with pytest.raises(FileNotFoundError, match="one: there is no such file or folder"):
+            TreeCRF().fit(paths, "tag", groups=groups)
+    for path in paths:
+        Path(path).touch()
+    with pytest.raises(ValueError, match="one: the ending is not that of a table; expected"):
+        TreeCRF().fit(paths, "tag", groups="doc")
 
 
 def test_wrong_arguments_of_paths_that_exist(tmp_path):

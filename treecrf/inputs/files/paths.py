@@ -50,6 +50,12 @@ def is_path_string(X: Any, are_characters: bool) -> bool:
     return is_existing(X) and (os.sep in X or X.lower().endswith(ENDINGS))
 
 
+def are_path_strings(X: Any) -> bool:
+    """Return whether X is a list of strings that are meant as paths, which may not exist."""
+    is_list = isinstance(X, (list, tuple)) and len(X) > 0
+    return is_list and all(is_path_string(item, are_characters=False) for item in X)
+
+
 def is_existing(X: Any) -> bool:
     """Return whether X is the path of a file or a folder, or a pattern that files match."""
     if not isinstance(X, (str, os.PathLike)):
@@ -124,7 +130,8 @@ def _files_in(folder: str) -> list[str]:
         if any("=" in part for part in path.parts[:-1]):
             raise ValueError(
                 f"{folder}: the folder {str(path.parent)!r} holds a value of a column in its name; "
-                'pass pyarrow.dataset.dataset(folder, partitioning="hive")'
+                'pass pyarrow.dataset.dataset(folder, partitioning="hive"), or on a Dask cluster '
+                "dask.dataframe.read_parquet(folder)"
             )
     return sorted((str(Path(folder, path)) for path in tables), key=_in_natural_order)
 

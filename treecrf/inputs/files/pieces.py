@@ -21,7 +21,14 @@ from treecrf.inputs.files.concatenation import (
     check_same_names,
 )
 from treecrf.inputs.files.kinds import NUMBER, TEXT, KindFinder
-from treecrf.inputs.files.paths import PARQUET, SEPARATORS, are_paths, find_files, is_path_string
+from treecrf.inputs.files.paths import (
+    PARQUET,
+    SEPARATORS,
+    are_path_strings,
+    are_paths,
+    find_files,
+    is_path_string,
+)
 from treecrf.inputs.files.runs import RunFinder
 from treecrf.inputs.files.source import Source
 from treecrf.inputs.labels import RawData
@@ -68,17 +75,22 @@ DEFAULTS = TableOptions()
 def are_tables(raw: RawData) -> bool:
     """Return whether data are tables that can be read in pieces, instead of objects in memory.
 
-    Strings may also be sequences of characters. In a list, they are paths if ``y`` can only be the
-    name of a column. A single one is a path if ``groups`` is a name, or if it is like a path and
-    neither ``lengths`` nor ``groups`` define sequences of its characters.
+    Strings may also be sequences of characters. In a list, they are paths if they are like paths
+    and ``y`` can only be the name of a column. A single one is a path if ``groups`` is a name, or
+    if it is like a path and neither ``lengths`` nor ``groups`` define sequences of its characters.
     """
     segmentation = raw.segmentation
     if isinstance(raw.X, str):
         if segmentation.column is not None and segmentation.lengths is None:
             return True
         return is_path_string(raw.X, are_characters=segmentation.is_long)
-    with_strings = isinstance(raw.y, str) and segmentation.lengths is None
-    return isinstance(raw.X, Pieces) or are_paths(raw.X, with_strings) or are_batches(raw.X)
+    if isinstance(raw.X, Pieces) or are_batches(raw.X):
+        return True
+    names_column = isinstance(raw.y, str) and segmentation.lengths is None
+    has_array = segmentation.is_long and segmentation.column is None
+    if names_column and not has_array and are_path_strings(raw.X):
+        return True
+    return are_paths(raw.X, with_strings=names_column)
 
 
 @dataclass(frozen=True)
