@@ -1,37 +1,21 @@
-"""Base class of all sequence classifiers: prediction from the scores of a chain, and saving."""
+"""Base class of all sequence classifiers, with their public methods."""
 
 from __future__ import annotations
 
 import numbers
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict
-from os import PathLike
 from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
-from treecrf.chains.lattice import Lattice
-from treecrf.chains.partial_labels import completed, label_paths
-from treecrf.inputs.grouped import without_columns
-from treecrf.inputs.init_scores import as_init_scores
-from treecrf.inputs.labels import NO_NAMES, ColumnNames, Labels, RawData, as_labels, check_kind
+from treecrf.inputs.labels import RawData, check_kind
 from treecrf.inputs.offsets import reversed_positions, split
-from treecrf.inputs.reading import as_sequences, is_empty_list
-from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.schemes import NAMES
-from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.values import column_names, is_frame
-from treecrf.learners.costs import cost_table
+from treecrf.learners.chain_model import ChainModel
 from treecrf.learners.effects import OF_ALL, Needs
 from treecrf.learners.stream import Stream
-from treecrf.utils import model_file
 from treecrf.utils.documentation import DocumentationLink
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
@@ -48,11 +32,10 @@ from treecrf.utils.typing import (
 from treecrf.utils.validation import Interval, StrOptions
 
 
-class SequenceClassifier(DocumentationLink, BaseEstimator):
+class SequenceClassifier(DocumentationLink, ChainModel):
     """Base class of all sequence classifiers.
 
-    Subclasses implement `fit` and compute a score for every label at every position, in every
-    context of previous labels (`_scores_of`). All predictions follow from these scores.
+    Subclasses implement `fit`, and the scores of a `ChainModel`.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -90,47 +73,6 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
 
     # What some parameters need to have an effect; a warning names those that have none.
     _needed: ClassVar[dict[str, Needs]] = OF_ALL
-
-    # The objective that training maximized; see `treecrf.chains.objectives`.
-    _trained_objective = "log"
-
-    # Names of the columns of the labels and the groups in training, set by `fit`.
-    _columns = NO_NAMES
-
-    # To be implemented by subclasses
-
-    @property
-    @abstractmethod
-    def _schema(self) -> InputSchema:
-        """Form and features of the training sequences, which all other sequences must have."""
-
-    @property
-    @abstractmethod
-    def _trained_order(self) -> int:
-        """Number of previous labels in a context."""
-
-    @property
-    def _trained_backward(self) -> bool:
-        """Whether the chain starts at the end of each sequence."""
-        return False
-
-    @abstractmethod
-    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
-
-    def _reach(self) -> tuple[int, int]:
-        """Return the number of positions to the left and to the right that scores depend on."""
-        return 0, 0
-
-    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
-        """Compute the scores of one position, float64 array (n_labels, n_contexts)."""
-        return self._scores_of(sequences, threads)[:, position]
-
-    def _normalized(self, scores: np.ndarray, threads: Threads) -> np.ndarray:
-        """Return scores under constraints in the form that chains sum; may change them in place."""
-        return scores
-
-    # Prediction
 
     @overload
     def predict(
@@ -222,29 +164,6 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             self._labels(*self._read(X, allowed, known, segmentation, init_score))
         )
 
-    def _labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Predict the labels of checked sequences, as chosen by ``decoding``."""
-        if self.decoding == "viterbi":
-            return self._decoded(sequences, masks)[0]
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            codes = self._best_codes(lattice, masks)
-        return self._as_read(split(self.classes_[codes], lattice.offsets))
-
-    def _best_codes(self, lattice: Lattice, masks: np.ndarray | None = None) -> np.ndarray:
-        """Return the codes of the labels that ``decoding`` chooses; only those in the masks."""
-        if self.decoding == "viterbi":
-            return lattice.best()[0]
-        marginals = lattice.marginals()
-        if self.decoding != "minimum_risk":
-            return marginals.argmax(axis=1)
-        costs = cost_table(self.cost_matrix, self.classes_)
-        risks = np.concatenate([p @ costs for p in split(marginals, lattice.offsets)])
-        if masks is not None:
-            # A label that is not allowed may have the least expected cost.
-            risks[~masks] = np.inf
-        return risks.argmin(axis=1)
-
     @overload
     def predict_proba(
         self,
@@ -315,12 +234,6 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         return segmentation.join(
             self._proba(*self._read(X, allowed, known, segmentation, init_score))
         )
-
-    def _proba(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
-        """Predict the marginal probabilities of checked sequences."""
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            return self._as_read(split(lattice.marginals(), lattice.offsets))
 
     def predict_pairwise_proba(
         self,
@@ -500,15 +413,6 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         labels = [self._as_read([self.classes_[codes] for codes in paths]) for paths, _ in found]
         return labels, [log_probabilities for _, log_probabilities in found]
 
-    def _decoded(
-        self, sequences: Sequences, masks: np.ndarray | None
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Find the most probable label sequences of checked sequences, and log-probabilities."""
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            codes, log_probabilities = lattice.best()
-        return self._as_read(split(self.classes_[codes], lattice.offsets)), log_probabilities
-
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online, while it is still arriving.
 
@@ -638,224 +542,3 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     def _feature_names(names: tuple[str, ...] | None) -> dict[str, np.ndarray]:
         """Return the fitted attribute ``feature_names_in_``, if the features have names."""
         return {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
-
-    # Reading
-
-    def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
-        """Check sequences against the training data."""
-        if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
-            check_is_fitted(self, "classes_")
-        schema, columns = self._schema, self._columns
-        # Tables often keep the columns of the labels and the groups.
-        left_out = {columns.label, columns.group} - {None, segmentation.column}
-        if left_out and schema.names is not None:
-            X = without_columns(X, left_out.difference(schema.names))
-        return as_sequences(X, schema, segmentation)
-
-    def _segmentation(self, X: Any, lengths: Any, groups: Any) -> Segmentation:
-        """Return the sequences of X, by default those of the column of groups in training."""
-        if lengths is None and groups is None:
-            groups = self._group_column(X)
-        return Segmentation(lengths, groups)
-
-    def _group_column(self, X: Any) -> str | None:
-        """Return the name of the groups in training, if X is one data frame with this column."""
-        name = self._columns.group
-        return name if name is not None and is_frame(X) and name in column_names(X) else None
-
-    def _is_empty(
-        self, X: Any, segmentation: Segmentation, allowed: Any = None, known: Any = None
-    ) -> bool:
-        """Return whether X is a list without sequences; check that the masks are, too."""
-        is_empty = is_empty_list(X) and not segmentation.is_long
-        if is_empty:
-            check_is_fitted(self, "classes_")
-            as_allowed(allowed, known, self.classes_, np.zeros(1, dtype=np.int64), segmentation)
-        return is_empty
-
-    def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
-        """Check sequences and their labels, in the direction of the input."""
-        raw = raw.resolved()
-        sequences = self._sequences(raw.X, raw.segmentation)
-        sequences = self._with_init_score(
-            sequences, raw.init_score, len(self.classes_), raw.segmentation
-        )
-        return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
-
-    def _read(
-        self,
-        X: Any,
-        allowed: Any = None,
-        known: Any = None,
-        segmentation: Segmentation | None = None,
-        init_score: Any = None,
-    ) -> tuple[Sequences, np.ndarray | None]:
-        """Check sequences and masks of possible labels; return them in the chain's direction."""
-        segmentation = segmentation or Segmentation()
-        sequences = self._sequences(X, segmentation)
-        sequences = self._with_init_score(sequences, init_score, len(self.classes_), segmentation)
-        masks = as_allowed(allowed, known, self.classes_, sequences.offsets, segmentation)
-        if self._trained_backward:
-            sequences = sequences.reversed()
-            masks = None if masks is None else masks[reversed_positions(sequences.offsets)]
-        return sequences, masks
-
-    def _with_init_score(
-        self, sequences: Sequences, init_score: Any, n_labels: int, segmentation: Segmentation
-    ) -> Sequences:
-        """Add the scores that those of the model are added to, if any, to the sequences."""
-        if init_score is None:
-            return sequences
-        self._check_init_score()
-        scores = as_init_scores(init_score, n_labels, sequences.offsets, segmentation)
-        return sequences.with_init_scores(scores)
-
-    def _check_init_score(self) -> None:
-        """Raise ValueError unless the model can be added to given scores."""
-        raise ValueError(f"init_score: {type(self).__name__} does not support it; TreeCRF does")
-
-    def _as_read(self, items: list[np.ndarray]) -> list[np.ndarray]:
-        """Convert results per sequence from the chain's direction to that of the input."""
-        return [item[::-1] for item in items] if self._trained_backward else items
-
-    def _lattice(self, sequences: Sequences, masks: np.ndarray | None, threads: Threads) -> Lattice:
-        return self._lattice_of(sequences, self._constraints(sequences.offsets, masks), threads)
-
-    def _lattice_of(
-        self, sequences: Sequences, constraints: Constraints, threads: Threads
-    ) -> Lattice:
-        """Make a lattice of the scores of checked sequences under constraints."""
-        scores = self._scores_of(sequences, threads)
-        return self._constrained(scores, sequences.offsets, constraints, threads)
-
-    def _constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
-        """Make constraints from the parameter ``transitions`` and from masks, if any."""
-        return Constraints.of_parameters(
-            self.transitions,
-            self._trained_order,
-            self.classes_,
-            offsets,
-            masks,
-            self._trained_backward,
-        )
-
-    def _constrained(
-        self, scores: np.ndarray, offsets: np.ndarray, constraints: Constraints, threads: Threads
-    ) -> Lattice:
-        """Make a lattice of scores under constraints; the scores change in place."""
-        constraints.forbid(scores, offsets)
-        return Lattice(scores, offsets, self._trained_order, threads)
-
-    def _log_likelihoods(
-        self, sequences: Sequences, codes: np.ndarray, threads: Threads
-    ) -> np.ndarray:
-        """Compute log-probabilities of label sequences, with all data in the chain's direction."""
-        constraints = self._constraints(sequences.offsets)
-        return self._lattice_of(sequences, constraints, threads).log_likelihoods(codes)
-
-    def _summed_log_likelihoods(
-        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
-    ) -> np.ndarray:
-        """Compute logarithms of the probability that all labels are among the candidates."""
-        offsets = sequences.offsets
-        rules = as_transitions(self.transitions, self.classes_, self._trained_order)
-        if rules is not None and self._trained_backward:
-            rules = rules.reversed()
-        codes, found = label_paths(candidates, rules, offsets)
-        # Without a path, nothing is excluded, so that there is a lattice.
-        masks = candidates | ~np.repeat(found, np.diff(offsets))[:, None]
-        every, some = (
-            self._lattice(sequences, allowed, threads).log_likelihoods(codes)
-            for allowed in (None, masks)
-        )
-        return np.subtract(every, some, where=found, out=np.full(len(found), -np.inf))
-
-    def _checked_codes(
-        self,
-        labels: Labels,
-        classes: np.ndarray,
-        offsets: np.ndarray,
-        masks: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Encode training labels, and check them against the parameters and the masks.
-
-        Returns
-        -------
-        codes : int32 array (n_positions,)
-            Where labels are unknown, one of the possible label sequences.
-        candidates : bool array (n_positions, n_labels) or None
-            The possible labels; None if all labels are known.
-        """
-        codes, candidates = labels.encoded(classes)
-        cost_table(self.cost_matrix, classes)
-        if candidates is None:
-            check_labels(self.transitions, self.order, classes, codes, offsets, masks)
-            return codes, None
-        self._check_unknown(labels)
-        rules = as_transitions(self.transitions, classes, self.order)
-        return completed(candidates, masks, rules, classes, offsets)
-
-    def _check_unknown(self, labels: Labels) -> None:
-        """Raise ValueError if some labels are unknown, and training needs all of them."""
-        labels.refuse_unknown(f"{type(self).__name__} needs all labels in training")
-
-    # Saved models
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the fitted model to a file, to be loaded with `treecrf.load`.
-
-        The file contains only numbers and text, with a format version and a checksum. Loading it
-        does not execute any code. For the command line, it also contains the names of the columns
-        with the labels and the groups, if they had names in `fit`.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write, conventionally with the extension ``.treecrf``. An existing file is
-            replaced only once the new one is complete, and keeps its permissions.
-
-        Raises
-        ------
-        NotFittedError
-            If the model has not been fitted.
-        ValueError
-            If `treecrf.load` would refuse the file, for example because a parameter was set to an
-            invalid value after `fit`.
-        TypeError
-            If the class of the model is not one of this package.
-        OSError
-            If the file cannot be written.
-        """
-        check_is_fitted(self, "classes_")
-        kind = type(self)
-        if not kind.__module__.startswith("treecrf."):
-            raise TypeError(
-                f"the model is a {kind.__module__}.{kind.__name__}; expected a class of treecrf, "
-                "because load supports no other; pickle does"
-            )
-        values, arrays = self._state()
-        parameters = model_file.plain_parameters(self.get_params(deep=False))
-        columns = asdict(self._columns)
-        values = {"class": kind.__name__, "parameters": parameters, "columns": columns} | values
-        arrays = {"classes": self.classes_} | arrays
-        model_file.write(path, values, arrays, kind._restored)
-
-    @classmethod
-    def _restored(cls, values: dict, arrays: Mapping[str, np.ndarray]) -> SequenceClassifier:
-        """Return the model with the contents of a file; raises errors as `_restore`."""
-        parameters = model_file.restored_parameters(values["parameters"])
-        model = cls(**parameters)._restore(values, arrays)
-        model._columns = ColumnNames.of_values(values.get("columns", {}))
-        return model
-
-    @abstractmethod
-    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """Return the contents of a saved model: values for JSON, and arrays."""
-
-    @abstractmethod
-    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> SequenceClassifier:
-        """Set the fitted attributes from a saved model and return self.
-
-        Raises ValueError, or another error of `model_file.as_model_file_error`, if the parts of the
-        model do not fit together.
-        """

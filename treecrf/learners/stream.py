@@ -6,7 +6,7 @@ import copy
 import numbers
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +15,8 @@ from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.chain_model import ChainModel
 from treecrf.utils.threads import Threads
-
-if TYPE_CHECKING:
-    from treecrf.learners.classifier import SequenceClassifier
 
 
 class Stream:
@@ -71,7 +69,7 @@ class Stream:
     1
     """
 
-    def __init__(self, model: SequenceClassifier, lag: int = 0):
+    def __init__(self, model: ChainModel, lag: int = 0):
         if isinstance(lag, bool) or not isinstance(lag, numbers.Integral) or lag < 0:
             raise ValueError(f"lag={lag!r}; expected a nonnegative integer")
         if model._trained_backward:
