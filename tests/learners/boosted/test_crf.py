@@ -711,7 +711,7 @@ def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
     def refuse(n_labels, order, n_positions):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
-    monkeypatch.setattr(treecrf.learners.boosted.base, "require_memory", refuse)
+    monkeypatch.setattr(treecrf.learners.boosted.model, "require_memory", refuse)
     with pytest.raises(MemoryError, match="3 labels, order 1, 5 positions"):
         list(getattr(trained, method)(["abc", "ab"]))
 

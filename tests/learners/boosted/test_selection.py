@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -61,14 +62,12 @@ def prepared(crf, X, y, **arguments):
     class Stop(Exception):
         pass
 
-    def choose(data):
+    def choose(learner, data):
         captured.append(data)
         raise Stop
 
-    crf = copy.copy(crf)
-    crf._choose = choose
-    with pytest.raises(Stop):
-        crf.fit(X, y, **arguments)
+    with mock.patch.object(base, "choose", choose), pytest.raises(Stop):
+        copy.copy(crf).fit(X, y, **arguments)
     return replace(captured[0], seed=0)
 
 
@@ -178,14 +177,14 @@ def test_models_do_not_depend_on_threads_and_order(settings):
 
 def test_much_data_choose_the_start_on_a_sample(monkeypatch):
     X, y = sensors(n=60)
-    monkeypatch.setattr(base, "MAX_POSITIONS", 400)
+    monkeypatch.setattr(selection, "MAX_POSITIONS", 400)
     sizes = []
 
     def counted(data, *others):
         sizes.append(data.training.sequences.n_positions)
         return folds(data, *others)
 
-    monkeypatch.setattr(base, "folds", counted)
+    monkeypatch.setattr(selection, "folds", counted)
     crf = auto(max_iter=6).fit(X, y)
     assert sizes == [390]
     assert crf.init_ is not None
@@ -450,9 +449,9 @@ def test_sequences_without_useful_blocks_remain_whole():
 
 def test_much_data_of_one_sequence_choose_the_start_on_some_blocks(monkeypatch):
     X, y = sensors(1, 3000)
-    monkeypatch.setattr(base, "MAX_POSITIONS", 1000)
+    monkeypatch.setattr(selection, "MAX_POSITIONS", 1000)
     data = prepared(auto(), X, y)
-    data = replace(data, training=first_sample(data.training, 1000, data.seed))
+    data = replace(data, training=first_sample(data.training, 1000))
     data = second_sample(data, 1000).training
     assert np.diff(data.sequences.offsets).tolist() == [50] * 20
     crf = auto(max_iter=4).fit(X, y)

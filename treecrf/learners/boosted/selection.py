@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.constraints import Transitions
+from treecrf.chains.constraints import Transitions, as_transitions
 from treecrf.learners.stopping import Stopping
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_random
 from treecrf.utils.progress import Progress
@@ -34,6 +34,8 @@ COMPARED_POSITIONS = 400
 # of the increase over the second half of its iterations.
 MIN_COMPARED = 20
 MAX_GAIN = 1.0
+# With the default parameters, nothing is random.
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,67 @@ class Choice:
     init: Any
     n_iter: int
     scores: list[float]
+
+
+def choose(learner: Any, data: TrainingInput) -> Choice:
+    """Choose the start, and with ``early_stopping="auto"`` the number of iterations.
+
+    Parameters
+    ----------
+    learner : BoostedSequenceClassifier
+    data : TrainingInput
+    """
+    n_positions, has_held_out = len(data.training.codes), data.held_out is not None
+    limit = max_positions(learner, len(data.classes), n_positions, has_held_out)
+    if limit is None:
+        return default_choice(learner)
+    is_whole = n_positions <= limit
+    training = data.training if is_whole else first_sample(data.training, limit)
+    return choose_on_sample(
+        learner, replace(data, training=training), is_whole, is_whole and not has_held_out
+    )
+
+
+def default_choice(learner: Any) -> Choice:
+    """Return the choice without any comparison: the last start, and all iterations."""
+    return Choice(learner._candidates()[-1], learner.max_iter, [])
+
+
+def max_positions(learner: Any, n_labels: int, n_positions: int, has_held_out: bool) -> int | None:
+    """Return the maximum number of positions for a choice; None if there is none to make."""
+    if not learner.early_stopping or learner.warm_start:
+        return None
+    limit = min(MAX_POSITIONS, MAX_EXAMPLES // learner._n_scores(n_labels))
+    counts_iterations = n_positions <= limit and not has_held_out
+    return limit if counts_iterations or len(learner._candidates()) > 1 else None
+
+
+def choose_on_sample(
+    learner: Any, data: TrainingInput, is_whole: bool, counts_iterations: bool
+) -> Choice:
+    """Choose as `choose` does, given all training sequences or the first sample of them.
+
+    Parameters
+    ----------
+    learner : BoostedSequenceClassifier
+    data : TrainingInput
+    is_whole : bool
+        Whether these are all training sequences.
+    counts_iterations : bool
+        Whether to choose the number of iterations as well.
+    """
+    data = replace(data, seed=SEED)
+    rules = as_transitions(learner.transitions, data.classes, learner.order)
+    if rules is not None and learner._is_backward():
+        rules = rules.reversed()
+    candidates, n_scores = learner._candidates(), learner._n_scores(len(data.classes))
+    if counts_iterations:
+        choice = cross_validated(learner, folds(data, n_scores, rules), candidates)
+    else:
+        limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
+        data = data if is_whole else second_sample(data, limit, rules)
+        choice = best_start(learner, folds(data, 1, rules), candidates)
+    return choice or default_choice(learner)
 
 
 class FoldRun:
@@ -274,9 +337,9 @@ def in_blocks(
     return data.cut(np.unique(cuts[np.searchsorted(cuts, bounds)]))
 
 
-def first_sample(data: LabeledSequences, n_positions: int, seed: int) -> LabeledSequences:
+def first_sample(data: LabeledSequences, n_positions: int) -> LabeledSequences:
     """Choose training sequences with about ``n_positions`` positions, enough of them for folds."""
-    return at_random(data, n_positions, seed, N_FOLDS) if len(data.codes) > n_positions else data
+    return at_random(data, n_positions, SEED, N_FOLDS)
 
 
 def second_sample(

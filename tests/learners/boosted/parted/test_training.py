@@ -24,7 +24,7 @@ from treecrf.encoding import thresholds
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.boosted import base, crf
+from treecrf.learners.boosted import crf, selection
 from treecrf.learners.boosted.parted import training
 from treecrf.utils.fleet import LocalFleet
 
@@ -231,7 +231,7 @@ def test_held_out_sequences_with_other_categories():
 @pytest.mark.parametrize("max_positions", [10_000, 60])
 def test_automatic_choices(max_positions, monkeypatch):
     """Cross-validation on all sequences chooses the iterations; on a sample only the start."""
-    monkeypatch.setattr(base, "MAX_POSITIONS", max_positions)
+    monkeypatch.setattr(selection, "MAX_POSITIONS", max_positions)
     X, y = data_of("numbers", seed=6, n=48)
     settings = SMALL | {"early_stopping": "auto", "init": "auto", "max_iter": 4}
     model = TreeCRF(**settings).fit(X, y)

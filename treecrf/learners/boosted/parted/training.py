@@ -20,7 +20,6 @@ from treecrf.inputs.merging import merged, merged_labels
 from treecrf.inputs.parts import PartDescription
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.base import CHOICE_SEED
 from treecrf.learners.boosted.evaluation import OBJECTIVES
 from treecrf.learners.boosted.parted.booster import LocalShards, Shards, boost_on_shards
 from treecrf.learners.boosted.parted.labeled import (
@@ -34,7 +33,14 @@ from treecrf.learners.boosted.parted.labeled import (
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
 from treecrf.learners.boosted.sampled import Sampling
-from treecrf.learners.boosted.selection import N_FOLDS, Choice
+from treecrf.learners.boosted.selection import (
+    N_FOLDS,
+    SEED,
+    Choice,
+    choose_on_sample,
+    default_choice,
+    max_positions,
+)
 from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.training_data import (
@@ -226,11 +232,11 @@ class Preparation:
         estimator, training = self.estimator, self.training
         has_held_out = self.validation is not None or self.marks is not None
         n_positions = training.n_positions
-        limit = estimator._n_compared(len(self.classes), n_positions, has_held_out)
+        limit = max_positions(estimator, len(self.classes), n_positions, has_held_out)
         if limit is None:
-            return estimator._plain_choice()
+            return default_choice(estimator)
         is_whole = n_positions <= limit
-        chosen = training if is_whole else training.at_random(limit, CHOICE_SEED, N_FOLDS)
+        chosen = training if is_whole else training.at_random(limit, SEED, N_FOLDS)
         return chosen.fleet.reduce(
             _choose_joined,
             estimator,
@@ -346,7 +352,7 @@ def _choose_joined(
     counts_iterations: bool,
 ) -> Choice:
     data = replace(data, training=joined(parts, described))
-    return estimator._chosen(data, is_whole, counts_iterations)
+    return choose_on_sample(estimator, data, is_whole, counts_iterations)
 
 
 def _fit_start_joined(

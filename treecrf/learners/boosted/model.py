@@ -1,0 +1,273 @@
+"""Fitted models whose scores are sums of regression trees."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.chains.contexts import check_order
+from treecrf.chains.lattice import Lattice, require_memory
+from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.offsets import split
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.learner import SequenceLearner
+from treecrf.trees.forest import Forest, check_forest
+from treecrf.utils import checks, model_file
+from treecrf.utils.threads import Threads
+from treecrf.utils.typing import GroupsLike, LengthsLike, ScoresLike, SequencesLike
+
+
+def _has_iterations(model: BoostedModel) -> bool:
+    model._require_iterations()
+    return True
+
+
+class BoostedModel(SequenceLearner):
+    """Base of the models with trees: their scores, also of some iterations, and saved state."""
+
+    # Advice for the case of too many contexts, for error messages.
+    _alternative: ClassVar[str]
+
+    # Model whose scores the trees start from.
+    _start: LinearStart | None = None
+
+    # Where the constructor does not take it.
+    scoring: Any = "loss"
+
+    _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
+
+    @property
+    def _schema(self) -> InputSchema:
+        return self._encoder.schema
+
+    @property
+    def _trained_order(self) -> int:
+        return self._forest.order
+
+    def _reach(self) -> tuple[int, int]:
+        reach = self._encoder.reach
+        if reach is None:
+            raise ValueError("the model has features of unlimited bags; expected bags of a size")
+        if self._start is None:
+            return reach
+        return tuple(map(max, reach, self._start.estimator._reach()))
+
+    def _scores_of(self, sequences: Sequences, threads: Threads) -> np.ndarray:
+        self._require_memory(sequences)
+        encoded = self._encoder.encode(sequences, threads)
+        start = self._start_of(sequences, threads)
+        return self._forest.scores(self._encoder, encoded, threads, start=start)
+
+    def _scores_at(self, sequences: Sequences, position: int, threads: Threads) -> np.ndarray:
+        encoded = self._encoder.encode(sequences, threads)
+        here = slice(position, position + 1)
+        start = self._start_of(sequences, threads)
+        start = None if start is None else np.ascontiguousarray(start[:, here])
+        depth = encoded.depth_of(self._trained_order)[here]
+        encoded = replace(encoded, row_of_position=encoded.row_of_position[here])
+        scores = self._forest.scores(self._encoder, encoded, threads, start=start, depth=depth)
+        return scores[:, 0]
+
+    def _start_of(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
+        """Return the scores that the trees are added to; None stands for scores of 0."""
+        return starting_scores(self._start, sequences, self._trained_order, threads)
+
+    def _require_memory(self, sequences: Sequences) -> None:
+        """Raise MemoryError if the scores of the sequences would not fit in memory."""
+        n_labels, order = len(self.classes_), self._trained_order
+        check_order(n_labels, order, self._alternative)
+        require_memory(n_labels, order, sequences.n_positions)
+
+    @available_if(_has_iterations)
+    def staged_predict_proba(
+        self,
+        X: SequencesLike,
+        *,
+        init_score: ScoresLike = None,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Iterator[Any]:
+        """Predict the probabilities of all labels after each boosting iteration.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table
+            As in `predict`.
+        init_score, lengths, groups : optional
+            As in `predict`.
+
+        Yields
+        ------
+        list of float arrays of shape (n_positions, n_classes)
+            Marginal probabilities, as from `predict_proba`. For a long table, one array of all
+            positions.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ValueError, TypeError
+            If X does not match the training data. The message names the sequence and the reason.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> len(list(crf.staged_predict_proba(["nab"])))
+        5
+        """
+        segmentation = self._segmentation(X, lengths, groups)
+        if self._is_empty(X, segmentation):
+            yield from ([] for _ in range(self.n_iter_))
+            return
+        sequences, _ = self._read(X, segmentation=segmentation, init_score=init_score)
+        with Threads(self.n_jobs) as threads:
+            for lattice in self._staged_lattices(sequences, threads):
+                yield segmentation.join(
+                    self._as_read(split(lattice.marginals(), sequences.offsets))
+                )
+
+    @available_if(_has_iterations)
+    def truncated(self, n_iter: int) -> Self:
+        """Return a fitted copy with the first iterations only.
+
+        All its methods, such as `predict`, `decode` and `save`, use these iterations, and its
+        fitted attributes are those of a model that was trained no longer. It shares the trees, so
+        it takes hardly any memory.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of iterations to keep, from 0 to ``n_iter_``.
+
+        Returns
+        -------
+        estimator
+            A fitted copy of the estimator, with the same parameters.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        TypeError
+            If `n_iter` is not an integer.
+        ValueError
+            If `n_iter` is not in this range.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+        >>> first = crf.truncated(2)
+        >>> first.n_iter_, crf.n_iter_
+        (2, 5)
+        >>> bool(first.score(X, y) <= crf.score(X, y))
+        True
+        """
+        check_is_fitted(self)
+        if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool):
+            raise TypeError(f"n_iter is of type {type(n_iter).__name__}; expected an integer")
+        if not 0 <= n_iter <= self.n_iter_:
+            raise ValueError(
+                f"n_iter={n_iter}; expected 0 to {self.n_iter_}, the iterations of the model"
+            )
+        kept, forest = slice(0, int(n_iter) + 1), self._forest.copy(int(n_iter))
+        fitted = {name: value for name, value in vars(self).items() if self._is_fitted(name)}
+        fitted |= {
+            "_forest": forest,
+            "n_iter_": forest.n_iter,
+            "feature_importances_": feature_importances(forest, self._encoder),
+            "train_score_": self.train_score_[kept],
+            "validation_score_": self.validation_score_[kept],
+            "evals_result_": {
+                name: {metric: scores[kept] for metric, scores in of_set.items()}
+                for name, of_set in self.evals_result_.items()
+            },
+        }
+        return self._fitted_copy(fitted)
+
+    def _require_iterations(self) -> None:
+        """Raise AttributeError unless the fitted model has boosting iterations."""
+
+    def _staged_lattices(self, sequences: Sequences, threads: Threads) -> Iterator[Lattice]:
+        self._require_memory(sequences)
+        encoded = self._encoder.encode(sequences, threads)
+        scores = self._start_of(sequences, threads)
+        constraints = self._constraints(sequences.offsets)
+        for i in range(self._forest.n_iter):
+            scores = self._forest.scores(self._encoder, encoded, threads, (i, i + 1), scores)
+            yield self._constrained(scores.copy(), sequences.offsets, constraints, threads)
+
+    # Saved models
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the contents of a saved model: values for JSON, and arrays."""
+        encoder_values, encoder_arrays = self._encoder.state()
+        values = {
+            "encoder": encoder_values,
+            "n_iter": self.n_iter_,
+            "seed": self._seed,
+            "order": self._forest.order,
+        }
+        arrays = {
+            "train_score": self.train_score_,
+            "validation_score": self.validation_score_,
+            "feature_importances": self.feature_importances_,
+        }
+        forest = model_file.as_section(self._forest.pack(), "forest")
+        return values, arrays | encoder_arrays | forest
+
+    def _restored_encoder(self, values: dict, arrays: dict[str, np.ndarray]) -> Encoder:
+        """Restore the encoder of a saved model; raises ValueError if its parts do not fit."""
+        return Encoder.from_state(values, arrays)
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> BoostedModel:
+        if self.scoring is None:  # files have no functions
+            self.scoring = "loss"
+        self._validate_params()
+        packed = model_file.section(arrays, "forest")
+        self.classes_ = arrays["classes"]
+        self._encoder = self._restored_encoder(values["encoder"], arrays)
+        self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))
+        checks.check_counts(self.n_iter_, self._seed, order)
+        checks.check_classes(self.classes_)
+        self._check_size(len(self.classes_), order, 1)
+        check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
+        self._forest = Forest.unpack(len(self.classes_), order, packed)
+        self.train_score_ = arrays["train_score"]
+        self.validation_score_ = arrays["validation_score"]
+        self.feature_importances_ = arrays["feature_importances"]
+        self.evals_result_: dict[str, dict[str, np.ndarray]] = {}
+        self.n_features_in_ = self._encoder.n_features
+        checks.check_history(self.n_iter_, self.train_score_, self.validation_score_)
+        checks.check_series(self.feature_importances_, self.n_features_in_)
+        vars(self).update(self._feature_names(self._encoder.names))
+        return self
+
+
+def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
+    """Return the fraction of the total gain due to each feature; float64 array (n_features,)."""
+    gains = encoder.by_feature(forest.gains(len(encoder.columns)))
+    return gains / max(gains.sum(), np.finfo(float).tiny)
+
+
+def starting_scores(
+    start: LinearStart | None, sequences: Sequences, order: int, threads: Threads
+) -> np.ndarray | None:
+    """Return the scores of all contexts that the trees are added to; None stands for scores of 0.
+
+    Returns
+    -------
+    float64 array (n_labels, n_positions, n_contexts) or None
+    """
+    return table_of_parts(*starting_parts(start, sequences, threads), sequences.offsets, order)
