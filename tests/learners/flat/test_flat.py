@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import sys
 from itertools import chain
 
 import numpy as np
@@ -551,6 +552,13 @@ def test_a_frame_lists_all_weights(backend, letters):
     assert sum(columns["weight"]) == pytest.approx(flat._flat.weights.sum())
     assert "label[-1] is 'x'" in columns["context"]
     assert {c.split("[")[0] for c in columns["context"]} <= {"anything", "label", "not label"}
+
+
+def test_a_frame_without_its_library_is_an_error_with_advice(fitted, monkeypatch):
+    flat = fitted("flat CRF of order 1")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="backend='pandas' needs pandas: pip install pandas"):
+        flat.to_frame()
 
 
 def test_names_of_contexts():

@@ -163,4 +163,8 @@ def frame_of(columns: dict[str, list], backend: Any) -> Any:
     """Convert columns to a data frame of pandas, polars or pyarrow."""
     import narwhals.stable.v2 as narwhals
 
-    return narwhals.from_dict(columns, backend=backend).to_native()
+    try:
+        return narwhals.from_dict(columns, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        name = error.name
+        raise ImportError(f"backend={backend!r} needs {name}: pip install {name}") from error
