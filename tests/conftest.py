@@ -15,6 +15,9 @@ from support.settings import PLAIN
 import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
 
+# Plots, also those of examples in docstrings, need no screen.
+os.environ["MPLBACKEND"] = "agg"
+
 # The same examples in every run and no deadlines, so that tests do not fail on slow machines.
 settings.register_profile("exhaustive", deadline=None, derandomize=True)
 settings.register_profile("fast", settings.get_profile("exhaustive"), max_examples=20)

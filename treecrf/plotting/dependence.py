@@ -82,8 +82,6 @@ def plot_partial_dependence(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_partial_dependence
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3

@@ -69,8 +69,6 @@ def plot_explanation(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_explanation
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3

@@ -41,8 +41,6 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import FutureFeatureMEMM
     >>> from treecrf.datasets import make_future_bags
     >>> from treecrf.plotting import plot_future_features

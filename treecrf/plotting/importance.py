@@ -71,8 +71,6 @@ def plot_importances(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importances
     >>> settings = dict(l2_regularization=1.0, early_stopping=False, init="zero")
@@ -203,8 +201,6 @@ def plot_importance_map(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importance_map
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3

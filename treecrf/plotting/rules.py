@@ -55,8 +55,6 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
@@ -112,8 +110,6 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import LinearCRF
     >>> from treecrf.plotting import plot_weights
     >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)

@@ -66,8 +66,6 @@ def plot_transition_scores(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import HMMClassifier
     >>> from treecrf.plotting import plot_transition_scores
     >>> ax = plot_transition_scores(HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"]), ["ab"])
@@ -186,8 +184,6 @@ def plot_likelihood(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_likelihood
     >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])

@@ -98,8 +98,6 @@ def plot_sequence(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_sequence
     >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
@@ -110,7 +108,7 @@ def plot_sequence(
 
     A day of a long table, with the times of its index:
 
-    >>> pandas = pytest.importorskip("pandas")
+    >>> import pandas
     >>> times = pandas.date_range("2024-05-01", periods=96, freq="h", name="time")
     >>> table = pandas.DataFrame({"load": range(96), "day": times.day}, index=times)
     >>> table["busy"] = times.hour > 12

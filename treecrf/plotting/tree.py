@@ -98,8 +98,6 @@ def plot_tree(
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("matplotlib").use("agg")
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_tree
     >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
