@@ -205,6 +205,14 @@ def test_files_of_other_kinds(content, path):
         treecrf.load(path)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="files with holes")
+def test_a_file_of_another_kind_is_not_read_into_memory(path):
+    path.touch()
+    os.truncate(path, 1 << 43)
+    with pytest.raises(ModelFileError, match="not a treecrf model"):
+        treecrf.load(path)
+
+
 @pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_truncated_files(saved, path, step):
     path.write_bytes(saved.read_bytes())

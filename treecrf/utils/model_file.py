@@ -92,19 +92,18 @@ def read(path: str | PathLike) -> tuple[dict, Archive]:
         If the file cannot be read.
     """
     with open(path, "rb") as file:
-        content = file.read()
-    payload = _archive_of(path, content)
+        # Of other files, which may be huge or endless, nothing else is read.
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ModelFileError(f"{path}: not a treecrf model")
+        payload = _archive_of(path, file.read())
     with as_model_file_error(path):
         arrays = Archive(payload)
         return json.loads(arrays[TEXT].tobytes()), arrays
 
 
 def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
-    """Check the head of a model file and return what follows it."""
-    if not content.startswith(MAGIC):
-        raise ModelFileError(f"{path}: not a treecrf model")
-    start = len(MAGIC) + CHECKSUM_BYTES
-    checksum, payload = content[len(MAGIC) : start], memoryview(content)[start:]
+    """Check the checksum and the version of a model file, and return what follows them."""
+    checksum, payload = content[:CHECKSUM_BYTES], memoryview(content)[CHECKSUM_BYTES:]
     if hashlib.sha256(payload).digest() != checksum:
         raise ModelFileError(f"{path}: wrong checksum; the file is damaged or incomplete")
     version = int.from_bytes(payload[:VERSION_BYTES], "little")
