@@ -29,6 +29,7 @@ from treecrf.learners.boosted.beam import (
     BeamObjective,
     BeamValidation,
 )
+from treecrf.learners.boosted.combinations import check_combinations
 from treecrf.learners.boosted.loop import Booster, IterationWeights, Validation
 from treecrf.learners.boosted.parted.parts import EncodedLabeled
 from treecrf.learners.boosted.sampled import (
@@ -398,55 +399,22 @@ class TreeCRF(BoostedSequenceClassifier):
         self.verbose = verbose
 
     def _check_training(self) -> None:
-        self._check_objective()
-        self._check_init()
-        self._check_monotonic()
-        self._check_constant_transitions()
-
-    def _draws_in_parts(self) -> bool:
-        return self._has_parts()
+        check_combinations(self)
 
     def _trained_settings(self) -> dict[str, Any]:
         return {"_trained_objective": self.objective}
 
-    def _check_init(self) -> None:
-        """Raise an error if ``init`` is not supported, or not in this combination."""
-        if not isinstance(self.init, str) and not is_linear(self.init):
-            raise TypeError(
-                f"init is of type {type(self.init).__name__}; expected 'auto', 'zero', "
-                "'linear', 'pseudo_likelihood' or a LinearCRF"
-            )
-        if is_linear(self.init) and self.order == 0:
-            raise ValueError(
-                f"init={self.init!r} requires order=1 or higher; the linear model has weights for "
-                "the previous label"
-            )
+    def _fixed_settings(self) -> dict[str, Any]:
+        return super()._fixed_settings() | {
+            "objective": self._trained_objective,
+            "constant_transitions": self._has_transitions,
+        }
 
-    def _check_monotonic(self) -> None:
-        """Raise ValueError for monotonic constraints together with a linear start."""
-        is_warm = self.warm_start and getattr(self, "init_", None) is not None
-        if self.monotonic_cst is not None and (is_warm or is_linear(self.init)):
-            raise ValueError(
-                "monotonic_cst with a linear start, which is not constrained; expected init='zero' "
-                "or 'pseudo_likelihood'"
-            )
+    @property
+    def _value_name(self) -> str:
+        return "log-likelihood" if self.objective == "log" else "objective"
 
-    def _check_constant_transitions(self) -> None:
-        """Raise ValueError if constant transitions are not supported in this combination."""
-        if not self.constant_transitions:
-            return
-        for name, is_supported, expected in (
-            ("order", self.order > 0, "1 or higher"),
-            ("objective", self.objective == "log", "'log'"),
-            ("init", self._has_parts(), "'zero', 'linear' or a LinearCRF"),
-            ("beam_width", self.beam_width is None, "None"),
-            ("sampling", self.sampling is not None, "'auto' or a number"),
-        ):
-            if not is_supported:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} with constant_transitions=True; "
-                    f"expected {expected}"
-                )
+    # What training starts from
 
     def _new_forest(self, n_labels: int) -> Forest:
         return Forest(n_labels, self.order, self.constant_transitions)
@@ -489,238 +457,11 @@ class TreeCRF(BoostedSequenceClassifier):
         settings = {"window": self.window, "transitions": self.transitions}
         return LinearStart.fit(init, data, settings, self.n_jobs)
 
-    def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
-        init = None if data.start is None else data.start.estimator
-        return super()._model_attributes(data, forest, encoder) | {"init_": init}
-
-    def _validation_objective(
-        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
-    ) -> Objective:
-        if self.scoring != "log_likelihood" or self.objective == "log":
-            return self._objective_of(data, classes, threads)
-        logarithmic = copy.copy(self)
-        logarithmic.objective = "log"
-        return logarithmic._objective_of(data, classes, threads)
-
     @property
     def _start(self) -> LinearStart | None:
         return None if self.init_ is None else LinearStart(self.init_)
 
-    def _is_newton(self) -> bool:
-        if self.second_order == "auto":
-            return OBJECTIVES[self.objective].has_curvature
-        return bool(self.second_order)
-
-    def _bound_share(self) -> float | None:
-        """Return the least share of the bound in the curvature; None in first order."""
-        if not self._is_newton():
-            return None
-        return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
-
-    def _check_objective(self) -> None:
-        """Raise ValueError for settings that only the log-likelihood supports."""
-        if self._is_newton() and not OBJECTIVES[self.objective].has_curvature:
-            raise ValueError(
-                f"second_order=True requires objective='log'; {self.objective!r} has no curvature "
-                "for Newton steps"
-            )
-        if self.beam_width is not None and self.objective != "log":
-            raise ValueError(
-                f"objective={self.objective!r} needs all contexts; a beam requires objective='log'"
-            )
-
-    def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
-        weights = super()._position_weights(data, of_labels)
-        if self.order or data.candidates is None:
-            return weights
-        # Without neighbors, positions at which all labels are possible have no residuals.
-        return weights * ~data.candidates.all(axis=1)
-
-    def _summed_log_likelihoods(
-        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
-    ) -> np.ndarray:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"beam_width={self.beam_width}: labels in y are unknown, and sums over them need "
-                "all contexts; expected no beam"
-            )
-        return super()._summed_log_likelihoods(sequences, candidates, threads)
-
-    def _check_unknown(self, labels: Labels) -> None:
-        for name, is_supported, expected in (
-            ("beam_width", self.beam_width is None, "None"),
-            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
-        ):
-            if not is_supported:
-                labels.refuse_unknown(
-                    f"{name}={getattr(self, name)!r} needs all labels in training; expected "
-                    f"{expected}"
-                )
-
-    def _fixed_settings(self) -> dict[str, Any]:
-        return super()._fixed_settings() | {
-            "objective": self._trained_objective,
-            "constant_transitions": self._has_transitions,
-        }
-
-    @property
-    def _value_name(self) -> str:
-        return "log-likelihood" if self.objective == "log" else "objective"
-
-    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        values, arrays = super()._state()
-        values["objective"] = self._trained_objective
-        if self.init_ is not None:
-            values["init"], of_init = LinearStart(self.init_).state()
-            arrays |= model_file.as_section(of_init, "init")
-        return values, arrays
-
-    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
-        self._trained_objective = values["objective"]
-        if self._trained_objective not in OBJECTIVES:
-            raise ValueError(f"unknown objective {self._trained_objective!r}")
-        self.init_, of_init = None, model_file.section(arrays, "init")
-        checks.require(("init" in values) == bool(of_init), "start")
-        if of_init:
-            start = LinearStart.from_state(values["init"], of_init, arrays["classes"])
-            self.init_ = start.estimator
-            # Files have no estimators among the parameters.
-            self.init = clone(self.init_) if self.init is None else self.init
-        return super()._restore(values, arrays)
-
-    def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
-        if self.constant_transitions:
-            threshold = THRESHOLD if self.sampling == "auto" else self.sampling
-            return Sampling(threshold, self.max_examples)
-        if self.beam_width is not None:
-            reason = "needs all contexts; a beam requires None"
-        elif self.order and n_labels > MAX_LABELS:
-            reason = (
-                f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected "
-                "None, or constant_transitions=True"
-            )
-        else:
-            return super()._sampling(n_labels, n_positions)
-        if self.sampling in (None, "auto"):
-            return None
-        raise ValueError(f"sampling={self.sampling!r} {reason}")
-
-    def _training_scores(
-        self,
-        data: EncodedLabeled,
-        classes: np.ndarray,
-        encoder: Encoder,
-        growth: Growth,
-        threads: Threads,
-        columns: EncodedColumns | None = None,
-    ) -> TrainingScores:
-        if not self._has_parts():
-            return super()._training_scores(data, classes, encoder, growth, threads, columns)
-        contexts = None
-        if self.constant_transitions and not self._is_newton():
-            contexts = ContextWeights(
-                data.offsets, data.codes, len(classes), self.order, data.candidates
-            )
-        return PartsScores(
-            self._parts_of(data, classes),
-            self._objective_of(data, classes, threads),
-            LikelihoodSampler(
-                data.offsets,
-                data.codes,
-                self.order,
-                threads,
-                data.keys,
-                self._bound_share(),
-                candidates=data.candidates,
-            ),
-            IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
-            Router(encoder, data.encoded, self.order, columns=columns),
-            threads,
-            contexts,
-        )
-
-    def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
-        if not self.constant_transitions:
-            return None
-        return TransitionGrowth(forest, growth, self._is_newton())
-
-    def _sampled_validation(
-        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
-    ) -> Validation | PartsValidation:
-        if not self._has_parts():
-            return super()._sampled_validation(data, classes, encoder, threads)
-        objective = self._validation_objective(data, classes, threads)
-        router = Router(encoder, data.encoded, self.order)
-        return PartsValidation(router, objective, self._parts_of(data, classes))
-
-    def _has_parts(self) -> bool:
-        """Return whether samples are drawn from scores in parts, without tables of residuals."""
-        return self.objective == "log" and self.init != "pseudo_likelihood"
-
-    def _parts_of(self, data: EncodedLabeled, classes: np.ndarray) -> ScoreParts:
-        """Return the scores to start from, under the constraints."""
-        constraints = self._constraints_of(data, classes)
-        parts = ScoreParts(len(classes), self.order, data.offsets, constraints)
-        return _started(parts, data.start_state, data.start_transitions)
-
-    def _booster_class(self) -> type[Booster]:
-        return Booster if self.beam_width is None else BeamBooster
-
-    def _validation_class(self) -> type:
-        return Validation if self.beam_width is None else BeamValidation
-
-    @property
-    def _has_transitions(self) -> bool:
-        """Whether the fitted model has constant transitions."""
-        return self._forest.transitions is not None
-
-    def _check_init_score(self) -> None:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"init_score needs all contexts; expected beam_width=None, not {self.beam_width}"
-            )
-
-    def _check_beam_support(self) -> None:
-        if self._has_transitions:
-            raise ValueError(
-                "a model with constant transitions needs all contexts; expected no beam"
-            )
-        if self.init_ is not None:
-            raise ValueError("a model with a linear start needs all contexts; expected no beam")
-
-    def _reach(self) -> tuple[int, int]:
-        if self.beam_width is not None:
-            raise ValueError(
-                f"beam_width={self.beam_width}: a stream needs all contexts; expected None"
-            )
-        return super()._reach()
-
-    def _beam(self) -> Beam:
-        return Beam(self.beam_width, self.beam == "forward-only")
-
-    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
-        if self.constant_transitions and self.beam_width is None:
-            self._check_size_of_parts(n_labels, order, n_positions)
-            return
-        if self.beam_width is None:
-            super()._check_size(n_labels, order, n_positions)
-            return
-        if self.init not in ("auto", "zero"):
-            raise ValueError(f"init={self.init!r} needs all contexts; a beam requires init='zero'")
-        check_label_codes(n_labels, "a beam")
-        check_lags(order)
-        self._beam().width_for(n_labels, order)
-
-    def _check_size_of_part(self, n_labels: int, n_positions: int) -> None:
-        if self._has_parts():
-            self._check_size_of_parts(n_labels, self.order, n_positions)
-        else:
-            super()._check_size_of_part(n_labels, n_positions)
-
-    def _check_size_of_parts(self, n_labels: int, order: int, n_positions: int) -> None:
-        """Check that scores fit in memory that do not depend on the context at each position."""
-        check_order(n_labels, order, self._alternative)
-        require_memory(n_labels, 0, n_positions)
+    # Objectives and steps
 
     def _objective(
         self,
@@ -756,17 +497,204 @@ class TreeCRF(BoostedSequenceClassifier):
             weights=data.weights,
         )
 
+    def _validation_objective(
+        self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
+    ) -> Objective:
+        if self.scoring != "log_likelihood" or self.objective == "log":
+            return self._objective_of(data, classes, threads)
+        logarithmic = copy.copy(self)
+        logarithmic.objective = "log"
+        return logarithmic._objective_of(data, classes, threads)
+
+    def _is_newton(self) -> bool:
+        if self.second_order == "auto":
+            return OBJECTIVES[self.objective].has_curvature
+        return bool(self.second_order)
+
+    def _bound_share(self) -> float | None:
+        """Return the minimum fraction of the bound in the curvature; None in first order."""
+        if not self._is_newton():
+            return None
+        return {"diagonal": 0.0, "bound": 1.0}.get(self.curvature, min(self.learning_rate, 1.0))
+
+    def _position_weights(self, data: LabeledSequences, of_labels: np.ndarray) -> np.ndarray:
+        weights = super()._position_weights(data, of_labels)
+        if self.order or data.candidates is None:
+            return weights
+        # Without neighbors, positions at which all labels are possible have no residuals.
+        return weights * ~data.candidates.all(axis=1)
+
+    def _check_unknown(self, labels: Labels) -> None:
+        for name, is_supported, expected in (
+            ("beam_width", self.beam_width is None, "None"),
+            ("init", self.init != "pseudo_likelihood", "'zero', 'linear' or a LinearCRF"),
+        ):
+            if not is_supported:
+                labels.refuse_unknown(
+                    f"{name}={getattr(self, name)!r} needs all labels in training; expected "
+                    f"{expected}"
+                )
+
+    # Samples of the examples
+
+    def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
+        if self.constant_transitions:
+            threshold = THRESHOLD if self.sampling == "auto" else self.sampling
+            return Sampling(threshold, self.max_examples)
+        if self.beam_width is not None:
+            reason = "needs all contexts; a beam requires None"
+        elif self.order and n_labels > MAX_LABELS:
+            reason = (
+                f"supports at most {MAX_LABELS} labels, and y has {n_labels}; expected "
+                "None, or constant_transitions=True"
+            )
+        else:
+            return super()._sampling(n_labels, n_positions)
+        if self.sampling in (None, "auto"):
+            return None
+        raise ValueError(f"sampling={self.sampling!r} {reason}")
+
+    def _draws_in_parts(self) -> bool:
+        return self._has_parts()
+
+    def _has_parts(self) -> bool:
+        """Return whether samples are drawn from scores in parts, without tables of residuals."""
+        return self.objective == "log" and self.init != "pseudo_likelihood"
+
+    def _parts_of(self, data: EncodedLabeled, classes: np.ndarray) -> ScoreParts:
+        """Return the scores to start from, under the constraints."""
+        constraints = self._constraints_of(data, classes)
+        parts = ScoreParts(len(classes), self.order, data.offsets, constraints)
+        return _started(parts, data.start_state, data.start_transitions)
+
+    def _training_scores(
+        self,
+        data: EncodedLabeled,
+        classes: np.ndarray,
+        encoder: Encoder,
+        growth: Growth,
+        threads: Threads,
+        columns: EncodedColumns | None = None,
+    ) -> TrainingScores:
+        if not self._has_parts():
+            return super()._training_scores(data, classes, encoder, growth, threads, columns)
+        contexts = None
+        if self.constant_transitions and not self._is_newton():
+            contexts = ContextWeights(
+                data.offsets, data.codes, len(classes), self.order, data.candidates
+            )
+        return PartsScores(
+            self._parts_of(data, classes),
+            self._objective_of(data, classes, threads),
+            LikelihoodSampler(
+                data.offsets,
+                data.codes,
+                self.order,
+                threads,
+                data.keys,
+                self._bound_share(),
+                candidates=data.candidates,
+            ),
+            IterationWeights.of(data.position_weights, data.offsets, data.keys, growth),
+            Router(encoder, data.encoded, self.order, columns=columns),
+            threads,
+            contexts,
+        )
+
+    def _sampled_validation(
+        self, data: EncodedLabeled, classes: np.ndarray, encoder: Encoder, threads: Threads
+    ) -> Validation | PartsValidation:
+        if not self._has_parts():
+            return super()._sampled_validation(data, classes, encoder, threads)
+        objective = self._validation_objective(data, classes, threads)
+        router = Router(encoder, data.encoded, self.order)
+        return PartsValidation(router, objective, self._parts_of(data, classes))
+
+    def _transition_growth(self, forest: Forest, growth: Growth) -> TransitionGrowth | None:
+        if not self.constant_transitions:
+            return None
+        return TransitionGrowth(forest, growth, self._is_newton())
+
+    # Limits of memory
+
+    def _check_size(self, n_labels: int, order: int, n_positions: int) -> None:
+        if self.beam_width is None:
+            check = self._check_size_of_parts if self.constant_transitions else super()._check_size
+            check(n_labels, order, n_positions)
+            return
+        if self.init not in ("auto", "zero"):
+            raise ValueError(f"init={self.init!r} needs all contexts; a beam requires init='zero'")
+        check_label_codes(n_labels, "a beam")
+        check_lags(order)
+        self._beam().width_for(n_labels, order)
+
+    def _check_size_of_part(self, n_labels: int, n_positions: int) -> None:
+        if self._has_parts():
+            self._check_size_of_parts(n_labels, self.order, n_positions)
+        else:
+            super()._check_size_of_part(n_labels, n_positions)
+
+    def _check_size_of_parts(self, n_labels: int, order: int, n_positions: int) -> None:
+        """Check that scores fit in memory that do not depend on the context at each position."""
+        check_order(n_labels, order, self._alternative)
+        require_memory(n_labels, 0, n_positions)
+
+    # Beams
+
+    def _beam(self) -> Beam:
+        return Beam(self.beam_width, self.beam == "forward-only")
+
+    def _booster_class(self) -> type[Booster]:
+        return Booster if self.beam_width is None else BeamBooster
+
+    def _validation_class(self) -> type:
+        return Validation if self.beam_width is None else BeamValidation
+
+    def _check_beam_support(self) -> None:
+        if self._has_transitions:
+            raise ValueError(
+                "a model with constant transitions needs all contexts; expected no beam"
+            )
+        if self.init_ is not None:
+            raise ValueError("a model with a linear start needs all contexts; expected no beam")
+
+    def _check_init_score(self) -> None:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"init_score needs all contexts; expected beam_width=None, not {self.beam_width}"
+            )
+
+    def _reach(self) -> tuple[int, int]:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"beam_width={self.beam_width}: a stream needs all contexts; expected None"
+            )
+        return super()._reach()
+
+    def _summed_log_likelihoods(
+        self, sequences: Sequences, candidates: np.ndarray, threads: Threads
+    ) -> np.ndarray:
+        if self.beam_width is not None:
+            raise ValueError(
+                f"beam_width={self.beam_width}: labels in y are unknown, and sums over them need "
+                "all contexts; expected no beam"
+            )
+        return super()._summed_log_likelihoods(sequences, candidates, threads)
+
+    # Predictions
+
     def _lattice_of(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
     ) -> Lattice | PartsLattice | BeamLattice:
-        if self.beam_width is None and self._has_transitions:
-            parts = self._starting_parts(sequences, constraints, threads)
-            return self._add_iterations(parts, self._encoder.encode(sequences, threads), threads)
-        if self.beam_width is None:
+        if self.beam_width is not None:
+            self._check_beam_support()
+            encoded = self._encoder.encode(sequences, threads)
+            beam = self._beam()
+            return BeamLattice(self._forest, self._encoder, encoded, beam, threads, constraints)
+        if not self._has_transitions:
             return super()._lattice_of(sequences, constraints, threads)
-        self._check_beam_support()
-        encoded = self._encoder.encode(sequences, threads)
-        return BeamLattice(self._forest, self._encoder, encoded, self._beam(), threads, constraints)
+        parts = self._starting_parts(sequences, constraints, threads)
+        return self._add_iterations(parts, self._encoder.encode(sequences, threads), threads)
 
     def _staged_lattices(
         self, sequences: Sequences, threads: Threads
@@ -782,7 +710,12 @@ class TreeCRF(BoostedSequenceClassifier):
             forest = self._forest.copy(i + 1)
             yield BeamLattice(forest, self._encoder, encoded, self._beam(), threads, constraints)
 
-    # Constant transitions
+    # Predictions with constant transitions
+
+    @property
+    def _has_transitions(self) -> bool:
+        """Whether the fitted model has constant transitions."""
+        return self._forest.transitions is not None
 
     def _starting_parts(
         self, sequences: Sequences, constraints: Constraints, threads: Threads
@@ -813,6 +746,33 @@ class TreeCRF(BoostedSequenceClassifier):
         for i in range(self._forest.n_iter):
             parts = parts.take(0, len(sequences.offsets) - 1)
             yield self._add_iterations(parts, encoded, threads, (i, i + 1))
+
+    # Fitted attributes and files
+
+    def _model_attributes(self, data: TrainingInput, forest: Forest, encoder: Encoder) -> dict:
+        init = None if data.start is None else data.start.estimator
+        return super()._model_attributes(data, forest, encoder) | {"init_": init}
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        values, arrays = super()._state()
+        values["objective"] = self._trained_objective
+        if self.init_ is not None:
+            values["init"], of_init = LinearStart(self.init_).state()
+            arrays |= model_file.as_section(of_init, "init")
+        return values, arrays
+
+    def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> TreeCRF:
+        self._trained_objective = values["objective"]
+        if self._trained_objective not in OBJECTIVES:
+            raise ValueError(f"unknown objective {self._trained_objective!r}")
+        self.init_, of_init = None, model_file.section(arrays, "init")
+        checks.require(("init" in values) == bool(of_init), "start")
+        if of_init:
+            start = LinearStart.from_state(values["init"], of_init, arrays["classes"])
+            self.init_ = start.estimator
+            # Files have no estimators among the parameters.
+            self.init = clone(self.init_) if self.init is None else self.init
+        return super()._restore(values, arrays)
 
 
 def _started(
