@@ -27,6 +27,7 @@ from treecrf.chains import _beam, _beam_gradients, _beam_paths, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
+from treecrf.chains.objectives import LabeledChains
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.boosted.beam import (
@@ -448,16 +449,10 @@ class Task:
         self.encoded = self.encoder.encode(packed)
 
     def objective(self, beam, threads):
-        return BeamObjective(
-            self.encoded.offsets,
-            self.codes,
-            self.n_labels,
-            self.order,
-            1.0 if self.second_order else None,
-            beam,
-            self.constraints,
-            threads,
+        data = LabeledChains(
+            self.encoded.offsets, self.codes, self.n_labels, self.order, self.constraints
         )
+        return BeamObjective(data, beam, threads, 1.0 if self.second_order else None)
 
     def booster(self, beam, n_threads=1, forest=None, weights=None, **growth):
         limit = {"max_leaf_value": 4.0} if self.second_order else {}
@@ -611,7 +606,8 @@ def test_validation_follows_the_training(order):
     held_out = Task(np.random.default_rng(order + 10), order)
     encoded = task.encoder.encode(as_sequences(held_out.sequences))
     beam, threads = Beam(2), Threads(1)
-    objective = BeamObjective(encoded.offsets, held_out.codes, 3, order, False, beam, FREE, threads)
+    data = LabeledChains(encoded.offsets, held_out.codes, 3, order, FREE)
+    objective = BeamObjective(data, beam, threads, None)
     validation = BeamValidation(task.encoder, encoded, objective)
     booster = task.booster(beam)
     history = boost(booster, 5, validation, None, lambda *_: None)

@@ -22,7 +22,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.chains.constraints import as_allowed
-from treecrf.chains.objectives import make_objective
+from treecrf.chains.objectives import LabeledChains, make_objective
 from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
@@ -262,11 +262,11 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
     with Threads(None) as threads:
         data = model._training_data(attributes, training, classes, threads)
         of_rows = StateLikelihood(data)
-        objective = make_objective(
-            "log", data.offsets, data.codes, 3, 1, data.constraints, threads,
-            candidates=data.candidates, weights=data.repeated_weights(),
+        chains = LabeledChains(
+            data.offsets, data.codes, 3, 1, data.constraints, data.candidates,
+            data.repeated_weights(),
         )  # fmt: skip
-        of_tables = ScoreLikelihood(data, objective)
+        of_tables = ScoreLikelihood(data, make_objective("log", chains, threads))
         weights = data.layout.weights(rng.normal(size=data.layout.size))
         total, mean, gradient = of_rows.gradient(weights)
         assert of_rows.mean(weights) == mean

@@ -24,6 +24,7 @@ as the sum of 1/P - 1. Its gradient is a mean of the gradients of log P, weighte
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,24 +76,17 @@ class Objective(Protocol):
         """Compute the value at the scores, per position."""
 
 
-class ChainObjective(ABC):
-    """Objective over label sequences, as a function of the scores of all contexts.
+@dataclass(frozen=True)
+class LabeledChains:
+    """Label sequences, and the chains in which objectives measure their probability.
 
-    Residuals are its partial derivatives with respect to the scores, multiplied by the number of
-    positions.
-
-    Parameters
+    Attributes
     ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
+    offsets : int64 array (n_sequences + 1,)
+    codes : int32 array (n_positions,)
+        The labels of all positions.
     n_labels, order : int
     constraints : Constraints
-    threads : Threads
-    bound_share : float, optional
-        Compute the curvature as well; only if the objective ``has_curvature``. It is 2 p (1 - p),
-        but at least this share of a bound of the Hessian, see `_curvature`.
-    n_pseudo : int, default=0
-        Number of initial iterations that maximize the pseudo-likelihood instead.
     candidates : bool array (n_positions, n_labels), optional
         The possible labels of each position, if not all labels are known. ``codes`` is then a
         possible label sequence.
@@ -101,35 +95,55 @@ class ChainObjective(ABC):
         those without weights.
     """
 
+    offsets: np.ndarray
+    codes: np.ndarray
+    n_labels: int
+    order: int
+    constraints: Constraints
+    candidates: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+class ChainObjective(ABC):
+    """Objective over label sequences, as a function of the scores of all contexts.
+
+    Residuals are its partial derivatives with respect to the scores, multiplied by the number of
+    positions.
+
+    Parameters
+    ----------
+    data : LabeledChains
+    threads : Threads
+    bound_share : float, optional
+        Compute the curvature as well; only if the objective ``has_curvature``. It is 2 p (1 - p),
+        but at least this fraction of a bound of the Hessian, see `_curvature`.
+    n_pseudo : int, default=0
+        Number of initial iterations that maximize the pseudo-likelihood instead.
+    """
+
     given = None  # takes the scores of all contexts
     counts: np.ndarray | None = None  # one example per position
     has_curvature = False
 
     def __init__(
         self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        constraints: Constraints,
+        data: LabeledChains,
         threads: Threads,
         bound_share: float | None = None,
         n_pseudo: int = 0,
-        candidates: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
     ):
-        self.offsets = offsets
-        self.constraints = constraints
-        self.chains = chains_of(offsets, order)
-        self.mean = WeightedMean(weights, self._items(offsets))
-        self.codes = codes
-        self.order = order
-        self.n_pseudo = n_pseudo
+        self.offsets = data.offsets
+        self.codes = data.codes
+        self.order = data.order
+        self.constraints = data.constraints
+        self.candidates = data.candidates
+        self.chains = chains_of(data.offsets, data.order)
+        self.mean = WeightedMean(data.weights, self._items(data.offsets))
         self.threads = threads
         self.parts = threads.parts(self.chains)
         self.bound_share = bound_share
-        self.candidates = candidates
-        self._shape = (n_labels, len(codes), n_labels**order)
+        self.n_pseudo = n_pseudo
+        self._shape = (data.n_labels, len(data.codes), data.n_labels**data.order)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
 
@@ -338,8 +352,9 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
     exponential = True
 
-    def __init__(self, *arguments: Any, weights: np.ndarray | None = None, **options: Any):
-        super().__init__(*arguments, weights=weights, **options)
+    def __init__(self, data: LabeledChains, *arguments: Any, **options: Any):
+        super().__init__(data, *arguments, **options)
+        weights = data.weights
         self._weights = np.ones(len(self.codes))
         if weights is not None:  # a chain shares one weight, as its residuals share one scale
             lengths = np.diff(self.chains)
@@ -368,41 +383,27 @@ class LocalObjective:
 
     Parameters
     ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    n_labels, order : int
+    data : LabeledChains
+        Its candidates are not used: unknown labels have weight 0 in training.
+    threads : Threads
     second_order : bool
         Whether to compute the curvature in addition to the gradient.
-    constraints : Constraints
-    threads : Threads
-    weights : float64 array (n_positions,), optional
-        Weights in the value.
     """
 
     counts = None
     candidates = None
 
-    def __init__(
-        self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        second_order: bool,
-        constraints: Constraints,
-        threads: Threads,
-        weights: np.ndarray | None = None,
-    ):
-        self.given = previous_labels(codes, offsets, n_labels, order)
-        self.codes = codes
-        self.constraints = constraints
+    def __init__(self, data: LabeledChains, threads: Threads, second_order: bool):
+        self.given = previous_labels(data.codes, data.offsets, data.n_labels, data.order)
+        self.codes = data.codes
+        self.constraints = data.constraints
         self.threads = threads
         # With weights, every position has its own likelihood.
-        self.offsets = offsets if weights is None else np.arange(len(codes) + 1)
+        self.offsets = data.offsets if data.weights is None else np.arange(len(data.codes) + 1)
         self.parts = threads.parts(self.offsets)
         self.likelihoods = np.zeros(len(self.offsets) - 1)
-        self.mean = WeightedMean(weights, self.offsets)
-        self._shape = n_labels, len(codes), 1
+        self.mean = WeightedMean(data.weights, self.offsets)
+        self._shape = data.n_labels, len(data.codes), 1
         self._second_order = second_order
         self.forget_tables()
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import require_memory
-from treecrf.chains.objectives import Objective
+from treecrf.chains.objectives import LabeledChains, Objective
 from treecrf.chains.sampling import TableSampler
 from treecrf.encoding.encoded import EncodedColumns
 from treecrf.encoding.encoder import METHODS, Encoder
@@ -487,21 +487,23 @@ class BoostedSequenceClassifier(BoostedModel):
 
     # Objectives
 
-    @abstractmethod
-    def _objective(
-        self,
-        data: LabeledSequences | EncodedLabeled,
-        n_labels: int,
-        constraints: Constraints,
-        threads: Threads,
-    ) -> Objective:
-        """Return the objective that training maximizes, for the given sequences."""
-
     def _objective_of(
         self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
     ) -> Objective:
-        constraints = self._constraints_of(data, classes)
-        return self._objective(data, len(classes), constraints, threads)
+        chains = LabeledChains(
+            data.offsets,
+            data.codes,
+            len(classes),
+            self.order,
+            self._constraints_of(data, classes),
+            data.candidates,
+            data.weights,
+        )
+        return self._objective(chains, threads)
+
+    @abstractmethod
+    def _objective(self, data: LabeledChains, threads: Threads) -> Objective:
+        """Return the objective that training maximizes."""
 
     def _validation_objective(
         self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads

@@ -15,6 +15,7 @@ import numpy as np
 from treecrf.chains import _beam, _beam_gradients, _beam_paths
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
+from treecrf.chains.objectives import LabeledChains
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
@@ -75,17 +76,12 @@ class BeamObjective:
 
     Parameters
     ----------
-    offsets, codes : int arrays
-        Starts of the sequences and codes of their labels.
-    n_labels, order : int
-    bound_share : float or None
-        Least share of the bound in the curvature, see `treecrf.chains.objectives.ChainObjective`.
-        Without it, there is no curvature.
+    data : LabeledChains
     beam : Beam
-    constraints : Constraints
     threads : Threads
-    weights : float64 array (n_positions,), optional
-        Weights in the value; a sequence has the mean weight of its positions.
+    bound_share : float or None
+        Minimum fraction of the bound in the curvature, see
+        `treecrf.chains.objectives.ChainObjective`. Without it, there is no curvature.
     """
 
     given = None
@@ -93,28 +89,19 @@ class BeamObjective:
     candidates = None
 
     def __init__(
-        self,
-        offsets: np.ndarray,
-        codes: np.ndarray,
-        n_labels: int,
-        order: int,
-        bound_share: float | None,
-        beam: Beam,
-        constraints: Constraints,
-        threads: Threads,
-        weights: np.ndarray | None = None,
+        self, data: LabeledChains, beam: Beam, threads: Threads, bound_share: float | None
     ):
-        self.constraints = constraints
-        self.mean = WeightedMean(weights, offsets)
-        self.mean_of_positions = WeightedMean(weights, np.arange(len(codes) + 1))
-        self.offsets = offsets
-        self.codes = codes
-        self.width = beam.width_for(n_labels, order)
+        self.offsets = data.offsets
+        self.codes = data.codes
+        self.constraints = data.constraints
+        self.mean = WeightedMean(data.weights, data.offsets)
+        self.mean_of_positions = WeightedMean(data.weights, np.arange(len(data.codes) + 1))
+        self.width = beam.width_for(data.n_labels, data.order)
         self.beam = beam
         self.bound_share = bound_share
         self.threads = threads
-        self.parts = threads.parts(offsets)
-        self.likelihoods = np.zeros(len(offsets) - 1)
+        self.parts = threads.parts(data.offsets)
+        self.likelihoods = np.zeros(len(data.offsets) - 1)
         self._residuals: np.ndarray | None = None
         self._curvature: np.ndarray | None = None
 

@@ -14,7 +14,13 @@ from sklearn.base import clone
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import MAX_LABELS, check_label_codes, check_lags, check_order
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
-from treecrf.chains.objectives import OBJECTIVES, ChainObjective, Objective, make_objective
+from treecrf.chains.objectives import (
+    OBJECTIVES,
+    ChainObjective,
+    LabeledChains,
+    Objective,
+    make_objective,
+)
 from treecrf.chains.sampling import LikelihoodSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.encoding.encoded import EncodedColumns, EncodedSequences
@@ -463,39 +469,11 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Objectives and steps
 
-    def _objective(
-        self,
-        data: LabeledSequences | EncodedLabeled,
-        n_labels: int,
-        constraints: Constraints,
-        threads: Threads,
-    ) -> ChainObjective | BeamObjective:
-        offsets, codes = data.offsets, data.codes
+    def _objective(self, data: LabeledChains, threads: Threads) -> ChainObjective | BeamObjective:
         if self.beam_width is not None:
-            return BeamObjective(
-                offsets,
-                codes,
-                n_labels,
-                self.order,
-                self._bound_share(),
-                self._beam(),
-                constraints,
-                threads,
-                data.weights,
-            )
-        return make_objective(
-            self.objective,
-            offsets,
-            codes,
-            n_labels,
-            self.order,
-            constraints,
-            threads,
-            bound_share=self._bound_share(),
-            n_pseudo=N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0,
-            candidates=data.candidates,
-            weights=data.weights,
-        )
+            return BeamObjective(data, self._beam(), threads, self._bound_share())
+        n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0
+        return make_objective(self.objective, data, threads, self._bound_share(), n_pseudo)
 
     def _validation_objective(
         self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import OBJECTIVES, make_objective
+from treecrf.chains.objectives import OBJECTIVES, LabeledChains, make_objective
 from treecrf.inputs.labels import Labels
 from treecrf.learners.boosted.evaluation import METRICS, NEG_LOG_LOSS, TrueLabels, metric_of
 from treecrf.learners.boosted.evaluation import OBJECTIVES as OBJECTIVES_OF_SCORING
@@ -377,15 +377,13 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             raise ValueError(
                 f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
-        objective = make_objective(
-            name,
+        chains = LabeledChains(
             data.offsets,
             data.codes,
             len(data.classes),
             self.order,
             data.constraints,
-            data.scores.threads,
-            candidates=data.candidates,
-            weights=data.repeated_weights(),
+            data.candidates,
+            data.repeated_weights(),
         )
-        return ScoreLikelihood(data, objective)
+        return ScoreLikelihood(data, make_objective(name, chains, data.scores.threads))
