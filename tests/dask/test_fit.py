@@ -141,6 +141,7 @@ OPTIONS = [
     (DaskTreeCRF, {"early_stopping": True, "max_iter": 12, "scoring": "accuracy"}),
     (DaskTreeCRF, {"init": "linear", "class_weight": "balanced"}),
     (DaskTreeCRF, {"early_stopping": "auto"}),
+    (DaskTreeCRF, {"window": 1000, "early_stopping": True}),
 ]
 MORE = [
     (DaskTreeCRF, {"order": 2, "missing": "surrogate"}),

@@ -118,6 +118,7 @@ def test_parts_are_described_and_read_like_all(form, cut):
     assert found.form == expected.form
     assert found.is_boolean == expected.is_boolean
     assert (found.n_sequences, found.n_positions) == (whole.n_sequences, whole.n_positions)
+    assert found.longest == expected.longest
     sequences = [read_part(part, found)[0] for i, part in enumerate(raws) if i != 1]
     hashes = np.concatenate([input_hashes(part).content for part in sequences])
     assert hashes.tolist() == input_hashes(whole).content.tolist()

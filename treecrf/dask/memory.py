@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from treecrf.dask.cluster import Cluster
+from treecrf.encoding.layout import window_within
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.boosted.parted.training import Preparation
 
@@ -31,7 +32,8 @@ def require_memory(cluster: Cluster, preparation: Preparation) -> None:
     n_positions = sum(each.n_positions for each in described)
     n_labels, n_features = len(preparation.classes), _n_dense(described[0])
     of_position = bytes_of_position(preparation.estimator, n_labels, n_features)
-    exchanged = bytes_of_iteration(preparation.estimator, n_features)
+    window = window_within(preparation.estimator._window(), preparation.training.described.longest)
+    exchanged = bytes_of_iteration(preparation.estimator, sum(window) + 1, n_features)
     workers = cluster.workers()
     n_threads = sum(worker["nthreads"] for worker in workers.values())
     for address, worker in workers.items():
@@ -56,10 +58,12 @@ def bytes_of_position(estimator: Any, n_labels: int, n_features: int) -> int:
     return FIXED_BYTES + table + max(2 * n_features + 8 * n_labels, 9 * n_features)
 
 
-def bytes_of_iteration(estimator: Any, n_features: int) -> int:
-    """Return the bytes of the examples of an iteration; 0 if their number has no limit."""
-    left, right = estimator._window()
-    of_example = EXAMPLE_BYTES + (left + 1 + right) * n_features
+def bytes_of_iteration(estimator: Any, width: int, n_features: int) -> int:
+    """Return the bytes of the examples of an iteration; 0 if their number has no limit.
+
+    The width is the number of positions of a window.
+    """
+    of_example = EXAMPLE_BYTES + width * n_features
     return (estimator.max_examples or 0) * of_example
 
 

@@ -10,12 +10,14 @@ positions to rows.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from treecrf.encoding.columns import Columns, learn_columns
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.imputation import FILLED, Imputation, ImputedSequences, learn_imputation
-from treecrf.encoding.layout import RowLayout, check_window
+from treecrf.encoding.layout import RowLayout, check_windows, widest, window_within
 from treecrf.encoding.plan import CODES, Plan, make_plan
 from treecrf.encoding.writer import RowWriter
 from treecrf.inputs.description import Description
@@ -40,8 +42,8 @@ class Encoder:
 
     Parameters
     ----------
-    window : (int, int)
-        Number of positions to the left and to the right that tests may use.
+    max_window : (int, int)
+        Maximum number of positions to the left and to the right that tests may use.
     max_bins : int
         Maximum number of bins of a number, 2 to 255.
     missing : {"weighting", "surrogate", "impute", "indicator"}
@@ -49,6 +51,8 @@ class Encoder:
 
     Attributes
     ----------
+    window : (int, int)
+        ``max_window``, cut to the length of the training sequences, see `window_within`.
     columns : Columns
     plan : Plan
     form : {"symbols", "table"}
@@ -58,6 +62,7 @@ class Encoder:
         None if the trees handle missing values.
     """
 
+    window: tuple[int, int]
     columns: Columns
     plan: Plan
     form: str
@@ -68,8 +73,8 @@ class Encoder:
     # Number of trailing columns derived in training; their tests read the current position only.
     n_derived = 0
 
-    def __init__(self, window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
-        self.window = window
+    def __init__(self, max_window: tuple[int, int], max_bins: int = 255, missing: str = METHODS[0]):
+        self.max_window = max_window
         self.max_bins = max_bins
         self.missing = missing
 
@@ -92,6 +97,7 @@ class Encoder:
         seed : int, default=0
         """
         schema = described.schema
+        self.window = window_within(self.max_window, described.longest)
         self.form, self.names = schema.form, schema.names
         self.imputation = self._schema = None
         if self.missing in FILLED:
@@ -108,8 +114,19 @@ class Encoder:
         )
         return self
 
+    def widened(self, longest: int) -> Encoder:
+        """Return an encoder whose window also suits training sequences of this length."""
+        return self.with_window(widest(self.window, window_within(self.max_window, longest)))
+
+    def with_window(self, window: tuple[int, int]) -> Encoder:
+        """Return an encoder of the same columns with another window, within ``max_window``."""
+        other = copy.copy(self)
+        other.window = window
+        return other
+
     def restore(
         self,
+        window: tuple[int, int],
         form: str,
         names: tuple[str, ...] | None,
         columns: Columns,
@@ -117,6 +134,7 @@ class Encoder:
         imputation: Imputation | None,
     ) -> Encoder:
         """Copy the learned attributes of another encoder."""
+        self.window = window
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
         self.imputation, self._schema = imputation, None
         return self
@@ -244,7 +262,7 @@ class Encoder:
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the contents of a saved model: values for JSON, and arrays."""
         values = {name: getattr(self, name) for name in ("max_bins", "form", "missing")}
-        values["window"] = list(self.window)
+        values |= {"window": list(self.window), "max_window": list(self.max_window)}
         values["names"] = None if self.names is None else list(self.names)
         of_plan, plan = self.plan.state()
         arrays = as_section(self.columns.state(), "columns") | as_section(plan, "plan")
@@ -268,8 +286,11 @@ class Encoder:
         if of_imputation := section(arrays, "imputation"):
             symbols = columns.categories[0] if values["form"] == "symbols" else None
             imputation = Imputation.from_state(of_imputation, symbols)
-        encoder = cls(tuple(values["window"]), values["max_bins"], values["missing"])
-        encoder.restore(values["form"], names, columns, plan, imputation)
+        window = tuple(values["window"])
+        # Models of earlier versions have no other window.
+        max_window = tuple(values.get("max_window", window))
+        encoder = cls(max_window, values["max_bins"], values["missing"])
+        encoder.restore(window, values["form"], names, columns, plan, imputation)
         encoder._check()
         return encoder
 
@@ -280,5 +301,5 @@ class Encoder:
             self.imputation.check(len(self.imputation.values))
             require(len(self.imputation.sources) == len(self.columns), "missing values")
         self.schema.check()
-        check_window(self.window)
+        check_windows(self.window, self.max_window)
         require(self.plan.has_free_first_code() or not self.has_boundary_code(), "plan")

@@ -56,11 +56,37 @@ class RowLayout:
         return rows_of_positions(self.offsets, self.first_rows)
 
 
-def check_window(window: tuple[int, ...]) -> None:
-    """Raise ValueError unless this is the window of a saved model."""
-    require(len(window) == 2, "window")
-    check_counts(*window)
-    require(max(window) <= MAX_WINDOW, "window")
+def window_within(max_window: tuple[int, int], longest: int) -> tuple[int, int]:
+    """Cut a window to the offsets that may lie inside of a sequence.
+
+    At offsets beyond them all positions are alike, so nothing can be learned there, but every
+    offset takes time and memory. One position remains on each side of the window, hence whether
+    there are boundary rows does not depend on the sequences.
+
+    Parameters
+    ----------
+    max_window : (int, int)
+        The window, without regard to the sequences.
+    longest : int
+        Number of positions of the longest training sequence.
+    """
+    farthest = max(longest - 1, 1)
+    return min(max_window[0], farthest), min(max_window[1], farthest)
+
+
+def widest(*windows: tuple[int, int]) -> tuple[int, int]:
+    """Return the smallest window that contains all of them."""
+    lefts, rights = zip(*windows, strict=True)
+    return max(lefts), max(rights)
+
+
+def check_windows(window: tuple[int, ...], max_window: tuple[int, ...]) -> None:
+    """Raise ValueError unless these are the window of a saved model, and that before the cut."""
+    require(len(window) == len(max_window) == 2, "window")
+    check_counts(*window, *max_window)
+    require(max(max_window) <= MAX_WINDOW, "window")
+    sides = zip(window, max_window, strict=True)
+    require(all(min(most, 1) <= side <= most for side, most in sides), "window")
 
 
 def rows_of_positions(offsets: np.ndarray, first_rows: np.ndarray) -> np.ndarray:

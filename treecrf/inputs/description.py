@@ -20,6 +20,8 @@ class Description:
     is_boolean : bool
         Whether they are arrays or matrices of booleans only.
     n_sequences, n_positions : int
+    longest : int
+        Number of positions of the longest sequence.
     """
 
     schema: InputSchema
@@ -27,6 +29,7 @@ class Description:
     is_boolean: bool
     n_sequences: int
     n_positions: int
+    longest: int
 
     @classmethod
     def of(cls, sequences: Sequences) -> Description:
@@ -38,4 +41,5 @@ class Description:
             is_boolean,
             sequences.n_sequences,
             sequences.n_positions,
+            sequences.longest,
         )

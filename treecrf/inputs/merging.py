@@ -59,6 +59,7 @@ def merged(
         all(each.is_boolean for each in described),
         sum(each.n_sequences for each in described),
         sum(each.n_positions for each in described),
+        max(each.longest for each in described),
     )
 
 

@@ -132,6 +132,11 @@ class Sequences:
         """Number of positions in all sequences together."""
         return int(self.offsets[-1])
 
+    @property
+    def longest(self) -> int:
+        """Number of positions of the longest sequence."""
+        return int(np.diff(self.offsets).max())
+
     def pieces(self) -> Iterator[tuple[int, int, Any]]:
         """Yield runs of whole sequences: first position, position after the last, and values."""
         row_bytes = max(1, self.n_features * self.dtype.itemsize) if self.form == "dense" else 64

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
+from treecrf.encoding.layout import widest
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.model import feature_importances
 from treecrf.learners.boosted.start import LinearStart
@@ -71,6 +72,8 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         _check_model(i, model, models[0])
     first, n = models[0], len(models)
     has_transitions = first._forest.transitions is not None
+    window = widest(*(model._encoder.window for model in models))
+    encoder = first._encoder.with_window(window)
     forest = Forest(len(first.classes_), first._trained_order, has_transitions)
     for iteration in range(max(model._forest.n_iter for model in models)):
         for model in models:
@@ -86,7 +89,8 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         train_score_=np.full(forest.n_iter + 1, np.nan),
         validation_score_=np.zeros(0),
         evals_result_={},
-        feature_importances_=feature_importances(forest, first._encoder),
+        feature_importances_=feature_importances(forest, encoder),
+        _encoder=encoder,
     )
     if first._start is not None:
         mean.init_ = LinearStart.mean([model._start for model in models]).estimator
@@ -127,10 +131,11 @@ def _check_model(i: int, model: Any, first: Any) -> None:
 
 
 class _Comparable:
-    """An encoder that equals others with the same state."""
+    """An encoder that equals others with the same state, however their windows are cut."""
 
     def __init__(self, encoder: Encoder):
         self.values, self.arrays = encoder.state()
+        del self.values["window"]
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -162,7 +162,8 @@ class BoostedSequenceClassifier(BoostedModel):
     def _started(self, data: TrainingInput, init: Any) -> tuple[TrainingInput, Encoder, Forest]:
         """Return the data with the model to start from, and the encoder and the forest."""
         if data.earlier:
-            encoder, forest = data.earlier["_encoder"], data.earlier["_forest"].copy()
+            encoder = data.earlier["_encoder"].widened(data.training.sequences.longest)
+            forest = data.earlier["_forest"].copy()
         else:
             encoder = Encoder(self._window(), self.max_bins, self.missing)
             encoder.fit(data.training.sequences, data.seed)
@@ -195,7 +196,7 @@ class BoostedSequenceClassifier(BoostedModel):
     def _fixed_settings(self) -> dict[str, Any]:
         encoder = self._encoder
         return {
-            "order": self._forest.order, "window": encoder.window, "missing": encoder.missing
+            "order": self._forest.order, "window": encoder.max_window, "missing": encoder.missing
         }  # fmt: skip
 
     # Iterations

@@ -101,6 +101,7 @@ class TreeCRF(BoostedSequenceClassifier):
         independently.
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose features the trees can use.
+        Offsets outside of all training sequences are left out.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=64

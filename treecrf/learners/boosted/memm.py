@@ -35,6 +35,7 @@ class TreeMEMM(LocalClassifier):
         Number of previous labels that a label depends on.
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose features the trees can use.
+        Offsets outside of all training sequences are left out.
     max_iter : int, default=100
         Number of boosting iterations, each with one tree per label.
     max_leaf_nodes : int, default=64

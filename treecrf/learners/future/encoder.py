@@ -110,14 +110,18 @@ class FutureEncoder(Encoder):
     """
 
     def __init__(self, base: Encoder, features: tuple[BagFeature, ...], n_bins: int):
-        super().__init__(base.window, base.max_bins, base.missing)
+        super().__init__(base.max_window, base.max_bins, base.missing)
         columns = _with_columns(base.columns, len(features), n_bins)
         plan = _with_codes(base.plan, len(features), n_bins)
-        self.restore(base.form, base.names, columns, plan, base.imputation)
+        self.restore(base.window, base.form, base.names, columns, plan, base.imputation)
         self.base = base
         self.features = features
         self.n_bins = n_bins
         self.n_derived = len(features)
+
+    def with_window(self, window: tuple[int, int]) -> FutureEncoder:
+        """Return an encoder of the same columns with another window, within ``max_window``."""
+        return FutureEncoder(self.base.with_window(window), self.features, self.n_bins)
 
     @property
     def reach(self) -> tuple[int, int] | None:

@@ -67,6 +67,7 @@ class FutureFeatureMEMM(LocalClassifier):
         Number of previous labels that a label depends on.
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose features the trees can use.
+        Offsets outside of all training sequences are left out.
     bag_size : int, "to_end" or "auto", default="auto"
         Maximum number of positions in a bag. This is the most important parameter. ``"auto"`` tries
         eleven sizes from 1 to 16 and the whole rest of the sequence for the first feature, and
@@ -369,7 +370,7 @@ class FutureFeatureMEMM(LocalClassifier):
                 every = data.training.joined(data.held_out)
                 data = replace(data, training=every, held_out=None)
                 settings = self._settings_of(state.encoder)
-                encoder = Encoder(encoder.window, encoder.max_bins, encoder.missing)
+                encoder = Encoder(encoder.max_window, encoder.max_bins, encoder.missing)
                 encoder.fit(every.sequences, data.seed)
                 second = AlternatingTraining(settings, phase, starter(data), report)
                 empty = Forest(len(data.classes), self.order)

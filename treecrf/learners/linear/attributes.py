@@ -6,6 +6,7 @@ the window is: learners apply the window to the rows, and no windowed copy is ma
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -16,7 +17,7 @@ from scipy import sparse
 from treecrf.encoding.columns import find_missing
 from treecrf.encoding.imputation import FILLED, IMPUTE, Imputation, learn_imputation, means_of
 from treecrf.encoding.indicators import one_hot
-from treecrf.encoding.layout import check_window
+from treecrf.encoding.layout import check_windows, widest, window_within
 from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.vocabulary import Vocabulary
 from treecrf.inputs.offsets import position_name
@@ -85,7 +86,9 @@ class WindowAttributes:
 
     Parameters
     ----------
-    window : (int, int)
+    max_window : (int, int)
+        Maximum number of positions to the left and to the right whose attributes a position has.
+        The window is cut to the length of the training sequences, see `window_within`.
     missing : {"indicator", "impute"}
         ``"indicator"`` sets all attributes of a missing category to 0, replaces missing numbers and
         booleans by their training mean, and, if the column has missing values in training, adds an
@@ -99,6 +102,7 @@ class WindowAttributes:
 
     kind: ClassVar[str] = "window"
 
+    window: tuple[int, int]
     schema: InputSchema | None = None
     imputation: Imputation
     standardization: Standardization | None = None
@@ -107,12 +111,12 @@ class WindowAttributes:
 
     def __init__(
         self,
-        window: tuple[int, int],
+        max_window: tuple[int, int],
         missing: str = "indicator",
         min_count: int = 1,
         standardized: bool = False,
     ):
-        self.window = window
+        self.max_window = max_window
         self.standardized = standardized
         self.missing = missing
         self.min_count = min_count
@@ -120,6 +124,7 @@ class WindowAttributes:
     def fit(self, sequences: Sequences) -> WindowAttributes:
         """Learn the columns, the imputation of missing values, and which attributes to keep."""
         vars(self).pop("_sizes", None)
+        self.window = window_within(self.max_window, sequences.longest)
         self.schema = sequences.schema
         self.imputation = learn_attribute_imputation(sequences, self.missing)
         self.kept = np.arange(self._n_all())
@@ -132,6 +137,16 @@ class WindowAttributes:
             # The values that replace missing numbers are means.
             self.standardization = Standardization.learn(sequences, means=self.imputation.values)
         return self
+
+    def widened(self, longest: int) -> WindowAttributes:
+        """Return attributes whose window also suits training sequences of this length."""
+        return self.with_window(widest(self.window, window_within(self.max_window, longest)))
+
+    def with_window(self, window: tuple[int, int]) -> WindowAttributes:
+        """Return the same attributes with another window, within ``max_window``."""
+        other = copy.copy(self)
+        other.window = window
+        return other
 
     def rows(self, sequences: Sequences) -> sparse.csr_array:
         """Compute the attributes of all positions; float64 array (n_positions, n_attributes).
@@ -207,7 +222,7 @@ class WindowAttributes:
         schema = self.schema
         values = {name: getattr(self, name) for name in ("missing", "min_count", "standardized")}
         values |= {name: getattr(schema, name) for name in ("form", "n_features")}
-        values["window"] = list(self.window)
+        values |= {"window": list(self.window), "max_window": list(self.max_window)}
         values["names"] = None if schema.names is None else list(schema.names)
         arrays = {"kinds": schema.kinds, "kept": self.kept}
         arrays |= {f"categories.{j}": array for j, array in schema.categories.items()}
@@ -223,13 +238,16 @@ class WindowAttributes:
         categories = {j: arrays[f"categories.{j}"] for j in np.flatnonzero(kinds == CATEGORY)}
         names = None if values["names"] is None else tuple(values["names"])
         window = tuple(values["window"])
-        restored = cls(window, values["missing"], values["min_count"], values["standardized"])
+        # Models of earlier versions have no other window.
+        max_window = tuple(values.get("max_window", window))
+        restored = cls(max_window, values["missing"], values["min_count"], values["standardized"])
+        restored.window = window
         restored.schema = InputSchema(
             values["form"], values["n_features"], names, kinds, categories
         )
         checks.require(restored.missing in FILLED, "missing values")
         checks.check_counts(restored.min_count)
-        check_window(window)
+        check_windows(window, max_window)
         restored.schema.check()
         symbols = categories[0] if restored.schema.form == "symbols" else None
         restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)

@@ -223,9 +223,8 @@ class LinearSequenceClassifier(SequenceLearner):
     def _trained(self, prepared: TrainingInput, callbacks: Callbacks = NO_CALLBACKS) -> dict:
         """Train and return the fitted attributes."""
         earlier, classes, training = prepared.earlier, prepared.classes, prepared.training
-        source = self._starting_attributes(earlier)
         check_order(len(classes), self.order, "give fewer labels")
-        attributes = source if earlier else copy.copy(source).fit(training.sequences)
+        attributes = self._fitted_attributes(earlier, training.sequences)
         with Threads(self.n_jobs) as threads:
             data, held_out = (
                 None if part is None else self._training_data(attributes, part, classes, threads)
@@ -269,6 +268,14 @@ class LinearSequenceClassifier(SequenceLearner):
     def _starting_attributes(self, earlier: dict) -> Attributes:
         return earlier["_attributes"] if earlier else self._source()
 
+    def _fitted_attributes(self, earlier: dict, sequences: Sequences) -> Attributes:
+        """Return the attributes of the training sequences, or of an earlier fit."""
+        source = self._starting_attributes(earlier)
+        if not earlier:
+            return copy.copy(source).fit(sequences)
+        is_window = isinstance(source, WindowAttributes)
+        return source.widened(sequences.longest) if is_window else source
+
     def _required_schema(self, earlier: dict) -> InputSchema | None:
         return self._starting_attributes(earlier).schema
 
@@ -282,8 +289,9 @@ class LinearSequenceClassifier(SequenceLearner):
         settings = {"transition_features": self._weights.layout.transition_features}
         if not isinstance(attributes, WindowAttributes):
             return settings
-        names = ("missing", "min_count", "window")
-        return settings | {name: getattr(attributes, name) for name in names}
+        names = ("missing", "min_count")
+        settings |= {name: getattr(attributes, name) for name in names}
+        return settings | {"window": attributes.max_window}
 
     def _training_data(
         self, attributes: Attributes, data: LabeledSequences, classes: np.ndarray, threads: Threads
@@ -304,7 +312,8 @@ class LinearSequenceClassifier(SequenceLearner):
     ) -> Weights:
         """Return the weights that training starts from."""
         if earlier:
-            return earlier["_weights"].copy()
+            more = np.subtract(attributes.window, earlier["_attributes"].window)
+            return earlier["_weights"].widened(*more)
         weights = layout.weights()
         blocks = attributes.starting_weights(classes)
         if blocks is not None:

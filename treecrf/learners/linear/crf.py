@@ -54,6 +54,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes. Each value at
         each offset in the window has its own weights, and so does each offset outside the sequence.
+        Offsets outside of all training sequences are left out.
     attributes : source of attributes or None, default=None
         Source of attributes that replaces windows of the input, such as a `FlatModel` with its
         conjunctions. ``window`` must then be 0, and ``min_count``, ``missing`` and

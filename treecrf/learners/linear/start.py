@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed
-from treecrf.encoding.layout import rows_of_positions
+from treecrf.encoding.layout import rows_of_positions, widest
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.standardization import Standardization
 from treecrf.learners.linear.weights import Weights
 from treecrf.learners.training_data import LabeledSequences, TrainingInput, hold_out
@@ -63,15 +64,16 @@ class LinearStartMixin:
 
     def _mean_with(self, others: list[LinearStartMixin]) -> LinearStartMixin:
         """Return a copy with the mean weights of this and other models, rounded."""
-        names, scales = self.get_attribute_names(), _scales_of(self)
-        for other in others:
+        models = _equally_wide([self, *others])
+        names, scales = models[0].get_attribute_names(), _scales_of(self)
+        for other in models[1:]:
             if not np.array_equal(other.get_attribute_names(), names):
                 raise ValueError("init_: the linear models have different attributes")
             if not _are_equal(_scales_of(other), scales):
                 raise ValueError("init_: the linear models standardize numbers differently")
-        vectors = [model._weights.vector for model in (self, *others)]
-        copied = copy.copy(self)
-        copied._weights = Weights(self._weights.layout, sum(vectors) / len(vectors))
+        vectors = [model._weights.vector for model in models]
+        copied = copy.copy(models[0])
+        copied._weights = Weights(copied._weights.layout, sum(vectors) / len(vectors))
         return copied._rounded()
 
     def _score_parts(self, sequences: Sequences, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
@@ -94,6 +96,20 @@ class LinearStartMixin:
 
         threads.map(fill, table.parts)
         return state, weights.transitions.copy()
+
+
+def _equally_wide(models: list[LinearStartMixin]) -> list[LinearStartMixin]:
+    """Return copies of models with one window, if theirs are cut to different sequences."""
+    sources = [model._attributes for model in models]
+    if not all(isinstance(source, WindowAttributes) for source in sources):
+        return models
+    if len({source.max_window for source in sources}) > 1:
+        return models
+    window, copies = widest(*(source.window for source in sources)), [*map(copy.copy, models)]
+    for model, source in zip(copies, sources, strict=True):
+        model._attributes = source.with_window(window)
+        model._weights = model._weights.widened(*np.subtract(window, source.window))
+    return copies
 
 
 def _are_equal(one: Standardization | None, other: Standardization | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,3 +112,11 @@ class Weights:
     def copy(self) -> Weights:
         """Copy the weights to a new array."""
         return Weights(self.layout, self.vector.copy())
+
+    def widened(self, n_left: int, n_right: int) -> Weights:
+        """Copy the weights, with weights of 0 at more offsets to the left and to the right."""
+        n_offsets = self.layout.n_offsets
+        wider = replace(self.layout, n_offsets=n_left + n_offsets + n_right).weights()
+        wider.attributes[:, n_right : n_right + n_offsets] = self.attributes
+        wider.transitions[:] = self.transitions
+        return wider

@@ -116,6 +116,8 @@ MODELS = {
     "estimator": TreeCRF(**SMALL | {"init": LinearCRF(window=2, tol=0.1)}),
     "held out": TreeCRF(**ZERO | {"early_stopping": True, "validation_fraction": 0.3}),
     "held out, linear": TreeCRF(**SMALL | {"early_stopping": True, "init": "linear"}),
+    "wide": TreeCRF(**ZERO | {"window": (30, 20), "max_features": 0.5}),
+    "wide, held out": TreeCRF(**ZERO | {"window": 30, "early_stopping": True}),
     "MEMM": TreeMEMM(**SMALL),
     "MEMM, order 2": TreeMEMM(**SMALL | {"order": 2, "class_weight": "balanced"}),
     "MEMM, held out": TreeMEMM(**SMALL | {"early_stopping": True, "subsample": 0.5}),

@@ -226,6 +226,7 @@ class LabeledParts:
             described,
             n_sequences=sum(map(len, lengths)),
             n_positions=int(sum(of_part.sum() for of_part in lengths)),
+            longest=int(max(of_part.max() for of_part in lengths)),
         )
         self.lengths = lengths
 

@@ -247,9 +247,9 @@ class Preparation:
         )
 
     def _encoder(self) -> Encoder:
-        if self.earlier:
-            return self.earlier["_encoder"]
         estimator, training = self.estimator, self.training
+        if self.earlier:
+            return self.earlier["_encoder"].widened(training.described.longest)
         encoder = Encoder(estimator._window(), estimator.max_bins, estimator.missing)
         sequences = View(training.fleet, _sequences_of)
         return encoder.fit_parts(sequences, training.described, self.seed)

@@ -48,6 +48,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     ----------
     window : int or (int, int), default=0
         Number of positions to the left and to the right whose values are attributes.
+        Offsets outside of all training sequences are left out.
     attributes : source of attributes or None, default=None
         Source of attributes that replaces windows of the input; see `LinearCRF`.
     transition_features : bool, default=False
