@@ -12,7 +12,7 @@ SOURCES = $(shell find treecrf -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 # The build requirements of pyproject.toml.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 
-.PHONY: demo test test-all test-exhaustive fuzz soak sanitize docs lint wheel platforms clean
+.PHONY: demo test test-all test-exhaustive test-oldest fuzz soak sanitize docs lint wheel platforms clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treecrf demo
@@ -27,6 +27,19 @@ test-all: $(VENV)/.test
 # Only the tests that take long.
 test-exhaustive: $(VENV)/.test
 	$(PYTEST) -m exhaustive
+
+# The tests on the wheel with the lower bounds of all dependencies, which have wheels for Python 3.11
+# and 3.12: make test-oldest PYTHON=python3.11. Old libraries call what newer ones deprecate.
+OLDEST = build/oldest
+test-oldest: wheel
+	rm -rf $(OLDEST)
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py test > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt \
+	    "$$(echo dist/*-abi3-*.whl)[test]"
+	$(OLDEST)/bin/python -m pip freeze
+	PYTHONSAFEPATH=1 $(OLDEST)/bin/pytest --numprocesses auto --dist worksteal \
+	    -W ignore::DeprecationWarning -m "not exhaustive" ./tests
 
 # Random models, inputs and damaged files: make fuzz SECONDS=600 SEED=10000
 SECONDS ?= 600

@@ -2,15 +2,18 @@
 
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from oldest import lower_bounds
 
 import treecrf
 
+ROOT = Path(__file__).parents[1]
 SUB_PACKAGES = ["datasets", "inspection", "metrics", "plotting"]
 # Optional, or slow to import.
 NOT_IMPORTED = [
@@ -72,12 +75,22 @@ def test_internal_packages_are_no_public_names():
 
 
 def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
-    path = Path(__file__).parents[1] / "pyproject.toml"
-    project = tomllib.loads(path.read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert any(line.startswith("narwhals") for line in project["dependencies"])
     of_users = ",".join(sorted(extras.keys() - {"all", "benchmark", "docs", "lint", "test"}))
     assert extras["all"] == [f"treecrf[{of_users}]"]
+
+
+def test_lower_bounds_are_the_same_in_all_files():
+    bounds = lower_bounds()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert settings["overrides"][0]["test-requires"] == bounds
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    run_time = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"- (\S+) >=(\S+)", run_time)) == [
+        tuple(bound.split("==")) for bound in bounds
+    ]
 
 
 def test_an_estimator_that_needs_another_one_finds_it():
