@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.chains import STEP, seeds
-from support.samples import TINY, as_tables, check_same, exists, keys_of
+from support.samples import TINY, as_tables, check_same, check_unbiased, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
@@ -17,6 +17,7 @@ from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
     EXAMPLE_UNIT,
     SUM_UNIT,
+    ExampleTable,
     LikelihoodSampler,
     RawDraw,
     TableSampler,
@@ -162,18 +163,7 @@ def test_sums_over_examples_are_unbiased(order, bound_share, mu):
     sampler = sampler_of(parts, labels, bound_share)
     draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
     residuals, bounds, _ = tables_of(parts, labels, bound_share)
-    for field, expected in ("residuals", residuals), ("curvatures", bounds):
-        expected = expected * weights[:, None]
-        found = np.array([as_tables(lists, parts, field) for lists in draws])
-        error = np.abs(found.mean(axis=0) - expected)
-        # An example that is kept with probability q has a variance below its square / q.
-        sizes = np.abs(residuals * weights[:, None])
-        if bound_share is None:
-            sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
-        q = np.minimum(sizes / mu, 1)
-        deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
-        assert (error <= 5 * deviation + EXAMPLE_UNIT).mean() > 0.99
-        assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
+    check_unbiased(draws, parts, (residuals, bounds), weights, mu, bound_share is None)
 
 
 def test_expectation_over_all_random_numbers_is_exact():
@@ -183,7 +173,7 @@ def test_expectation_over_all_random_numbers_is_exact():
     sampler = TableSampler(np.array([0, 1]), 1, ONE, np.zeros(1, np.uint64), True)
     seen = {}
     for iteration in range(20_000):
-        samples = sampler.sample(residuals, None, None, iteration, 0, mu)
+        samples = sampler.sample(ExampleTable(residuals), iteration, 0, mu)
         for label, examples in enumerate(RawDraw(samples, mu, 0.0).lists(mu, ONE, unit, True)):
             for residual, count in zip(examples.residuals, examples.counts, strict=True):
                 seen[label] = residual, count
@@ -260,7 +250,7 @@ def test_weights_alone_keep_few_examples(n_labels, max_examples, weighted):
     table = TableSampler(parts.offsets, 1, ONE, keys_of(parts.offsets), False)
     residuals = tables_of(parts, labels, None)[0]
     residuals *= 1.0 if weights is None else weights[:, None]
-    lists = table.draw(residuals, None, weights, 0, 0, 0.1, max_examples).lists
+    lists = table.draw(ExampleTable(residuals, None, weights), 0, 0, 0.1, max_examples).lists
     assert sum(len(examples.positions) for examples in lists) == pytest.approx(n_kept, abs=3)
 
 
@@ -319,7 +309,8 @@ def test_tables_are_sampled_in_the_same_way(rng, shape, lengths, curved, counted
     counts = rng.choice([1.0, 2.5], len(labels)) if counted and not curved else None
     offsets, order, keys = parts.offsets, parts.order, keys_of(parts.offsets)
     table = TableSampler(offsets, order, ONE, keys, curved)
-    draw = table.draw(residuals, bound if curved else None, counts, 4, 5, 0.1)
+    all_examples = ExampleTable(residuals, bound if curved else None, counts)
+    draw = table.draw(all_examples, 4, 5, 0.1)
     assert draw.size == pytest.approx(np.abs(residuals).sum() / SUM_UNIT, rel=1e-6, abs=1e3)
     if counts is None:
         expected = sampler_of(parts, labels, 1.0 if curved else None)
@@ -332,7 +323,7 @@ def test_tables_are_sampled_in_the_same_way(rng, shape, lengths, curved, counted
                 atol=atol,
             )
     table.floor = 0.0 if curved else 1.0
-    everything = table.draw(residuals, bound if curved else None, counts, 4, 5, TINY)
+    everything = table.draw(all_examples, 4, 5, TINY)
     found = as_tables(everything.lists, parts, "residuals")
     np.testing.assert_array_equal(found, rounded(residuals))
     if not curved:
@@ -346,7 +337,7 @@ def test_tables_with_one_given_context():
     residuals = rng.normal(size=(3, 20, 1)) / 4
     keys = np.arange(2, dtype=np.uint64)
     sampler = TableSampler(np.array([0, 5, 20]), 2, ONE, keys, curved=False, floor=1.0)
-    draw = sampler.draw(residuals, None, None, 0, 0, TINY)
+    draw = sampler.draw(ExampleTable(residuals), 0, 0, TINY)
     for label, examples in enumerate(draw.lists):
         np.testing.assert_array_equal(examples.positions, np.arange(20))
         assert not examples.contexts.any()

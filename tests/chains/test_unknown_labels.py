@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.chains import STEP, Chains, possible_kinds, seeds, shapes
 from support.objectives_oracle import inverse_weights, log_mean_inverse
 from support.oracles import brute_force, finite_difference_gradient, indicator, log_sum_exp
-from support.samples import TINY, as_tables, check_same, exists, keys_of
+from support.samples import TINY, as_tables, check_same, check_unbiased, exists, keys_of
 from support.score_parts import draw_case, lengths_of, rules, scales
 from support.score_parts import shapes as shapes_of_parts
 
@@ -19,7 +19,7 @@ from treecrf.chains import _tables
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.objectives import OBJECTIVES, LabeledChains, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
-from treecrf.chains.sampling import EXAMPLE_UNIT, SUM_UNIT, LikelihoodSampler, RawDraw
+from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawDraw
 from treecrf.utils.exact import rounded
 from treecrf.utils.threads import Threads
 
@@ -328,17 +328,7 @@ def test_sums_over_samples_are_unbiased(order, bound_share):
     residuals, curvatures, _ = objective.examples(parts.table(), 0)
     if bound_share is None:
         curvatures = exists(parts) * np.ones((3, 1, 1))
-    for field, expected in ("residuals", residuals), ("curvatures", curvatures):
-        expected = expected * weights[:, None]
-        found = np.array([as_tables(lists, parts, field) for lists in draws])
-        error = np.abs(found.mean(axis=0) - expected)
-        sizes = np.abs(residuals * weights[:, None])
-        if bound_share is None:
-            sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
-        q = np.minimum(sizes / mu, 1)
-        deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
-        assert (error <= 5 * deviation + EXAMPLE_UNIT).mean() > 0.99
-        assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
+    check_unbiased(draws, parts, (residuals, curvatures), weights, mu, bound_share is None)
 
 
 @pytest.mark.parametrize("bound_share", [*BOUND_SHARES, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treecrf.chains.contexts import true_contexts
+from treecrf.chains.sampling import EXAMPLE_UNIT
 
 TINY = 2.0**-40  # as mu, keeps all examples
 FIELDS = ["positions", "contexts", "labels", "values", "counts"]
@@ -27,6 +28,25 @@ def as_tables(lists, parts, field):
     for label, examples in enumerate(lists):
         out[label, examples.positions, examples.contexts] = getattr(examples, field)
     return out
+
+
+def check_unbiased(draws, parts, tables, weights, mu, first_order):
+    """Check that the means over many draws are those of all examples, within their deviation.
+
+    ``tables`` are the residuals and curvatures of all examples, without weights.
+    """
+    residuals, curvatures = (table * weights[:, None] for table in tables)
+    sizes = np.abs(residuals)
+    if first_order:
+        sizes = np.hypot(sizes, mu / 16 * weights[:, None] * exists(parts))
+    q = np.minimum(sizes / mu, 1)
+    for field, expected in ("residuals", residuals), ("curvatures", curvatures):
+        found = np.mean([as_tables(lists, parts, field) for lists in draws], axis=0)
+        error = np.abs(found - expected)
+        # An example that is kept with probability q has a variance below its square / q.
+        deviation = np.sqrt(expected**2 * (1 / np.maximum(q, 1e-12) - 1) / len(draws))
+        assert (error <= 5 * deviation + EXAMPLE_UNIT).mean() > 0.99
+        assert (error <= 7 * deviation + EXAMPLE_UNIT).all()
 
 
 def check_same(one, other):

@@ -96,6 +96,25 @@ class Draw:
     value: float = np.nan
 
 
+@dataclass(frozen=True)
+class ExampleTable:
+    """All examples, before some are drawn.
+
+    Attributes
+    ----------
+    residuals : float64 array (n_labels, n_positions, n_contexts)
+        Multiplied by the weights of the positions. If ``n_contexts`` is 1 with an order above 0,
+        every position has one context.
+    curvature : float64 array (n_labels, n_positions, n_contexts) or None
+    counts : float64 array (n_positions,) or None
+        Without a curvature, number of examples that a position counts as; None stands for 1.
+    """
+
+    residuals: np.ndarray
+    curvature: np.ndarray | None = None
+    counts: np.ndarray | None = None
+
+
 class RawDraw:
     """Examples that are not weighted yet, so that ``mu`` can still be increased.
 
@@ -408,32 +427,18 @@ class TableSampler(Sampler):
 
     def draw(
         self,
-        residuals: np.ndarray,
-        curvature: np.ndarray | None,
-        counts: np.ndarray | None,
+        examples: ExampleTable,
         iteration: int,
         seed: int,
         mu: float,
         max_examples: int | None = None,
         counted: bool = False,
     ) -> Draw:
-        """Draw examples from their residuals.
-
-        Parameters
-        ----------
-        residuals : float64 array (n_labels, n_positions, n_contexts)
-            Multiplied by the weights of the positions. If ``n_contexts`` is 1 with an order above
-            0, every position has one context.
-        curvature : float64 array (n_labels, n_positions, n_contexts) or None
-        counts : float64 array (n_positions,) or None
-            Without a curvature, number of examples that a position counts as; None stands for 1.
-        iteration, seed, mu, max_examples, counted
-            As in `LikelihoodSampler.draw`.
-        """
-        n_examples = residuals.shape[0] * residuals.shape[2]
-        floor = self.floor_for(mu, max_examples, counts, n_examples)
+        """Draw examples; the other parameters are those of `LikelihoodSampler.draw`."""
+        n_labels, _, n_contexts = examples.residuals.shape
+        floor = self.floor_for(mu, max_examples, examples.counts, n_labels * n_contexts)
         return self._draw(
-            lambda mu: self.sample(residuals, curvature, counts, iteration, seed, mu, floor),
+            lambda mu: self.sample(examples, iteration, seed, mu, floor),
             floor,
             mu,
             max_examples,
@@ -442,9 +447,7 @@ class TableSampler(Sampler):
 
     def sample(
         self,
-        residuals: np.ndarray,
-        curvature: np.ndarray | None,
-        counts: np.ndarray | None,
+        examples: ExampleTable,
         iteration: int,
         seed: int,
         mu: float,
@@ -452,12 +455,13 @@ class TableSampler(Sampler):
     ) -> list[_sampling.Sample]:
         """Draw the examples of each part of the sequences; parameters are those of `draw`."""
         key = int(mix(seed, iteration))
-        has_contexts = residuals.shape[2] == residuals.shape[0] ** self.order
-        sequences = self.order if has_contexts else 0, self.chains, self.keys
+        n_labels, _, n_contexts = examples.residuals.shape
+        order = self.order if n_contexts == n_labels**self.order else 0
+        table = examples.residuals, examples.curvature, examples.counts
         floor = (self.floor if floor is None else floor) * mu
         return self.threads.map(
             lambda part: _sampling.sample_table(
-                residuals, curvature, counts, *sequences, *part, key, mu, floor
+                *table, order, self.chains, self.keys, *part, key, mu, floor
             ),
             self.parts,
         )

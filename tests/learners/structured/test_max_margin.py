@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from itertools import pairwise
 
@@ -23,7 +22,6 @@ from treecrf.inputs.reading import as_sequences
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.table import Table
 from treecrf.learners.structured.max_margin.kernels import Inputs, Kernel, gamma_of
-from treecrf.utils.progress import Progress
 
 # One word occurs twice, with different labels.
 WORDS = ["abc", "b", "ca", "bb", "abc", "bca"]
@@ -277,27 +275,6 @@ def test_forged_support_is_refused(letters, tmp_path):
 
 
 # Other properties
-
-
-def test_transitions_are_learned_without_attributes():
-    X, y = ["abc", "cab"], ["xyx", "xyx"]
-    model = StructuredSVM(C=10, min_count=3).fit(X, y)
-    assert model.state_weights_.shape == (0, 2)
-    assert model.score(X, y) == 1
-
-
-def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
-    X, y = letters
-    model = StructuredSVM(tol=0.1, random_state=0).fit(X, y)
-    before = copy.copy(vars(model))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Progress, "update", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert all(value is before[name] for name, value in vars(model).items())
 
 
 def test_validation_data_are_refused(letters):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,7 +9,6 @@ from support.label_sequences import Enumerated, counts, named_weights
 
 from treecrf import StructuredPerceptron
 from treecrf.datasets import fetch_nettalk
-from treecrf.utils.progress import Progress
 
 WORDS = ["abca", "b", "ca", "bbcab", "ac", "cab"]
 TAGS = ["xyzx", "y", "zz", "yxzxy", "xz", "yxy"]
@@ -113,27 +110,6 @@ def test_early_stopping_keeps_the_best_epoch(letters):
     assert watched.validation_accuracy_.max() == model.validation_accuracy_[-1]
     assert watched.n_iter_ == model.n_iter_ + 4
     assert StructuredPerceptron().fit(X, y).validation_accuracy_.shape == (0,)
-
-
-def test_transitions_are_learned_without_attributes():
-    X, y = ["abc", "cab"], ["xyx", "xyx"]
-    model = StructuredPerceptron(min_count=3).fit(X, y)
-    assert model.state_weights_.shape == (0, 2)
-    assert model.score(X, y) == 1
-
-
-def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
-    X, y = letters
-    model = StructuredPerceptron(random_state=0).fit(X, y)
-    before = copy.copy(vars(model))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Progress, "update", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert all(value is before[name] for name, value in vars(model).items())
 
 
 def test_verbose_shows_the_accuracy(letters, capfd):

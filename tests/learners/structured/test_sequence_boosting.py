@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -12,7 +10,6 @@ from support.label_sequences import Enumerated, named_weights, parsed
 
 from treecrf import SequenceBoostingClassifier
 from treecrf.learners.structured.sequence_boosting.rounds import Rounds
-from treecrf.utils.progress import Progress
 
 WORDS = ["abc", "b", "ca", "bbab", "abc", "aa"]
 TAGS = ["xyx", "y", "zx", "yxxz", "yyx", "xx"]
@@ -325,27 +322,6 @@ def test_training_ends_when_no_loss_is_left():
     no_bound = SequenceBoostingClassifier(tol=0.9).fit(["ab", "ba"], ["xy", "yx"])
     assert no_bound.n_iter_ == 0
     assert no_bound.get_chosen_features() == []
-
-
-def test_transitions_are_learned_without_attributes():
-    X, y = ["abc", "cab"], ["xyx", "xyx"]
-    model = SequenceBoostingClassifier(max_iter=50, min_count=3).fit(X, y)
-    assert model.state_weights_.shape == (0, 2)
-    assert model.score(X, y) == 1
-
-
-def test_an_interrupted_fit_leaves_the_model(letters, monkeypatch):
-    X, y = letters
-    model = SequenceBoostingClassifier(max_iter=5).fit(X, y)
-    before = copy.copy(vars(model))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Progress, "update", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert all(value is before[name] for name, value in vars(model).items())
 
 
 @pytest.mark.parametrize(

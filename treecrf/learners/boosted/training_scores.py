@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.chains._sampling import Sample
 from treecrf.chains.objectives import Objective
-from treecrf.chains.sampling import Draw, LikelihoodSampler, TableSampler
+from treecrf.chains.sampling import Draw, ExampleTable, LikelihoodSampler, TableSampler
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoded import EncodedSequences
@@ -191,22 +191,22 @@ class TableScores:
         self, iteration: int, seed: int, mu: float, max_examples: int | None, counted: bool
     ) -> Draw:
         """Draw the examples of an iteration."""
-        *examples, value = self._examples(iteration)
-        draw = self.sampler.draw(*examples, iteration, seed, mu, max_examples, counted)
+        examples, value = self._examples(iteration)
+        draw = self.sampler.draw(examples, iteration, seed, mu, max_examples, counted)
         return replace(draw, value=value)
 
     def sample(
         self, iteration: int, seed: int, mu: float, floor: float, last_chosen: int | None
     ) -> tuple[list[Sample], MeanSums]:
         """Draw examples that are not weighted yet, and compute the value of the objective."""
-        *examples, _ = self._examples(iteration, last_chosen)
-        samples = self.sampler.sample(*examples, iteration, seed, mu, floor)
+        examples, _ = self._examples(iteration, last_chosen)
+        samples = self.sampler.sample(examples, iteration, seed, mu, floor)
         return samples, self.objective.mean.sums(self.objective.likelihoods)
 
     def _examples(
         self, iteration: int, last_chosen: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, float]:
-        """Return the weighted residuals, curvature and counts of all examples, and the value."""
+    ) -> tuple[ExampleTable, float]:
+        """Return all examples, with weights, and the value of the objective."""
         residuals, curvature, value = self.objective.examples(self.scores, iteration)
         weights, counts = self.weights.at(iteration, last_chosen), self.objective.counts
         if weights is not None:
@@ -214,7 +214,7 @@ class TableScores:
             residuals = rounded(residuals * of_positions)
             curvature = None if curvature is None else rounded(curvature * of_positions)
             counts = weights if counts is None else rounded(counts * weights, np.ceil)
-        return residuals, curvature, counts, value
+        return ExampleTable(residuals, curvature, counts), value
 
     def of_contexts(self, iteration: int, last_chosen: int | None = None) -> None:
         """Return None: no transitions are constant."""
