@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -449,16 +448,7 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     """Measure the unit costs of a case."""
     case = CASES[name]
     settings = {"max_iter": arguments.iterations, "max_examples": arguments.max_examples}
-    n_many = max(arguments.shards)
-
-    X, y = case.data(SMALL)
-    few, many = (fit_on_shards(case.model(**settings), X, y, n) for n in (2, n_many))
-    by_shard = partial(difference_by_shard, few, many)
-    step_of_shard = by_shard(lambda m: m.shards.sum())
-    joining_of_shard = by_shard(lambda m: m.joining + m.growth)
-    answer_of_shard = by_shard(lambda m: m.answers.sum())
-    del few, many
-
+    of_shards = costs_of_shards(case, settings, max(arguments.shards))
     steps = []
     for n_positions in (LARGE // 4, LARGE):
         X, y = case.data(n_positions)
@@ -468,7 +458,6 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     # What the examples cost does not depend on the number of positions.
     n_more, more = np.subtract(steps[1], steps[0]).tolist()
     step = more / n_more
-    rest = steps[1][1] - step * n - 2 * step_of_shard
     growth = growth_in_one(case.model(**settings), X, y)
     # The rest of the growth on shards puts their answers together.
     joined = fit.middle(lambda m: m.joining + m.growth) - growth
@@ -479,20 +468,29 @@ def measure_costs(name: str, arguments: argparse.Namespace) -> Costs:
     # So few that hardly any windows overlap.
     settings["max_examples"] = arguments.max_examples // SPARSE
     fit = fit_on_shards(case.model(**settings), X, y, 2)
-    answers = SPARSE * (fit.middle(lambda m: m.answers.sum()) - 2 * answer_of_shard)
+    answers = fit.middle(lambda m: m.answers.sum()) - 2 * of_shards["answer_of_shard"]
     return Costs(
-        step,
-        max(0.0, rest),
-        step_of_shard,
-        growth,
-        joining,
-        joining_of_shard,
-        answers,
-        answer_of_shard,
-        trees,
-        preparing,
-        routing,
+        step=step,
+        step_examples=max(0.0, steps[1][1] - step * n - 2 * of_shards["step_of_shard"]),
+        growth=growth,
+        joining=joining,
+        answers=SPARSE * answers,
+        trees=trees,
+        preparing=preparing,
+        catching_up=routing,
+        **of_shards,
     )
+
+
+def costs_of_shards(case: Case, settings: dict[str, int], n_many: int) -> dict[str, float]:
+    """Measure what each shard costs, whatever it holds."""
+    X, y = case.data(SMALL)
+    few, many = (fit_on_shards(case.model(**settings), X, y, n) for n in (2, n_many))
+    return {
+        "step_of_shard": difference_by_shard(few, many, lambda m: m.shards.sum()),
+        "joining_of_shard": difference_by_shard(few, many, lambda m: m.joining + m.growth),
+        "answer_of_shard": difference_by_shard(few, many, lambda m: m.answers.sum()),
+    }
 
 
 # Numbers of positions whose costs are measured.

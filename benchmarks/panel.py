@@ -138,13 +138,8 @@ def simulated(
     return draw
 
 
-def markov(rng: np.random.RandomState, n_labels: int, length: int, p_stay: float) -> np.ndarray:
-    """Sample a Markov chain that stays with probability ``p_stay``; other labels are unequal."""
-    matrix = rng.dirichlet(np.ones(n_labels), size=n_labels) * (1 - p_stay)
-    return _chain(rng, matrix + p_stay * np.eye(n_labels), length)
-
-
 def _chain(rng: np.random.RandomState, matrix: np.ndarray, length: int) -> np.ndarray:
+    """Sample a Markov chain with these transition probabilities."""
     totals = np.cumsum(matrix, axis=1)
     labels = [rng.randint(len(matrix))]
     for u in rng.rand(length - 1):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from support.oracles import extended_contexts
@@ -219,42 +219,48 @@ class _Split(NamedTuple):
     test: int
 
 
+@dataclass
 class _Grower:
-    """Grows one tree; ``candidates`` holds the best split of every leaf, oldest leaf first.
+    """Grows one tree.
 
-    ``parts`` holds the part of each example that is in a node.
+    Attributes
+    ----------
+    examples : _Examples
+    missing_values : MissingValues
+    allowed : callable, optional
+        ``allowed(path, test)`` returns whether a node may use a test, given which tests on the
+        path from the root it has passed; by default all may.
+    signs : int array (n_tests,), optional
+        1 for tests whose children's values must not be lower if they pass than if they fail, -1 for
+        the opposite, 0 for free ones.
+    interacts : callable, optional
+        ``interacts(above, test)`` returns whether a node may use a test below others.
+    above : list of tuples of int
+        The tests from the root to each node.
+    paths : list of tuples of bool
+        The sides taken from the root.
+    parts : list of float arrays
+        The part of each example that is in a node.
+    candidates : dict
+        The best split of every leaf, oldest leaf first.
     """
 
-    def __init__(
-        self,
-        examples,
-        missing_values,
-        *,
-        l2,
-        min_gain,
-        min_samples_leaf,
-        max_leaf_value,
-        learning_rate,
-        allowed,
-        signs,
-        interacts,
-    ):
-        self.examples = examples
-        self.missing_values = missing_values
-        self.l2 = l2
-        self.min_gain = min_gain
-        self.min_samples_leaf = min_samples_leaf
-        self.max_leaf_value = max_leaf_value
-        self.learning_rate = learning_rate
-        self.allowed = allowed
-        self.signs = signs
-        self.interacts = interacts
-        self.bounds: list[tuple[float, float]] = []
-        self.above: list[tuple[int, ...]] = []  # the tests from the root
-        self.nodes: list[NaiveNode] = []
-        self.paths: list[tuple[bool, ...]] = []  # the sides taken from the root
-        self.parts: list[np.ndarray] = []
-        self.candidates: dict[int, _Split] = {}
+    examples: _Examples
+    missing_values: MissingValues
+    l2: float
+    min_gain: float = 0.0
+    min_samples_leaf: int = 1
+    max_leaf_value: float | None = None
+    learning_rate: float = 1.0
+    allowed: Callable[[tuple[bool, ...], int], bool] | None = None
+    signs: np.ndarray | None = None
+    interacts: Callable[[tuple[int, ...], int], bool] | None = None
+    bounds: list[tuple[float, float]] = field(default_factory=list)
+    above: list[tuple[int, ...]] = field(default_factory=list)
+    nodes: list[NaiveNode] = field(default_factory=list)
+    paths: list[tuple[bool, ...]] = field(default_factory=list)
+    parts: list[np.ndarray] = field(default_factory=list)
+    candidates: dict[int, _Split] = field(default_factory=dict)
 
     def grow(self, max_leaf_nodes: int) -> None:
         self.add_leaf(np.ones(len(self.examples.position)), (), (-math.inf, math.inf), ())
@@ -421,17 +427,10 @@ def grow_naive_tree(
     weights: np.ndarray,
     *,
     max_leaf_nodes: int,
-    l2: float,
-    min_gain: float = 0.0,
-    min_samples_leaf: int = 1,
-    max_leaf_value: float | None = None,
-    learning_rate: float = 1.0,
     example_counts: np.ndarray | None = None,
-    allowed: Callable[[tuple[bool, ...], int], bool] | None = None,
     missing_values: MissingValues | None = None,
     position_weights: np.ndarray | None = None,
-    signs: np.ndarray | None = None,
-    interacts: Callable[[tuple[int, ...], int], bool] | None = None,
+    **settings: Any,
 ) -> NaiveTree:
     """Grow a tree of one label, best split first, on a table of all examples.
 
@@ -447,18 +446,12 @@ def grow_naive_tree(
         leaf as well.
     example_counts : array (N, C), optional
         Counts for ``min_samples_leaf``; by default 1 for examples with positive weight.
-    allowed : callable, optional
-        ``allowed(path, test)`` returns whether a node may use a test, given which tests on the
-        path from the root it has passed; by default all may.
     missing_values : MissingValues, optional
         Missing values; by default there are none.
     position_weights : float array (N,), optional
         Weights of the positions in ``share``; 1 by default.
-    signs : int array (n_tests,), optional
-        1 for tests whose children's values must not be lower if they pass than if they fail, -1 for
-        the opposite, 0 for free ones.
-    interacts : callable, optional
-        ``interacts(above, test)`` returns whether a node may use a test below others.
+    **settings
+        ``l2``, and others of `_Grower`.
     """
     counts = (weights > 0).astype(float) if example_counts is None else example_counts
     if missing_values is None:
@@ -476,18 +469,7 @@ def grow_naive_tree(
         counts,
         position_weights,
     )
-    grower = _Grower(
-        examples,
-        missing_values,
-        l2=l2,
-        min_gain=min_gain,
-        min_samples_leaf=min_samples_leaf,
-        max_leaf_value=max_leaf_value,
-        learning_rate=learning_rate,
-        allowed=allowed,
-        signs=signs,
-        interacts=interacts,
-    )
+    grower = _Grower(examples, missing_values, **settings)
     grower.grow(max_leaf_nodes)
     leaves = np.full(targets.shape, -1)
     largest, increments = np.zeros((2, *targets.shape))

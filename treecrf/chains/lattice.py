@@ -14,6 +14,7 @@ from treecrf.chains import _beam_search, _decode
 from treecrf.chains.contexts import doubt_of
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import runs
+from treecrf.utils.memory import check_memory
 from treecrf.utils.threads import Threads
 
 # Memory of the scores of all contexts at a time, where they are computed from parts.
@@ -202,11 +203,9 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
         If the system refuses to allocate them.
     """
     n_bytes = n_arrays * n_positions * n_labels ** (order + 1) * np.dtype(np.float64).itemsize
-    try:
-        np.empty(n_bytes, dtype=np.uint8)
-    except MemoryError:
-        raise MemoryError(
-            f"order={order} with {n_labels} labels and {n_positions} positions needs "
-            f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
-            f"fewer labels or fewer sequences{doubt_of(n_labels)}"
-        ) from None
+    check_memory(
+        n_bytes,
+        f"order={order} with {n_labels} labels and {n_positions} positions needs "
+        f"{n_bytes / 1e9:.0f} GB: lower the order, set beam_width (boosted trees), or use "
+        f"fewer labels or fewer sequences{doubt_of(n_labels)}",
+    )

@@ -24,6 +24,7 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import LinearExplainer
 from treecrf.trees.forest import LABEL
 from treecrf.trees.shapley import ForestExplainer, Players
+from treecrf.utils.memory import check_memory
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
@@ -306,10 +307,9 @@ class ScoreExplainer:
 
 def _zeros(n_positions: int, n_labels: int, n_players: int) -> np.ndarray:
     n_bytes = 8 * n_positions * n_labels * n_players
-    try:
-        return np.zeros((n_positions, n_labels, n_players))
-    except MemoryError:
-        raise MemoryError(
-            f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
-            f"positions need {n_bytes / 1e9:.0f} GB: pass a label, or fewer sequences"
-        ) from None
+    check_memory(
+        n_bytes,
+        f"the contributions of {n_players} features to {n_labels} labels at {n_positions} "
+        f"positions need {n_bytes / 1e9:.0f} GB: pass a label, or fewer sequences",
+    )
+    return np.zeros((n_positions, n_labels, n_players))

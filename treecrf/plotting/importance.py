@@ -92,19 +92,18 @@ def plot_importances(
     height = 1.2 + BAR_INCHES * len(chosen)
     n_rows = min(len(table), max_labels + 1)
     ax = axes_of(ax, (6.4, max(height, n_rows > 1 and 0.6 + legend_inches(n_rows))))
+    rows = range(len(chosen))
     if is_permuted:
         spread = found.importances_std[chosen]
-        ax.barh(range(len(chosen)), total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
+        ax.barh(rows, total[chosen], xerr=spread, color=COLORS[0], ecolor=COLORS[-1])
         ax.axvline(0, color=COLORS[-1], linewidth=0.8)
+    elif len(table) == 1:
+        colors = np.where(chosen >= len(names), BEYOND, COLORS[0])
+        ax.barh(rows, total[chosen], color=colors, linewidth=0)
     else:
-        is_beyond = chosen >= len(names)
-        if len(table) == 1:
-            colors = np.where(is_beyond, BEYOND, COLORS[0])
-            ax.barh(range(len(chosen)), total[chosen], color=colors, linewidth=0)
-        else:
-            _stack(ax, table[:, chosen], found.labels, max_labels)
+        _stack(ax, table[:, chosen], found.labels, max_labels)
     shown = [plain(shortened((names + other_names)[j])) for j in chosen]
-    ax.set_yticks(range(len(chosen)), shown)
+    ax.set_yticks(rows, shown)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     if not is_permuted:
         ax.set_xlim(0, None if total.any() else 1)

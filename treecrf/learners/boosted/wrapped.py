@@ -22,7 +22,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.local import LocalClassifier, Scorer
 from treecrf.learners.boosted.window_rows import WindowTable
 from treecrf.learners.effects import Needs
-from treecrf.learners.training_data import FitArguments
+from treecrf.learners.training_data import FitArguments, LabeledSequences
 from treecrf.utils.threads import Threads
 from treecrf.utils.validation import HasMethods
 
@@ -69,46 +69,42 @@ class WindowClassifier(LocalClassifier):
     def _train(self, arguments: FitArguments) -> dict:
         if self.estimator is None:
             return super()._train(arguments)
-        raw, validation = arguments.raw, arguments.validation
-        self._check_unused(
-            X_val=validation.X,
-            y_val=validation.y,
-            allowed=arguments.allowed,
-            eval_set=arguments.eval_sets or None,
-            init_score=raw.init_score,
-            callbacks=arguments.callbacks or None,
-            monotonic_cst=self.monotonic_cst,
-            interaction_cst=self.interaction_cst,
-            scoring=None if self.scoring == "loss" else self.scoring,
-        )
+        self._check_unused(arguments)
+        raw = arguments.raw
         sequences, labels = raw.read(None, self.categorical_features)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)
         weights = raw.weights(sequences.offsets)
         training = self._labeled(sequences, labels, classes, weights=weights)
-        sequences, codes = training.sequences, training.codes
         encoder = Encoder(self._window(), self.max_bins, self.missing)
-        encoder.fit(sequences)
+        encoder.fit(training.sequences)
+        is_weighted = raw.sample_weight is not None
+        return self._feature_names(encoder.names) | {
+            "classes_": classes,
+            "n_features_in_": encoder.n_features,
+            "estimator_": self._fit_estimator(training, classes, encoder, is_weighted),
+            "_encoder": encoder,
+            "_order": self.order,
+        }
+
+    def _fit_estimator(
+        self, training: LabeledSequences, classes: np.ndarray, encoder: Encoder, is_weighted: bool
+    ) -> Any:
+        """Fit a clone of the estimator to the rows of all positions whose labels are known."""
+        sequences, codes, weights = training.sequences, training.codes, training.weights
         table = WindowTable(encoder, len(classes))
         previous = previous_labels(codes, sequences.offsets, len(classes), self.order)
         rows = table.rows(table.windows(sequences), previous)
-        weights, options = training.weights, {}
         if weights is not None:  # 0 at positions whose labels are unknown
             known = np.flatnonzero(weights)
             rows, codes, weights = rows[known], codes[known], weights[known]
-        if raw.sample_weight is not None:
+        options = {}
+        if is_weighted:
             self._check_weights()
             options = {"sample_weight": weights}
         # An estimator that has not seen a label has no column for its probability.
         _check_occurrence(codes, classes)
-        estimator = clone(self.estimator).fit(rows, codes, **options)
-        return self._feature_names(encoder.names) | {
-            "classes_": classes,
-            "n_features_in_": encoder.n_features,
-            "estimator_": estimator,
-            "_encoder": encoder,
-            "_order": self.order,
-        }
+        return clone(self.estimator).fit(rows, codes, **options)
 
     def _check_weights(self) -> None:
         """Raise ValueError unless the estimator supports weights."""
@@ -118,9 +114,20 @@ class WindowClassifier(LocalClassifier):
                 "it; expected an estimator that does, or no weights"
             )
 
-    def _check_unused(self, **arguments: Any) -> None:
-        """Raise ValueError for settings that have no effect with ``estimator``."""
-        unused = [name for name, value in arguments.items() if value is not None]
+    def _check_unused(self, arguments: FitArguments) -> None:
+        """Raise ValueError for arguments and settings that have no effect with ``estimator``."""
+        given = {
+            "X_val": arguments.validation.X,
+            "y_val": arguments.validation.y,
+            "allowed": arguments.allowed,
+            "eval_set": arguments.eval_sets or None,
+            "init_score": arguments.raw.init_score,
+            "callbacks": arguments.callbacks or None,
+            "monotonic_cst": self.monotonic_cst,
+            "interaction_cst": self.interaction_cst,
+            "scoring": None if self.scoring == "loss" else self.scoring,
+        }
+        unused = [name for name, value in given.items() if value is not None]
         names = ("early_stopping", "warm_start", "class_weight")
         unused += [name for name in names if getattr(self, name) not in (None, False, "auto")]
         if unused:

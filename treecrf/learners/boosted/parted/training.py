@@ -53,6 +53,7 @@ from treecrf.learners.training_data import (
 )
 from treecrf.trees.forest import Forest
 from treecrf.utils.fleet import Each, Fleet, LocalFleet, View
+from treecrf.utils.memory import check_memory
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -372,14 +373,12 @@ def _require_memory(described: list[Description]) -> None:
         for each in described
         if each.form == "dense"
     )
-    try:
-        np.empty(n_bytes, dtype=np.uint8)
-    except MemoryError:
-        raise MemoryError(
-            f"without samples of the examples, all data are needed in one place: "
-            f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
-            f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number"
-        ) from None
+    check_memory(
+        n_bytes,
+        f"without samples of the examples, all data are needed in one place: "
+        f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
+        f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number",
+    )
 
 
 def _itself(part: Any) -> Any:
