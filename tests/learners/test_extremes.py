@@ -7,11 +7,19 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from support.model_files import read, sealed
 
 from treecrf import (
+    LinearCRF,
+    ModelFileError,
+    SequenceBoostingClassifier,
+    StructuredPerceptron,
     StructuredSVM,
     TreeCRF,
+    flatten,
+    load,
 )
+from treecrf.chains.objectives import OBJECTIVES
 from treecrf.learners.registry import LEARNERS
 from treecrf.utils.validation import Interval
 
@@ -91,7 +99,101 @@ def test_kernels_are_finite():
     y = [[0, 1, 0]] * 2
     with pytest.raises(ValueError, match="kernel='poly': values of degree 1000 are not finite"):
         StructuredSVM(kernel="poly", degree=1000).fit(X, y)
+    with pytest.raises(ValueError, match=r"kernel='poly': values up to 3.4e\+125; expected"):
+        StructuredSVM(kernel="poly", degree=100).fit(X, y)
+    with pytest.raises(ValueError, match=r"kernel=<function .*>: values up to 4e\+18; expected at"):
+        StructuredSVM(kernel=lambda a, b: 1e6 * (a @ b.T)).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = StructuredSVM(kernel="rbf", gamma=1e300, max_iter=2).fit(X, y)
     assert np.isfinite(model.predict_proba(X)[0]).all()
+
+
+def test_huge_tolerances_prune_everything(trained):
+    for tolerance in (10**400, np.inf, np.finfo(float).max):
+        pruned = flatten(trained).prune(tolerance)
+        assert np.ptp(pruned.predict_proba(["ab"])[0], axis=1).max() == 0
+
+
+# Large scores
+
+
+def assert_is_a_distribution(model, X):
+    """Compare the probabilities of all label sequences of each sequence."""
+    for x, rows in zip(X, model.predict_proba(X), strict=True):
+        n_sequences = len(model.classes_) ** len(x)
+        [labels], [values] = model.decode([x], n_best=n_sequences)
+        p = np.exp(model.predict_log_likelihood([x] * len(labels), labels))
+        np.testing.assert_allclose(p, np.exp(values), atol=1e-6)
+        assert p.sum() == pytest.approx(1.0, abs=1e-6)
+        marginals = [
+            [p[[found[t] == label for found in labels]].sum() for label in model.classes_]
+            for t in range(len(x))
+        ]
+        np.testing.assert_allclose(rows, marginals, atol=1e-6)
+        assert model.decode([x])[1][0] == pytest.approx(values[0], abs=1e-6)
+
+
+def data(scale, seed=0):
+    rng = np.random.default_rng(seed)
+    y = [rng.integers(0, 2, 4) for _ in range(12)]
+    return [scale * (rng.integers(0, 3, (4, 2)) + labels[:, None]) for labels in y], y
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("second_order", [False, "auto"])
+def test_the_largest_learning_rate(objective, second_order):
+    X, y = data(1.0)
+    settings = {"init": "zero", "early_stopping": False, "max_iter": 8, "l2_regularization": 1.0}
+    crf = TreeCRF(objective=objective, second_order=second_order, learning_rate=1e6, **settings)
+    assert_is_a_distribution(crf.fit(X, y), X[:2])
+    with pytest.raises(
+        ValueError, match=r"'learning_rate' parameter of TreeCRF .* \(0.0, 1000000.0"
+    ):
+        crf.set_params(learning_rate=1.1e6).fit(X, y)
+
+
+@pytest.mark.parametrize("line_search", [False, True])
+@pytest.mark.parametrize("bound", ["union", "sequence"])
+def test_the_largest_step(bound, line_search):
+    settings = {"max_step": 1e6, "bound": bound, "line_search": line_search, "max_iter": 8}
+    X, y = ["ab", "ba", "aa", "bc"], ["xy", "yx", "xx", "yz"]
+    model = SequenceBoostingClassifier(**settings).fit(X, y)
+    assert np.abs(model.steps_).max() > 30
+    assert_is_a_distribution(model, X)
+    with pytest.raises(ValueError, match="'max_step' parameter of SequenceBoostingClassifier"):
+        model.set_params(max_step=1.1e6).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e15, 1e50, 1e99])
+@pytest.mark.parametrize(
+    "model",
+    [StructuredPerceptron(max_iter=5, random_state=0), StructuredSVM(max_iter=5), LinearCRF()],
+    ids=["perceptron", "SVM", "CRF"],
+)
+def test_large_features_of_linear_models(model, scale):
+    X, y = data(scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert_is_a_distribution(model.fit(X, y), X[:2])
+
+
+def test_callbacks_set_learning_rates_within_the_bounds():
+    for rate in (0, -1, 1.1e6, 10**400, np.nan, "fast"):
+
+        def change(info, rate=rate):
+            info.learning_rate = rate
+
+        with pytest.raises(ValueError, match="expected a positive number up to 1e"):
+            TreeCRF(init="zero", max_iter=2).fit(WORDS, LABELS, callbacks=[change])
+
+
+def test_leaves_of_files_are_bounded(trained, tmp_path):
+    path = tmp_path / "model"
+    trained.save(path)
+    values, arrays = read(path)
+    for large in (1e308, 1e10, -1e10):
+        arrays["forest.leaf"] = np.full_like(arrays["forest.leaf"], large)
+        path.write_bytes(sealed(values, arrays))
+        with pytest.raises(ModelFileError, match="invalid leaves"):
+            load(path)

@@ -12,6 +12,9 @@ from treecrf.learners.stopping import History
 
 Callback = Callable[["IterationInfo"], Any]
 
+# Larger leaf values leave too few digits for differences between scores.
+MAX_LEARNING_RATE = 1e6
+
 
 class IterationInfo:
     """State of training, as callbacks receive it.
@@ -71,8 +74,10 @@ class IterationInfo:
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
-        if not isinstance(rate, numbers.Real) or not 0 < rate < np.inf:
-            raise ValueError(f"learning_rate={rate!r}; expected a positive number")
+        if not isinstance(rate, numbers.Real) or not 0 < rate <= MAX_LEARNING_RATE:
+            raise ValueError(
+                f"learning_rate={rate!r}; expected a positive number up to {MAX_LEARNING_RATE:g}"
+            )
         self._with_rate().learning_rate = float(rate)
 
     def _with_rate(self) -> Any:

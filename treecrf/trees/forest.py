@@ -14,6 +14,7 @@ from treecrf.trees.growing.window_tests import TestTable
 from treecrf.trees.scoring.router import Router
 from treecrf.trees.scoring.scorer import PackedTrees, Scorer, Scoring
 from treecrf.utils.checks import require
+from treecrf.utils.exact import MAX_EXACT
 from treecrf.utils.threads import Threads
 
 LABEL = -2
@@ -291,7 +292,7 @@ def check_forest(
         return
     floats = ("leaf", "gain", "weight", "share")
     require(all(packed[name].dtype == np.float64 for name in floats), "trees")
-    require(np.isfinite(packed["leaf"]).all(), "leaves")
+    require((np.abs(packed["leaf"]) <= MAX_EXACT).all(), "leaves")
     require(((packed["share"] >= 0) & (packed["share"] <= 1)).all(), "shares")
     integers = (*TEST, "true_child", "false_child", "n_surrogates")
     require(all(packed[name].dtype == np.int32 for name in integers), "trees")

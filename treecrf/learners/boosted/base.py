@@ -53,7 +53,7 @@ from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
 from treecrf.learners.effects import Needs
-from treecrf.learners.iterations import Callbacks, IterationInfo
+from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks, IterationInfo
 from treecrf.learners.stopping import History, Stopping
 from treecrf.learners.training_data import (
     FitArguments,
@@ -88,7 +88,7 @@ class BoostedSequenceClassifier(BoostedModel):
         "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "max_depth": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
-        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(numbers.Real, 0, MAX_LEARNING_RATE, closed="right")],
         "second_order": ["boolean"],
         "min_gain": [Interval(numbers.Real, 0, None, closed="left")],
         "min_samples_leaf": [Interval(numbers.Integral, 1, None, closed="left")],

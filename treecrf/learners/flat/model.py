@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
+import sys
 from typing import ClassVar, Self
 
 import numpy as np
@@ -279,7 +280,8 @@ class FlatModel(
         check_is_fitted(self, "classes_")
         if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
             raise ValueError(f"tolerance={tolerance!r}; expected a nonnegative number")
-        forest, pruned = pruning.prune(self._model._forest, float(tolerance))
+        tolerance = float(min(tolerance, sys.float_info.max))
+        forest, pruned = pruning.prune(self._model._forest, tolerance)
         smaller = FlatModel(**self.get_params())
         smaller._adopt(self._model, forest, self.pruned_ + pruned)
         smaller._columns = self._columns

@@ -18,6 +18,9 @@ from treecrf.utils.threads import Threads
 
 KERNELS = ("linear", "poly", "rbf")
 
+# Sums of larger values leave too few digits for differences between scores.
+MAX_VALUE = 1e15
+
 # Number of kernel values that are computed at a time.
 TILE_VALUES = 1 << 22
 
@@ -134,6 +137,8 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
     ------
     MemoryError
         If it needs more than ``max_bytes``.
+    ValueError
+        If a value is too large.
     """
     n = inputs.rows.shape[0]
     n_bytes = n * n * np.dtype(np.float64).itemsize
@@ -146,6 +151,12 @@ def gram_of(kernel: Kernel, inputs: Inputs, max_bytes: float) -> np.ndarray:
     gram = np.empty((n, n))
     for first, last in _tiles(n, n):
         gram[first:last] = kernel.between(inputs.rows[first:last], inputs.rows)
+    largest = max(gram.max(), -gram.min())
+    if largest > MAX_VALUE:
+        raise ValueError(
+            f"kernel={kernel.kind!r}: values up to {largest:.2g}; expected at most {MAX_VALUE:g}: "
+            "standardize the features, or choose a kernel of a lower degree"
+        )
     return gram
 
 

@@ -25,6 +25,9 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, StrOptions
 
+# Larger weights leave too few digits for differences between scores.
+MAX_STEP = 1e6
+
 
 class ChosenFeature(NamedTuple):
     """A feature that `SequenceBoostingClassifier` chose in a round, and the step of its weight."""
@@ -66,8 +69,8 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         Whether to take the step that lowers the loss the most, instead of the step from the bound.
         The feature is chosen by the bound in either case.
     max_step : float, default=1.0
-        Maximum step of a weight in a round. If a feature occurs only with true labels, the optimal
-        step is infinite.
+        Maximum step of a weight in a round, at most 1e6. If a feature occurs only with true labels,
+        the optimal step is infinite.
     piece_length : int or None, default=None
         Maximum length of the pieces of about equal length into which sequences are cut for
         training; the label before a piece is treated as known. Windows reach across the cuts. None
@@ -190,7 +193,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "bound": [StrOptions({"union", "sequence"})],
         "line_search": ["boolean"],
-        "max_step": [Interval(numbers.Real, 0, None, closed="neither")],
+        "max_step": [Interval(numbers.Real, 0, MAX_STEP, closed="right")],
         "piece_length": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
