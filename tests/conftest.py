@@ -12,11 +12,16 @@ from sklearn.base import clone
 from support.family import FAMILY, FLAT
 from support.settings import PLAIN
 
+import treecrf
 import treecrf.encoding.plan
 from treecrf import TreeCRF, flatten
 
 # Plots, also those of examples in docstrings, need no screen.
 os.environ["MPLBACKEND"] = "agg"
+# Processes that tests start import the same package, and not one in their folder.
+PATHS = [str(Path(treecrf.__file__).parents[1]), os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))
+os.environ["PYTHONSAFEPATH"] = "1"
 
 # The same examples in every run and no deadlines, so that tests do not fail on slow machines.
 settings.register_profile("exhaustive", deadline=None, derandomize=True)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -253,7 +252,6 @@ def shell(command):
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(Path(treecrf.__file__).parents[1])},
     )
     return done.returncode, done.stdout, done.stderr
 
