@@ -1,6 +1,7 @@
 """Fit and predict thousands of times in one process, which must not grow: ``make soak``.
 
-Memory, open files and threads are compared with those after the first tenth of the rounds.
+Memory, open files and threads are compared with those after the first tenth of the rounds. Needs
+Linux.
 """
 
 from __future__ import annotations

@@ -28,6 +28,11 @@ INEXACT = {"linear CRF"}
 PROCESSORS = {"Nehalem": {}, "Haswell": {"NPY_DISABLE_CPU_FEATURES": "AVX2 X86_V3"}}
 ARM_PLATFORMS = [f"manylinux_2_{minor}_aarch64" for minor in (17, 24, 27, 28)]
 ARM_PACKAGES = ["numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals"]
+PROGRAMS = {
+    "x86": ["qemu-x86_64"],
+    "aarch64": ["qemu-aarch64", "debootstrap", "dpkg", "aarch64-linux-gnu-gcc"],
+    "windows": ["x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-dlltool"],
+}
 LIMITED_API = ["-DPy_LIMITED_API=0x030b0000", "-DCYTHON_LIMITED_API=1"]
 
 
@@ -144,7 +149,9 @@ def check_windows(cpython: Path | None) -> bool:
 
 def main() -> int:
     """Check platforms; return 1 if results differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = ["x86", "aarch64", "windows"]
     parser.add_argument("--platforms", nargs="+", choices=names, default=names)
     parser.add_argument(
@@ -152,6 +159,10 @@ def main() -> int:
     )
     parser.add_argument("--cpython", type=Path, help="folder of the source code of Python")
     options = parser.parse_args()
+    checked = [name for name in options.platforms if name != "windows" or options.cpython]
+    needed = [program for name in checked for program in PROGRAMS[name]]
+    if missing := [program for program in needed if shutil.which(program) is None]:
+        parser.error(f"not installed: {', '.join(missing)}; --help lists the packages of Debian")
     checks = {
         "x86": lambda: check_x86(options.python),
         "aarch64": lambda: check_aarch64(options.python),
