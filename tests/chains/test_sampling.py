@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -11,7 +13,7 @@ from support.samples import TINY, as_tables, check_same, check_unbiased, exists,
 from support.score_parts import draw_case, lengths_of, rules, scales, shapes
 
 from treecrf import _inference
-from treecrf.chains._sampling import Sample, log_likelihood
+from treecrf.chains._sampling import EXAMPLE, Sample, log_likelihood
 from treecrf.chains.contexts import extended_contexts, true_contexts
 from treecrf.chains.lattice import chains_of
 from treecrf.chains.sampling import (
@@ -23,6 +25,7 @@ from treecrf.chains.sampling import (
     TableSampler,
     probable_decrease,
 )
+from treecrf.inputs.offsets import offsets_of
 from treecrf.utils.exact import exact_sum
 from treecrf.utils.threads import Threads
 
@@ -209,13 +212,17 @@ def test_packed_samples_are_the_same(rng, shape, lengths, bound_share):
     marks = np.zeros(len(labels) + 1, dtype=np.uint8)
     samples[0].mark_positions(marks)
     numbers = 7 + np.arange(len(labels), dtype=np.int32)
-    packed = [samples[0].pack(label, numbers) for label in range(parts.n_labels)]
-    unpacked = Sample.unpack(packed, samples[0].order, samples[0].size, -7)
+    starts = offsets_of([samples[0].n_examples(label) for label in range(parts.n_labels)])
+    packed = np.empty(starts[-1], dtype=EXAMPLE)
+    for label, (start, stop) in enumerate(pairwise(starts)):
+        samples[0].pack(label, numbers, packed[start:stop])
+    packed.flags.writeable = False
+    unpacked = Sample.unpack(packed, starts, samples[0].order, samples[0].size, -7)
     raw, found = RawDraw(samples, 0.1, 0.0), RawDraw([unpacked], 0.1, 0.0)
     assert raw.size == found.size
     lists = raw.lists(0.1, ONE, counted=True)
     check_same(lists, found.lists(0.1, ONE, counted=True))
-    positions = np.concatenate([examples["position"] for examples in packed]) - 7
+    positions = packed["position"] - 7
     assert sorted(set(positions.tolist())) == np.flatnonzero(marks).tolist()
 
 

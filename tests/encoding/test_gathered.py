@@ -63,7 +63,7 @@ def test_windows_are_those_of_the_whole(kind, missing, window, seed):
     for fraction in (0.1, 0.5, 1.0):
         positions = np.flatnonzero(rng.random(n) < fraction)
         positions = positions if len(positions) else np.array([n - 1])
-        part = gathered(whole, positions, window)
+        part = gathered([whole], [positions], window)
         check_windows(whole, positions, part, window)
         rows = whole.row_of_position[positions]
         windows = {r + o for r in rows.tolist() for o in range(-window[0], window[1] + 1)}
@@ -75,12 +75,27 @@ def test_chained_sequences(kind):
     rng = np.random.default_rng(3)
     whole = encoded_of(kind, rng, (1, 2))
     cuts = [np.array([4]), np.arange(10, 30, 3), np.arange(whole.n_positions)]
-    parts = [gathered(whole, positions, (1, 2)) for positions in cuts]
+    parts = [gathered([whole], [positions], (1, 2)) for positions in cuts]
     both = chained(parts)
     check_windows(whole, np.concatenate(cuts), both, (1, 2))
     assert both.offsets.tolist() == np.cumsum([0, *map(len, cuts)]).tolist()
     assert both.row_of_position.dtype == np.int32
     np.testing.assert_array_equal(both.has_missing, whole.has_missing)
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+@pytest.mark.parametrize("window", [(0, 0), (1, 2)])
+def test_windows_of_several_parts(kind, window):
+    rng = np.random.default_rng(4)
+    whole = encoded_of(kind, rng, window)
+    kept = [np.array([4]), np.arange(10, 30, 3), np.array([0, whole.n_positions - 1])]
+    found = gathered([whole] * len(kept), kept, window)
+    check_windows(whole, np.concatenate(kept), found, window)
+    expected = chained([gathered([whole], [positions], window) for positions in kept])
+    for field in fields(found):
+        if field.name != "offsets":
+            a, b = getattr(found, field.name), getattr(expected, field.name)
+            np.testing.assert_array_equal(a, b, strict=isinstance(b, np.ndarray))
 
 
 @pytest.mark.parametrize(("kind", "missing"), CASES)

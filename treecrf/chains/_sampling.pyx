@@ -100,6 +100,7 @@ cdef struct ExampleVector:
     Example **blocks
     Py_ssize_t n, n_blocks
     Py_ssize_t begin           # of the examples of the current sequence
+    bint is_borrowed           # whether the blocks are parts of an array
 
 
 cdef inline Example *item(const ExampleVector *vector, Py_ssize_t i) noexcept nogil:
@@ -124,7 +125,7 @@ cdef bint grow(ExampleVector *vector) noexcept nogil:
 
 cdef void clear(ExampleVector *vector) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(vector.n_blocks):
+    for i in range(0 if vector.is_borrowed else vector.n_blocks):
         free(vector.blocks[i])
     free(vector.blocks)
     memset(vector, 0, sizeof(ExampleVector))
@@ -146,6 +147,8 @@ cdef class Sample:
     cdef readonly int64_t size
     cdef ExampleVector *vectors
     cdef bint failed
+    cdef int32_t first         # added to all positions
+    cdef object packed         # array of the examples, if they are not in blocks of their own
 
     def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t order):
         self.n_labels = n_labels
@@ -174,39 +177,52 @@ cdef class Sample:
                 for i in range(self.vectors[v].n):
                     marks[item(&self.vectors[v], i).position] = 1
 
-    def pack(self, Py_ssize_t label, const int32_t[::1] numbers):
-        """Return the examples of a label, `EXAMPLE` array (n,), with these numbers of positions."""
-        cdef Py_ssize_t i, n = self.vectors[label].n
-        examples = np.empty(n, dtype=EXAMPLE)
+    def pack(self, Py_ssize_t label, const int32_t[::1] numbers, examples):
+        """Write the examples of a label to an `EXAMPLE` array, with these numbers of positions."""
+        cdef Py_ssize_t i
         cdef uint8_t[::1] data = examples.view(np.uint8)
         cdef Example *example
         with nogil:
-            for i in range(n):
+            for i in range(self.vectors[label].n):
                 example = <Example *> &data[i * sizeof(Example)]
                 example[0] = item(&self.vectors[label], i)[0]
                 example.position = numbers[example.position]
-        return examples
 
     @staticmethod
-    def unpack(list packed, Py_ssize_t order, int64_t size, Py_ssize_t first):
-        """Return a sample of the examples of each label, from `pack`.
+    def unpack(examples, starts, Py_ssize_t order, int64_t size, Py_ssize_t first):
+        """Return a sample of packed examples, which it reads where they are.
 
-        ``size`` is that of the sample, and ``first`` is added to the numbers of positions.
+        Parameters
+        ----------
+        examples : `EXAMPLE` array (n,)
+        starts : int64 array (n_labels + 1,)
+            First example of each label, and the number of all.
+        order, size : int
+            Those of the sample.
+        first : int
+            Added to the positions of the examples.
         """
-        cdef Sample sample = Sample(len(packed), order)
-        cdef Py_ssize_t v, i
-        cdef const uint8_t[::1] data
-        cdef Example example
+        cdef Sample sample = Sample(len(starts) - 1, order)
+        cdef const uint8_t[::1] data = examples.view(np.uint8)
+        cdef Py_ssize_t v
         sample.size = size
-        for v, examples in enumerate(packed):
-            data = examples.view(np.uint8)
-            with nogil:
-                for i in range(data.shape[0] // sizeof(Example)):
-                    example = (<const Example *> &data[i * sizeof(Example)])[0]
-                    example.position += <int32_t> first
-                    sample.add(v, example)
-        sample.check()
+        sample.first = <int32_t> first
+        sample.packed = examples
+        for v in range(sample.n_labels):
+            sample.borrow(v, data, starts[v], starts[v + 1])
         return sample
+
+    cdef borrow(self, Py_ssize_t v, const uint8_t[::1] data, Py_ssize_t begin, Py_ssize_t end):
+        """Let the vector of a label refer to packed examples."""
+        cdef ExampleVector *vector = &self.vectors[v]
+        cdef Py_ssize_t i
+        vector.n_blocks, vector.is_borrowed = (end - begin + BLOCK - 1) // BLOCK, True
+        vector.blocks = <Example **> malloc(max(1, vector.n_blocks) * sizeof(Example *))
+        if vector.blocks == NULL:
+            raise MemoryError("no memory for the sampled examples")
+        vector.n = end - begin
+        for i in range(vector.n_blocks):
+            vector.blocks[i] = <Example *> &data[(begin + i * BLOCK) * sizeof(Example)]
 
     cdef inline void add(self, Py_ssize_t v, Example example) noexcept nogil:
         cdef ExampleVector *vector = &self.vectors[v]
@@ -989,7 +1005,7 @@ cdef Py_ssize_t weight_examples(Sample sample, Py_ssize_t v, const Weighting *we
         if example.random >= chances:
             continue
         factor = factor_of(chances)
-        positions[n] = example.position
+        positions[n] = example.position + sample.first
         contexts[n] = example.context
         if sample.order:
             split_context(example, sample.n_labels, sample.order, &labels[n, 0])

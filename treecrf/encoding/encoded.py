@@ -79,6 +79,8 @@ class EncodedSequences:
 
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Invert the lists: starts of the ids, and the rows that list each id, ascending."""
+        if not len(self.list_ids):
+            return np.zeros(self.n_ids + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
         shape = len(self.list_starts) - 1, self.n_ids
         values = np.ones(len(self.list_ids), dtype=np.uint8)
         by_id = sparse.csr_array((values, self.list_ids, self.list_starts), shape=shape).tocsc()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from treecrf.encoding._windows import copy_rows, count_rows
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.inputs.offsets import offsets_of
 
 
 def gathered(
-    encoded: EncodedSequences, positions: np.ndarray, window: tuple[int, int]
+    parts: Sequence[EncodedSequences], positions: Sequence[np.ndarray], window: tuple[int, int]
 ) -> EncodedSequences:
     """Copy the rows of the windows of some positions.
 
@@ -20,44 +20,59 @@ def gathered(
 
     Parameters
     ----------
-    encoded : EncodedSequences
-    positions : int array (n,)
-        Ascending, without duplicates.
+    parts : sequence of EncodedSequences
+        Sequences of the same columns.
+    positions : sequence of int64 arrays
+        Positions of each part, ascending, without duplicates.
     window : (int, int)
         Number of rows to the left and to the right of a position.
 
     Returns
     -------
     EncodedSequences
-        The positions, as if they were one sequence.
+        The positions of all parts, as if they were one sequence.
     """
-    left, right = window
-    rows = encoded.row_of_position[positions].astype(np.int64)
-    ends = rows + right + 1
-    firsts = np.maximum(rows - left, np.append(0, ends[:-1])[: len(rows)])
-    starts = offsets_of(ends - firsts)
-    copied = np.repeat(firsts - starts[:-1], ends - firsts) + np.arange(starts[-1])
-    list_starts, list_ids = _lists(encoded, copied)
-    return replace(
-        encoded,
-        row_of_position=(starts[1:] - 1 - right).astype(np.int32),
-        offsets=np.array([0, len(rows)]),
-        codes=encoded.codes.take(copied, axis=0),
-        bits=encoded.bits.take(copied, axis=0),
-        list_starts=list_starts,
-        list_ids=list_ids,
+    counts = [
+        count_rows(part.row_of_position, _starts_of_lists(part), kept, *window)
+        for part, kept in zip(parts, positions, strict=True)
+    ]
+    first_rows, first_ids = (offsets_of(column) for column in zip(*counts, strict=True))
+    first_positions = offsets_of([len(kept) for kept in positions])
+    n_rows, n_ids = int(first_rows[-1]), int(first_ids[-1])
+    target = _arrays(parts[0], n_rows, n_ids)
+    rows = np.empty(first_positions[-1], dtype=np.int32)
+    for i, (part, kept) in enumerate(zip(parts, positions, strict=True)):
+        copy_rows(
+            part.row_of_position,
+            (part.codes, part.bits, part.list_starts, part.list_ids),
+            kept,
+            *window,
+            rows[first_positions[i] : first_positions[i + 1]],
+            target,
+            first_rows[i],
+            first_ids[i],
+        )
+    return EncodedSequences(
+        rows, np.array([0, len(rows)]), *target, parts[0].n_ids, _any_missing(parts)
     )
 
 
-def _lists(encoded: EncodedSequences, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts and the ids of the lists of some rows."""
-    if not len(encoded.list_ids):
-        return np.zeros(len(rows) + 1, dtype=np.int64), encoded.list_ids
-    firsts = encoded.list_starts[rows]
-    lengths = encoded.list_starts[rows + 1] - firsts
-    starts = offsets_of(lengths)
-    ids = np.repeat(firsts - starts[:-1], lengths) + np.arange(starts[-1])
-    return starts, encoded.list_ids[ids]
+def _starts_of_lists(encoded: EncodedSequences) -> np.ndarray:
+    return encoded.list_starts if len(encoded.list_ids) else encoded.list_starts[:0]
+
+
+def _arrays(like: EncodedSequences, n_rows: int, n_ids: int) -> tuple[np.ndarray, ...]:
+    """Return new codes, bits, starts of lists, which are zeros, and ids."""
+    return (
+        np.empty((n_rows, like.codes.shape[1]), dtype=np.uint8),
+        np.empty((n_rows, like.bits.shape[1]), dtype=np.uint8),
+        np.zeros(n_rows + 1, dtype=np.int64),
+        np.empty(n_ids, dtype=np.int32),
+    )
+
+
+def _any_missing(parts: Sequence[EncodedSequences]) -> np.ndarray:
+    return np.logical_or.reduce([part.has_missing for part in parts])
 
 
 def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
@@ -83,5 +98,5 @@ def chained(parts: Sequence[EncodedSequences]) -> EncodedSequences:
         list_starts=starts,
         list_ids=np.concatenate([part.list_ids for part in parts]),
         n_ids=parts[0].n_ids,
-        has_missing=np.logical_or.reduce([part.has_missing for part in parts]),
+        has_missing=_any_missing(parts),
     )

@@ -123,8 +123,8 @@ class ListGrowing:
     def grow(self, drawn: list[Drawn], step: Step) -> Grown:
         """Join the answers of all shards to a step, in any order, and grow trees."""
         sampling = self.setup.sampling
-        examples = [part for answer in drawn for part in answer.examples]
-        size = sum(size for part in examples for size in part.sizes)
+        examples = [answer.examples for answer in drawn if answer.examples is not None]
+        size = sum(part.size for part in examples)
         mu = mu_for(sampling.threshold, size, sampling.max_examples)
         trees = None
         if step.request is not None and mu >= step.request.mu:
@@ -191,9 +191,8 @@ def _samples(examples: list[DrawnExamples], order: int) -> list[Sample]:
     """Unpack the samples of all parts; their positions are those of `_joined`."""
     samples, first = [], 0
     for part in examples:
-        for packed, size in zip(part.samples, part.sizes, strict=True):
-            n_lags = 0 if part.positions.given is not None else order
-            samples.append(Sample.unpack(packed, n_lags, size, first))
+        n_lags = 0 if part.positions.given is not None else order
+        samples.append(Sample.unpack(part.examples, part.starts, n_lags, part.size, first))
         first += len(part.positions.depth)
     return samples
 

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains._sampling import Sample
+from treecrf.chains._sampling import EXAMPLE, Sample
 from treecrf.chains.objectives import LocalObjective
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.encoding.encoder import Encoder
 from treecrf.encoding.gathered import gathered
+from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted.evaluation import MEANS, OBJECTIVES, PositionMean, TrueLabels
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.sampled import ListedPositions, Sampling
@@ -199,43 +200,68 @@ class Behind:
 
 @dataclass(frozen=True)
 class DrawnExamples:
-    """Examples of a part of the data, not weighted yet.
+    """Examples of a shard, not weighted yet.
 
     Attributes
     ----------
     positions : ListedPositions
         Those of the examples.
-    samples : list of lists of arrays
-        For each sample and label, as from `Sample.pack`.
-    sizes : list of int
-        For each sample.
+    examples : structured array (n,)
+        The examples of all labels, one label after another, as from `Sample.pack`.
+    starts : int64 array (n_labels + 1,)
+        First example of each label, and the number of all.
+    size : int
+        That of all samples.
     """
 
     positions: ListedPositions
-    samples: list[list[np.ndarray]]
-    sizes: list[int]
+    examples: np.ndarray
+    starts: np.ndarray
+    size: int
 
     @classmethod
     def of(
-        cls, samples: list[Sample], positions: ListedPositions, window: tuple[int, int]
+        cls, drawn: list[list[Sample]], positions: list[ListedPositions], window: tuple[int, int]
     ) -> DrawnExamples:
-        """Pack samples, with what trees test at their positions."""
-        marks = np.zeros(positions.encoded.n_positions, dtype=np.uint8)
-        marks[0] = 1  # encoded sequences have at least one position
-        for sample in samples:
-            sample.mark_positions(marks)
-        kept = np.flatnonzero(marks)
-        numbers = np.cumsum(marks, dtype=np.int32) - np.int32(1)
-        given = positions.given
-        return cls(
-            ListedPositions(
-                gathered(positions.encoded, kept, window),
-                positions.depth[kept],
-                None if given is None else given[:, kept],
-            ),
-            [[sample.pack(k, numbers) for k in range(sample.n_labels)] for sample in samples],
-            [sample.size for sample in samples],
-        )
+        """Pack the samples of each part, with what trees test at their positions."""
+        kept, numbers = [], []
+        for samples, of_part in zip(drawn, positions, strict=True):
+            marks = np.zeros(of_part.encoded.n_positions, dtype=np.uint8)
+            marks[0] = 1  # encoded sequences have at least one position
+            for sample in samples:
+                sample.mark_positions(marks)
+            first = sum(map(len, kept)) - 1
+            kept.append(np.flatnonzero(marks))
+            numbers.append(np.cumsum(marks, dtype=np.int32) + np.int32(first))
+        examples, starts = _packed(drawn, numbers)
+        size = sum(sample.size for samples in drawn for sample in samples)
+        return cls(_at(positions, kept, window), examples, starts, size)
+
+
+def _at(
+    parts: list[ListedPositions], kept: list[np.ndarray], window: tuple[int, int]
+) -> ListedPositions:
+    """Return some positions of each part, those of the first part first."""
+    given = None
+    if parts[0].given is not None:
+        columns = [part.given[:, of_part] for part, of_part in zip(parts, kept, strict=True)]
+        given = np.concatenate(columns, axis=1)
+    return ListedPositions(
+        gathered([part.encoded for part in parts], kept, window),
+        np.concatenate([part.depth[of_part] for part, of_part in zip(parts, kept, strict=True)]),
+        given,
+    )
+
+
+def _packed(drawn: list[list[Sample]], numbers: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Pack the samples of all parts, label by label; return the starts of the labels, too."""
+    numbered = [(s, n) for samples, n in zip(drawn, numbers, strict=True) for s in samples]
+    runs = [(k, *pair) for k in range(numbered[0][0].n_labels) for pair in numbered]
+    ends = offsets_of([sample.n_examples(k) for k, sample, _ in runs])
+    examples = np.empty(ends[-1], dtype=EXAMPLE)
+    for (k, sample, of_part), first, last in zip(runs, ends[:-1], ends[1:], strict=True):
+        sample.pack(k, of_part, examples[first:last])
+    return examples, ends[:: len(numbered)]
 
 
 @dataclass(frozen=True)
@@ -244,8 +270,8 @@ class Drawn:
 
     Attributes
     ----------
-    examples : list of DrawnExamples
-        For each part with training sequences, if there was a request.
+    examples : DrawnExamples or None
+        None if there was no request, or no part has training sequences.
     value, validation : MeanSums or None
         Of the objective on the training and the validation sequences, if there are any and the
         value was wanted.
@@ -260,7 +286,7 @@ class Drawn:
         That of the query, if there is one.
     """
 
-    examples: list[DrawnExamples]
+    examples: DrawnExamples | None
     value: MeanSums | None
     validation: MeanSums | None
     of_contexts: np.ndarray | None
@@ -370,10 +396,12 @@ class Shard:
 
     def _answer(self, step: Step) -> Drawn:
         sums = [part.sums() for part in self._training] if step.wants_value else []
-        examples: list[DrawnExamples] = []
-        if step.request is not None:
+        examples = None
+        if step.request is not None and self._training:
             drawn = [part.draw(step.n_iter, step.request) for part in self._training]
-            examples, sums = [part for part, _ in drawn], [value for _, value in drawn]
+            samples, sums = map(list, zip(*drawn, strict=True))
+            positions = [part.positions for part in self._training]
+            examples = DrawnExamples.of(samples, positions, self.setup.encoder.window)
         validation, predictions, scores = [], {}, []
         for number, part in self._held_out.items() if step.wants_validation else ():
             validation.append(part.sums(self.forest))
@@ -507,13 +535,13 @@ class _TrainingPart(_LabeledPart):
         self._forget_tables()
         return sums
 
-    def draw(self, iteration: int, request: DrawRequest) -> tuple[DrawnExamples, MeanSums]:
+    def draw(self, iteration: int, request: DrawRequest) -> tuple[list[Sample], MeanSums]:
         """Draw examples, and compute the value of the objective."""
-        samples, value = self.scores.sample(
+        drawn = self.scores.sample(
             iteration, self.setup.growth.seed, request.mu, request.floor, request.last_chosen
         )
         self._forget_tables()
-        return DrawnExamples.of(samples, self.positions, self.setup.encoder.window), value
+        return drawn
 
 
 class _HeldOutPart(_LabeledPart):
