@@ -74,13 +74,15 @@ class WindowTable:
         previous : uint8 array (order, n_rows)
             The label at each lag, ``n_labels`` before the start of the sequence.
         """
-        n = windows.shape[0]
-        labels = [
-            sparse.csr_array(
-                (np.ones(n, dtype=np.float32), (np.arange(n), lag)), shape=(n, self.n_labels + 1)
-            )
-            for lag in previous
-        ]
-        table = sparse.hstack([windows, *labels], format="csr")
-        size = table.shape[0] * table.shape[1] * table.dtype.itemsize
-        return table.toarray() if size <= MAX_DENSE_BYTES else table
+        order, (n, n_values) = len(previous), windows.shape
+        n_symbols = self.n_labels + 1
+        columns = previous.T + n_symbols * np.arange(order)
+        n_columns = n_values + n_symbols * order
+        if n * n_columns * windows.dtype.itemsize <= MAX_DENSE_BYTES:
+            table = np.zeros((n, n_columns), dtype=windows.dtype)
+            table[:, :n_values] = windows.toarray()
+            table[np.arange(n)[:, np.newaxis], n_values + columns] = 1
+            return table
+        ones, starts = np.ones(columns.size, dtype=windows.dtype), order * np.arange(n + 1)
+        labels = sparse.csr_array((ones, columns.ravel(), starts), (n, n_symbols * order))
+        return sparse.hstack([windows, labels], format="csr")
