@@ -127,7 +127,8 @@ cdef class RowSets:
         if self.failed:
             return
         memcpy(target.whole, source.whole, self.n_words * sizeof(uint64_t))
-        memcpy(target.fractions, source.fractions, source.n_fractions * sizeof(Fraction))
+        if source.n_fractions:  # without any, there is no memory for them
+            memcpy(target.fractions, source.fractions, source.n_fractions * sizeof(Fraction))
         target.n_whole = source.n_whole
         target.n_fractions = source.n_fractions
         target.weight = source.weight
