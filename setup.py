@@ -53,12 +53,19 @@ if CHECKS == "sanitizers":
     FLAGS["unix"] += ["-O1", "-g1", *SANITIZERS]
     LINK_FLAGS = SANITIZERS
 
-DOCUMENTATION = "https://treecrf.readthedocs.io/en/stable/"
 PACKAGE = Path("treecrf")
 HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
 
 # Memoryviews and the like, which Cython would otherwise copy into every module.
 SHARED = "treecrf._cyutility"
+
+DOCUMENTATION = "https://treecrf.readthedocs.io/en/stable/"
+# Pages of files that are not pages themselves.
+PAGES = {
+    "CHANGELOG.md": "changelog.html",
+    "CONTRIBUTING.md": "contributing.html",
+    "examples": "gallery/index.html",
+}
 
 
 def extensions() -> list[Extension]:
@@ -79,14 +86,6 @@ def extension(name: str, source: Path) -> Extension:
         define_macros=ABI3_MACROS if ABI3 else [],
         py_limited_api=ABI3,
     )
-
-
-# Pages of files that are not pages themselves.
-PAGES = {
-    "CHANGELOG.md": "changelog.html",
-    "CONTRIBUTING.md": "contributing.html",
-    "examples": "gallery/index.html",
-}
 
 
 def description() -> str:
