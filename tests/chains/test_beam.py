@@ -27,7 +27,7 @@ from treecrf.chains import _beam, _beam_gradients, _beam_paths, _decode
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.lattice import chains_of
-from treecrf.chains.objectives import LabeledChains
+from treecrf.chains.objectives import ChainLabels
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.reading import as_sequences
 from treecrf.learners.boosted.beam import (
@@ -449,7 +449,7 @@ class Task:
         self.encoded = self.encoder.encode(packed)
 
     def objective(self, beam, threads):
-        data = LabeledChains(
+        data = ChainLabels(
             self.encoded.offsets, self.codes, self.n_labels, self.order, self.constraints
         )
         return BeamObjective(data, beam, threads, 1.0 if self.second_order else None)
@@ -606,7 +606,7 @@ def test_validation_follows_the_training(order):
     held_out = Task(np.random.default_rng(order + 10), order)
     encoded = task.encoder.encode(as_sequences(held_out.sequences))
     beam, threads = Beam(2), Threads(1)
-    data = LabeledChains(encoded.offsets, held_out.codes, 3, order, FREE)
+    data = ChainLabels(encoded.offsets, held_out.codes, 3, order, FREE)
     objective = BeamObjective(data, beam, threads, None)
     validation = BeamValidation(task.encoder, encoded, objective)
     booster = task.booster(beam)

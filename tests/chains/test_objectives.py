@@ -22,7 +22,7 @@ import treecrf
 from treecrf import ModelFileError, TreeCRF
 from treecrf.chains import _objectives
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import OBJECTIVES, LabeledChains, make_objective
+from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.datasets import fetch_nettalk, fetch_protein
 from treecrf.utils.exact import unit_of
 from treecrf.utils.threads import Threads
@@ -42,7 +42,7 @@ others = pytest.mark.parametrize("name", ["exponential", *rarely("hamming_log"),
 
 def objective_of(name, case):
     free = Constraints(None, None)
-    data = LabeledChains(case.offsets, case.labels, case.n_labels, case.order, free)
+    data = ChainLabels(case.offsets, case.labels, case.n_labels, case.order, free)
     return make_objective(name, data, Threads(None))
 
 

@@ -17,7 +17,7 @@ from support.score_parts import shapes as shapes_of_parts
 
 from treecrf.chains import _tables
 from treecrf.chains.constraints import Constraints, Transitions
-from treecrf.chains.objectives import OBJECTIVES, LabeledChains, make_objective
+from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.chains.partial_labels import UnknownLabels, completed, label_paths
 from treecrf.chains.sampling import SUM_UNIT, LikelihoodSampler, RawDraw
 from treecrf.utils.exact import rounded
@@ -82,7 +82,7 @@ def masks_of(candidates):
 
 def objective_of(name, case, candidates, threads=ONE, **options):
     shape = case.n_labels, case.order
-    data = LabeledChains(case.offsets, case.labels, *shape, FREE, candidates)
+    data = ChainLabels(case.offsets, case.labels, *shape, FREE, candidates)
     return make_objective(name, data, threads, **options)
 
 
@@ -212,7 +212,7 @@ def test_order_threads_and_blocks_change_nothing(order, monkeypatch):
     shuffled = rng.permutation(60)
     old = np.concatenate([np.arange(*case.offsets[i : i + 2]) for i in shuffled])
     offsets = np.append(0, np.cumsum(np.diff(case.offsets)[shuffled]))
-    data = LabeledChains(offsets, case.labels[old], 3, order, FREE, candidates[old])
+    data = ChainLabels(offsets, case.labels[old], 3, order, FREE, candidates[old])
     moved = make_objective("log", data, ONE).examples(np.ascontiguousarray(case.scores[:, old]), 0)
     np.testing.assert_array_equal(moved[0], expected[0][:, old])
     assert moved[2] == expected[2]
@@ -222,7 +222,7 @@ def test_order_threads_and_blocks_change_nothing(order, monkeypatch):
 def test_scores_in_parts(rng, shape, lengths, scale, constraints):
     parts, labels = draw_case(rng, *shape, lengths, scale, True, constraints)
     candidates = draw_candidates(rng, labels, parts.n_labels)
-    data = LabeledChains(parts.offsets, labels, *shape, FREE, candidates)
+    data = ChainLabels(parts.offsets, labels, *shape, FREE, candidates)
     objective = make_objective("log", data, ONE)
     np.testing.assert_allclose(
         objective.value(parts), objective.value(parts.table()), rtol=1e-12, atol=1e-12
@@ -276,7 +276,7 @@ def check_all_examples(parts, labels, candidates, bound_share):
     )
     raw = RawDraw(sampler.sample(parts, 0, 0, TINY), TINY, sampler.floor)
     lists = raw.lists(TINY, ONE, STEP)
-    data = LabeledChains(parts.offsets, labels, parts.n_labels, parts.order, FREE, candidates)
+    data = ChainLabels(parts.offsets, labels, parts.n_labels, parts.order, FREE, candidates)
     objective = make_objective("log", data, ONE, bound_share)
     residuals, curvatures, value = objective.examples(parts.table(), 0)
     assert bound_share is None or np.isfinite(curvatures).all()
@@ -323,7 +323,7 @@ def test_sums_over_samples_are_unbiased(order, bound_share):
         parts.offsets, labels, order, ONE, keys, bound_share, candidates=candidates
     )
     draws = [sampler.draw(parts, i, 7, mu, weights).lists for i in range(2000)]
-    data = LabeledChains(parts.offsets, labels, 3, order, FREE, candidates)
+    data = ChainLabels(parts.offsets, labels, 3, order, FREE, candidates)
     objective = make_objective("log", data, ONE, bound_share)
     residuals, curvatures, _ = objective.examples(parts.table(), 0)
     if bound_share is None:

@@ -22,7 +22,7 @@ from treecrf import (
     TreeMEMM,
 )
 from treecrf.chains.constraints import as_allowed
-from treecrf.chains.objectives import LabeledChains, make_objective
+from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.datasets import fetch_hyphenation
 from treecrf.inputs.labels import RawData, find_classes
 from treecrf.inputs.segmentation import Segmentation
@@ -262,7 +262,7 @@ def test_gradients_of_linear_models_are_slopes(class_weight, allowed, hidden):
     with Threads(None) as threads:
         data = model._training_data(attributes, training, classes, threads)
         of_rows = StateLikelihood(data)
-        chains = LabeledChains(
+        chains = ChainLabels(
             data.offsets, data.codes, 3, 1, data.constraints, data.candidates,
             data.repeated_weights(),
         )  # fmt: skip

@@ -27,6 +27,7 @@ from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "utils/vector_math.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
@@ -63,10 +64,8 @@ cdef class BeamChains:
     cdef Beam open(self, Py_ssize_t first, Py_ssize_t last) except *:
         """Allocate memory for a batch, at least for the longest of some sequences."""
         cdef Beam beam
-        cdef Py_ssize_t i, longest = 0
+        cdef Py_ssize_t longest = longest_of(self.offsets, first, last)
         memset(&beam, 0, sizeof(Beam))
-        for i in range(first, last):
-            longest = max(longest, self.offsets[i + 1] - self.offsets[i])
         beam.next = first
         beam.last = last
         beam.max_positions = min(max(longest, MAX_SCORES // (self.width * self.scores.n_labels)),

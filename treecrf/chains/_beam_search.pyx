@@ -15,6 +15,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from treecrf.chains._context_scores cimport ContextScores, Request, Segment
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
@@ -108,14 +109,6 @@ def search_contexts(ContextScores scores, allowed, const int64_t[::1] offsets,
                 values[first + i] = finish(&batch.beams[i], codes)
         close_batch(&batch)
         first += batch.n
-
-
-cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
-                           Py_ssize_t last) noexcept:
-    cdef Py_ssize_t i, longest = 0
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    return longest
 
 
 # Memory

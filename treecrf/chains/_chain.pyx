@@ -22,6 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from treecrf.chains._lengths cimport longest_of
+
 cdef extern from "chains/recursions.h" nogil:
     double exp_of(double x)
     void exp_below(double *values, Py_ssize_t n, double highest)
@@ -53,11 +55,9 @@ cdef Chain open_chain(scores, const int64_t[::1] offsets, Py_ssize_t first, Py_s
     ``scores`` are a table or a `ScoreParts`, whose memory must not move while the chain is open.
     """
     cdef Chain chain
-    cdef Py_ssize_t i, n_tiles, n_pairs, longest = 1
+    cdef Py_ssize_t n_tiles, n_pairs, longest = longest_of(offsets, first, last)
     memset(&chain, 0, sizeof(Chain))
     open_source(scores, &chain.shape, &chain.source)
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
     n_pairs = chain.shape.n_labels * chain.shape.width
     chain.tile = tile_of(&chain.shape, longest)
     n_tiles = (longest + chain.tile - 1) // chain.tile

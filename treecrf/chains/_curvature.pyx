@@ -24,6 +24,7 @@ from treecrf.chains._chain cimport (
     Chain, allocate, backward_row, close_chain, contexts_at, forward_tile_row, load_pairs,
     occupancy, tile_length, tile_pairs, tile_start,
 )
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
@@ -36,11 +37,10 @@ cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize
                               Py_ssize_t last, double bound_share) except *:
     """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
     cdef Influence influence
-    cdef Py_ssize_t i, n_tiles, longest = 1, n = chain.shape.n_contexts
+    cdef Py_ssize_t n_tiles, n = chain.shape.n_contexts
+    cdef Py_ssize_t longest = longest_of(offsets, first, last)
     memset(&influence, 0, sizeof(Influence))
     influence.bound_share = bound_share
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
     n_tiles = (longest + chain.tile - 1) // chain.tile
     influence.contexts = allocate((chain.tile + 1) * n)
     influence.future = allocate((chain.tile + 1) * n)

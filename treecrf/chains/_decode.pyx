@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from treecrf.chains._chain cimport chain_shape, contexts_at, shape_of, tile_of
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "chains/heap.h" nogil:
     ctypedef struct Candidate "candidate":
@@ -27,14 +28,6 @@ cdef extern from "chains/heap.h" nogil:
 cdef extern from "chains/recursions.h" nogil:
     void best_tile(const chain_shape *shape, const double *scores, Py_ssize_t stride,
                    Py_ssize_t t, Py_ssize_t count, double *best, double *work)
-
-
-cdef Py_ssize_t longest_of(const int64_t[::1] offsets, Py_ssize_t first,
-                           Py_ssize_t last) noexcept:
-    cdef Py_ssize_t i, longest = 0
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    return longest
 
 
 def viterbi(const double[:, :, ::1] scores, const int64_t[::1] offsets, Py_ssize_t first,

@@ -35,6 +35,7 @@ from treecrf.chains._chain cimport (
     Chain, KEEP_ROWS, allocate, backward, close_chain, contexts_at, forward, forward_row,
     log_forward, log_sum, move_to, open_chain, score_of, shift_to_zero, tile_length, tile_pairs,
 )
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "chains/recursions.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
@@ -247,10 +248,8 @@ cdef Slope open_slope(Chain *chain, const int64_t[::1] offsets, Py_ssize_t first
                       Py_ssize_t last) except *:
     """Allocate memory for the longest of some sequences; closes the chain if it is refused."""
     cdef Slope slope
-    cdef Py_ssize_t i, longest = 1, n = chain.shape.n_contexts
+    cdef Py_ssize_t longest = longest_of(offsets, first, last), n = chain.shape.n_contexts
     memset(&slope, 0, sizeof(Slope))
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
     slope.q = allocate(longest)
     slope.future = allocate(longest * n)
     slope.past = allocate(n)

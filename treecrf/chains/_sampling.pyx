@@ -36,6 +36,7 @@ from treecrf.chains._chain cimport (
 from treecrf.chains._curvature cimport (
     Influence, close_influence, curvature_of, open_influence, visit_backward, visit_forward,
 )
+from treecrf.chains._lengths cimport longest_of
 
 cdef extern from "utils/hashing.h" nogil:
     uint64_t mixed_with(uint64_t hash, uint64_t part)
@@ -461,18 +462,16 @@ cdef Known open_known(restricted, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last) except *:
     """Allocate memory for the longest of some sequences; none if there are no scores."""
     cdef Known known
-    cdef Py_ssize_t i, longest = 1
+    cdef Py_ssize_t n_tiles
     memset(&known, 0, sizeof(Known))
     if restricted is None:
         return known
     known.chain = open_chain(restricted, offsets, first, last, KEEP_FEW)
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    longest = (longest + known.chain.tile - 1) // known.chain.tile
-    known.ends = allocate(longest * known.chain.shape.n_contexts)
+    n_tiles = (longest_of(offsets, first, last) + known.chain.tile - 1) // known.chain.tile
+    known.ends = allocate(n_tiles * known.chain.shape.n_contexts)
     if known.ends == NULL:
         close_chain(&known.chain)
-        raise MemoryError(f"no memory for the ends of {longest} tiles")
+        raise MemoryError(f"no memory for the ends of {n_tiles} tiles")
     return known
 
 

@@ -77,8 +77,8 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class LabeledChains:
-    """Label sequences, and the chains in which objectives measure their probability.
+class ChainLabels:
+    """Labels of chains, whose probability objectives measure.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class ChainObjective(ABC):
 
     Parameters
     ----------
-    data : LabeledChains
+    data : ChainLabels
     threads : Threads
     bound_share : float, optional
         Compute the curvature as well; only if the objective ``has_curvature``. It is 2 p (1 - p),
@@ -127,7 +127,7 @@ class ChainObjective(ABC):
 
     def __init__(
         self,
-        data: LabeledChains,
+        data: ChainLabels,
         threads: Threads,
         bound_share: float | None = None,
         n_pseudo: int = 0,
@@ -352,7 +352,7 @@ class HammingExponentialLoss(HammingLogLikelihood):
 
     exponential = True
 
-    def __init__(self, data: LabeledChains, *arguments: Any, **options: Any):
+    def __init__(self, data: ChainLabels, *arguments: Any, **options: Any):
         super().__init__(data, *arguments, **options)
         weights = data.weights
         self._weights = np.ones(len(self.codes))
@@ -383,7 +383,7 @@ class LocalObjective:
 
     Parameters
     ----------
-    data : LabeledChains
+    data : ChainLabels
         Its candidates are not used: unknown labels have weight 0 in training.
     threads : Threads
     second_order : bool
@@ -393,7 +393,7 @@ class LocalObjective:
     counts = None
     candidates = None
 
-    def __init__(self, data: LabeledChains, threads: Threads, second_order: bool):
+    def __init__(self, data: ChainLabels, threads: Threads, second_order: bool):
         self.given = previous_labels(data.codes, data.offsets, data.n_labels, data.order)
         self.codes = data.codes
         self.constraints = data.constraints

@@ -16,7 +16,7 @@ from treecrf.chains.lattice import chains_of
 from treecrf.chains.partial_labels import unknown_labels
 from treecrf.chains.score_parts import ScoreParts
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.utils.exact import exact_sum
+from treecrf.utils.exact import exact_sum, rounded
 from treecrf.utils.hashing import mix
 from treecrf.utils.threads import Threads
 
@@ -103,8 +103,7 @@ class ExampleTable:
     Attributes
     ----------
     residuals : float64 array (n_labels, n_positions, n_contexts)
-        Multiplied by the weights of the positions. If ``n_contexts`` is 1 with an order above 0,
-        every position has one context.
+        If ``n_contexts`` is 1 with an order above 0, every position has one context.
     curvature : float64 array (n_labels, n_positions, n_contexts) or None
     counts : float64 array (n_positions,) or None
         Without a curvature, number of examples that a position counts as; None stands for 1.
@@ -113,6 +112,25 @@ class ExampleTable:
     residuals: np.ndarray
     curvature: np.ndarray | None = None
     counts: np.ndarray | None = None
+
+    def weighted(self, weights: np.ndarray | None) -> ExampleTable:
+        """Multiply the examples by weights of their positions; None stands for ones."""
+        if weights is None:
+            return self
+        of_positions = weights[None, :, None]
+        return ExampleTable(
+            rounded(self.residuals * of_positions),
+            None if self.curvature is None else rounded(self.curvature * of_positions),
+            weights if self.counts is None else rounded(self.counts * weights, np.ceil),
+        )
+
+    def of_label(self, k: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Return the residuals, the curvature and the counts for the tree of a label."""
+        return (
+            self.residuals[k],
+            None if self.curvature is None else self.curvature[k],
+            self.counts,
+        )
 
 
 class RawDraw:

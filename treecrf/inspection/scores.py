@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import LabeledChains, make_objective
+from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.offsets import positions_in_sequences, reversed_positions, runs
 from treecrf.inputs.segmentation import Segmentation
@@ -225,5 +225,5 @@ def _value(model: SequenceClassifier, lattice: Lattice, codes: np.ndarray) -> fl
     if objective == "log":
         return float(lattice.log_likelihoods(codes).sum() / len(codes))
     free = model._constraints(lattice.offsets)  # the scores are already constrained
-    data = LabeledChains(lattice.offsets, codes, lattice.n_labels, lattice.order, free)
+    data = ChainLabels(lattice.offsets, codes, lattice.n_labels, lattice.order, free)
     return make_objective(objective, data, lattice.threads).value(lattice.scores)

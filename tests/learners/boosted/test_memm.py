@@ -16,7 +16,7 @@ from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.chains.beam_search import beam_search
 from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.contexts import previous_labels
-from treecrf.chains.objectives import LabeledChains, LocalObjective
+from treecrf.chains.objectives import ChainLabels, LocalObjective
 from treecrf.inputs.offsets import offsets_of
 from treecrf.learners.boosted import local
 from treecrf.utils.threads import Threads
@@ -43,7 +43,7 @@ def draw_objective(seed, order, threads, constrained=False):
             codes[p] = before = rng.choice(np.flatnonzero(FOLLOWS[before]))
     transitions = Transitions(FOLLOWS, np.ones(3, dtype=bool)) if constrained else None
     constraints = Constraints.of(transitions, np.arange(3), offsets)
-    data = LabeledChains(offsets, codes, 3, order, constraints)
+    data = ChainLabels(offsets, codes, 3, order, constraints)
     return LocalObjective(data, threads, second_order=True), rng
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import treecrf
 from treecrf import LinearCRF, RecurrentSlidingWindowClassifier, TreeCRF, flatten
-from treecrf.chains.objectives import LabeledChains, make_objective
+from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.learners.linear.likelihood import ScoreLikelihood
 from treecrf.learners.linear.training import Loss
 
@@ -116,7 +116,7 @@ def test_constraints_have_the_same_effect_in_both_likelihoods(seed, scale):
     for mask, labels in zip(masks, y, strict=True):
         mask[np.arange(len(labels)), labels] = True
     loss, data = loss_of(LinearCRF(window=1, transitions=follows), X, y, allowed=masks)
-    chains = LabeledChains(data.offsets, data.codes, n_labels, 1, data.constraints)
+    chains = ChainLabels(data.offsets, data.codes, n_labels, 1, data.constraints)
     general = ScoreLikelihood(data, make_objective("log", chains, data.scores.threads))
     for _ in range(5):
         weights = data.layout.weights(rng.normal(size=data.layout.size) * scale)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
 from treecrf.chains.lattice import require_memory
-from treecrf.chains.objectives import LabeledChains, Objective
+from treecrf.chains.objectives import ChainLabels, Objective
 from treecrf.chains.sampling import TableSampler
 from treecrf.encoding.encoded import EncodedColumns
 from treecrf.encoding.encoder import METHODS, Encoder
@@ -491,7 +491,7 @@ class BoostedSequenceClassifier(BoostedModel):
     def _objective_of(
         self, data: LabeledSequences | EncodedLabeled, classes: np.ndarray, threads: Threads
     ) -> Objective:
-        chains = LabeledChains(
+        chains = ChainLabels(
             data.offsets,
             data.codes,
             len(classes),
@@ -503,7 +503,7 @@ class BoostedSequenceClassifier(BoostedModel):
         return self._objective(chains, threads)
 
     @abstractmethod
-    def _objective(self, data: LabeledChains, threads: Threads) -> Objective:
+    def _objective(self, data: ChainLabels, threads: Threads) -> Objective:
         """Return the objective that training maximizes."""
 
     def _validation_objective(

@@ -15,7 +15,7 @@ import numpy as np
 from treecrf.chains import _beam, _beam_gradients, _beam_paths
 from treecrf.chains._beam import BeamChains
 from treecrf.chains.constraints import Constraints
-from treecrf.chains.objectives import LabeledChains
+from treecrf.chains.objectives import ChainLabels
 from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
@@ -76,7 +76,7 @@ class BeamObjective:
 
     Parameters
     ----------
-    data : LabeledChains
+    data : ChainLabels
     beam : Beam
     threads : Threads
     bound_share : float or None
@@ -88,9 +88,7 @@ class BeamObjective:
     counts = None
     candidates = None
 
-    def __init__(
-        self, data: LabeledChains, beam: Beam, threads: Threads, bound_share: float | None
-    ):
+    def __init__(self, data: ChainLabels, beam: Beam, threads: Threads, bound_share: float | None):
         self.offsets = data.offsets
         self.codes = data.codes
         self.constraints = data.constraints

@@ -16,8 +16,8 @@ from treecrf.chains.contexts import MAX_LABELS, check_label_codes, check_lags, c
 from treecrf.chains.lattice import Lattice, PartsLattice, require_memory
 from treecrf.chains.objectives import (
     OBJECTIVES,
+    ChainLabels,
     ChainObjective,
-    LabeledChains,
     Objective,
     make_objective,
 )
@@ -470,7 +470,7 @@ class TreeCRF(BoostedSequenceClassifier):
 
     # Objectives and steps
 
-    def _objective(self, data: LabeledChains, threads: Threads) -> ChainObjective | BeamObjective:
+    def _objective(self, data: ChainLabels, threads: Threads) -> ChainObjective | BeamObjective:
         if self.beam_width is not None:
             return BeamObjective(data, self._beam(), threads, self._bound_share())
         n_pseudo = N_PSEUDO_ITERATIONS if self.init == "pseudo_likelihood" else 0

@@ -13,7 +13,7 @@ from treecrf.chains._beam_search import search_contexts
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import LabeledChains, LocalObjective, normalize
+from treecrf.chains.objectives import ChainLabels, LocalObjective, normalize
 from treecrf.inputs.labels import Labels
 from treecrf.inputs.offsets import runs, split
 from treecrf.inputs.sequences import Sequences
@@ -71,7 +71,7 @@ class LocalClassifier(BoostedSequenceClassifier):
     def _n_scores(self, n_labels: int) -> int:
         return n_labels
 
-    def _objective(self, data: LabeledChains, threads: Threads) -> LocalObjective:
+    def _objective(self, data: ChainLabels, threads: Threads) -> LocalObjective:
         return LocalObjective(data, threads, self._is_newton())
 
     def _listed_positions(self, data: EncodedLabeled, n_labels: int) -> ListedPositions:

@@ -14,6 +14,7 @@ import numpy as np
 from treecrf._tree import TreeGrower
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import Objective
+from treecrf.chains.sampling import ExampleTable
 from treecrf.encoding.bundling import bundle
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
@@ -38,34 +39,6 @@ from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.progress import Progress
 from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
-
-
-@dataclass(frozen=True)
-class Examples:
-    """The examples that the trees of one iteration are fitted to.
-
-    Attributes
-    ----------
-    iteration : int
-    residuals : float64 array (n_labels, n_positions, n_contexts)
-        Targets, multiplied by the weights.
-    curvature : float64 array of the same shape, or None
-    weights : float64 array (n_positions,) or None
-        Weight of each position; None if all are 1.
-    """
-
-    iteration: int
-    residuals: np.ndarray
-    curvature: np.ndarray | None
-    weights: np.ndarray | None
-
-    def of_label(self, k: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Return the targets, curvature and weights for the tree of one label."""
-        return (
-            self.residuals[k],
-            None if self.curvature is None else self.curvature[k],
-            self.weights,
-        )
 
 
 class Booster:
@@ -194,12 +167,13 @@ class Booster:
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
-        examples, value = self._weighted_examples(self.forest.n_iter)
+        iteration = self.forest.n_iter
+        examples, value = self._weighted_examples(iteration)
 
         def grow(k: int) -> dict:
             grower = self._growers.get()
             try:
-                return self._grow(grower, examples, k)
+                return self._grow(grower, examples, iteration, k)
             finally:
                 self._growers.put(grower)
 
@@ -207,19 +181,19 @@ class Booster:
             self.forest.append(tree, self._meanings)
         return value
 
-    def _weighted_examples(self, iteration: int) -> tuple[Examples, float]:
+    def _weighted_examples(self, iteration: int) -> tuple[ExampleTable, float]:
         """Return the examples of an iteration, and the value of the objective before it."""
         residuals, curvature, value = self._examples(iteration)
-        weights = self._weights_of(iteration)
-        if weights is not None:
-            of_positions = weights[None, :, None]
-            residuals = rounded(residuals * of_positions)
-            curvature = None if curvature is None else rounded(curvature * of_positions)
+        weights, counts = self._weights_of(iteration), self.objective.counts
+        examples = ExampleTable(residuals, curvature, counts).weighted(weights)
         if self.in_parts or weights is not None or not self._has_small_residuals():
-            self._round(residuals)
+            self._round(examples.residuals)
         if curvature is not None:
-            self._round(curvature)
-        return Examples(iteration, residuals, curvature, self._counts_of(weights)), value
+            self._round(examples.curvature)
+        if counts is not None:  # weights are rounded already
+            examples = replace(examples, counts=examples.counts.copy())
+            self._round_weights(examples.counts)
+        return examples, value
 
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Compute the residuals, curvature and value of the objective at the current scores."""
@@ -251,15 +225,6 @@ class Booster:
         unit = unit_for(weights, self._n_contexts() + 1, self._sum_bits)
         round_to(weights, unit, np.ceil)
 
-    def _counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
-        """Return the number of examples that each position counts as, multiplied by its weight."""
-        counts = self.objective.counts
-        if counts is None:
-            return weights
-        counts = counts.copy() if weights is None else rounded(counts * weights, np.ceil)
-        self._round_weights(counts)
-        return counts
-
     def _n_contexts(self) -> int:
         """Return the maximum number of examples of a position."""
         return self.scores[0].size // self.encoded.n_positions
@@ -268,13 +233,13 @@ class Booster:
         """Compute the value of the objective at the current scores."""
         return self.objective.value(self.scores)
 
-    def _grow(self, grower: TreeGrower, examples: Examples, k: int) -> dict:
+    def _grow(self, grower: TreeGrower, examples: ExampleTable, iteration: int, k: int) -> dict:
         """Grow the tree of one label and add its values to the scores."""
-        targets, curvature, weights = examples.of_label(k)
-        seed, scores = tree_seed(self.growth.seed, examples.iteration, k), self.scores[k]
+        tables = examples.of_label(k)
+        seed, scores = tree_seed(self.growth.seed, iteration, k), self.scores[k]
         chosen = features_of_tree(self.growth, seed, self.table.n_features)
         if self.objective.given is None:
-            return grower.grow(targets, curvature, weights, seed, scores, chosen, k)
+            return grower.grow(*tables, seed, scores, chosen, k)
         # This grower has one example per position, in the position's row (see `_set_examples`).
         rows = self.encoded.rows_from_first
 
@@ -286,8 +251,7 @@ class Booster:
             return out
 
         added = np.zeros((grower.n_rows, 1))
-        examples = spread(targets), spread(curvature), spread(weights)
-        tree = grower.grow(*examples, seed, added, chosen, k)
+        tree = grower.grow(*map(spread, tables), seed, added, chosen, k)
         scores += added[rows]
         return tree
 

@@ -18,7 +18,6 @@ from treecrf.learners.boosted.loop import IterationWeights
 from treecrf.learners.boosted.transitions import ContextWeights
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring.router import Router
-from treecrf.utils.exact import rounded
 from treecrf.utils.scratch import Allocate, moved
 from treecrf.utils.threads import Threads
 
@@ -208,13 +207,8 @@ class TableScores:
     ) -> tuple[ExampleTable, float]:
         """Return all examples, with weights, and the value of the objective."""
         residuals, curvature, value = self.objective.examples(self.scores, iteration)
-        weights, counts = self.weights.at(iteration, last_chosen), self.objective.counts
-        if weights is not None:
-            of_positions = weights[None, :, None]
-            residuals = rounded(residuals * of_positions)
-            curvature = None if curvature is None else rounded(curvature * of_positions)
-            counts = weights if counts is None else rounded(counts * weights, np.ceil)
-        return ExampleTable(residuals, curvature, counts), value
+        examples = ExampleTable(residuals, curvature, self.objective.counts)
+        return examples.weighted(self.weights.at(iteration, last_chosen)), value
 
     def of_contexts(self, iteration: int, last_chosen: int | None = None) -> None:
         """Return None: no transitions are constant."""

@@ -103,11 +103,9 @@ class FlatForest(Forest):
         shape = (n, len(self.flat))
         matrix = sparse.csr_array((np.ones(len(found)), found, starts), shape=shape)
         with_missing = self.scorer(self.encoder, 0, self.n_iter, False).with_missing(encoded)
-        return (
-            matrix
-            if not len(with_missing)
-            else matrix + self._parts_of(encoded, with_missing, shape)
-        )
+        if not len(with_missing):
+            return matrix
+        return matrix + self._parts_of(encoded, with_missing, shape)
 
     def _parts_of(
         self, encoded: EncodedSequences, with_missing: np.ndarray, shape: tuple[int, int]

@@ -9,6 +9,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from treecrf.chains._lengths cimport longest_of
+
 cdef extern from "utils/vector_math.h" nogil:
     void exp_below(double *values, Py_ssize_t n, double highest)
     void log_in_place(double *values, Py_ssize_t n)
@@ -31,11 +33,7 @@ cdef extern from "learners/linear/linear_chain.h" nogil:
 
 cdef Scratch open_scratch(const double[:, ::1] transitions, const int64_t[::1] offsets,
                           Py_ssize_t first, Py_ssize_t last) except *:
-    cdef Py_ssize_t i, longest = 1
-    cdef Scratch s
-    for i in range(first, last):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    s = scratch_for(transitions.shape[1], longest)
+    cdef Scratch s = scratch_for(transitions.shape[1], longest_of(offsets, first, last))
     fill_transitions(&s, transitions)
     return s
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.objectives import OBJECTIVES, LabeledChains, make_objective
+from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.inputs.labels import Labels
 from treecrf.learners.boosted.evaluation import METRICS, NEG_LOG_LOSS, TrueLabels, metric_of
 from treecrf.learners.boosted.evaluation import OBJECTIVES as OBJECTIVES_OF_SCORING
@@ -378,7 +378,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
             raise ValueError(
                 f"class_weight has no effect with objective={name!r}; it needs objective='log'"
             )
-        chains = LabeledChains(
+        chains = ChainLabels(
             data.offsets,
             data.codes,
             len(data.classes),
