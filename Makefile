@@ -90,7 +90,10 @@ platforms: wheel $(VENV)/.requires
 	$(BIN)/python tests/platforms/check.py --python $(WHEEL_CHECK)/env/bin/python \
 	    $(if $(CPYTHON),--cpython $(CPYTHON))
 
+RECENT = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is required: make PYTHON=...")
+
 $(BIN)/python:
+	@$(PYTHON) -c '$(RECENT)'
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 
