@@ -28,6 +28,20 @@ def chains_of(offsets: np.ndarray, order: int) -> np.ndarray:
     return offsets if order else np.arange(offsets[-1] + 1)
 
 
+def runs_of_tables(
+    offsets: np.ndarray, n_labels: int, order: int, max_bytes: int
+) -> Iterator[tuple[int, int]]:
+    """Group sequences into runs whose scores in all contexts have a limited size.
+
+    Yields
+    ------
+    first, last : int
+        The first sequence of a run, and the one after its last. A run of one sequence may be
+        larger.
+    """
+    return runs(offsets, max(1, max_bytes // (8 * n_labels ** (order + 1))))
+
+
 @dataclass(frozen=True)
 class Lattice:
     """Scores of all label sequences, as scores of labels after contexts of previous labels.
@@ -188,8 +202,7 @@ class PartsLattice(Lattice):
 
     def _tables(self) -> Iterator[Lattice]:
         """Yield lattices of runs of sequences, with scores in tables of limited size."""
-        size = max(1, MAX_BYTES // (8 * self.n_labels ** (self.order + 1)))
-        for first, last in runs(self.offsets, size):
+        for first, last in runs_of_tables(self.offsets, self.n_labels, self.order, MAX_BYTES):
             part = self.scores.take(first, last)
             yield Lattice(part.table(), part.offsets, self.order, self.threads)
 

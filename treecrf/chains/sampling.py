@@ -340,7 +340,7 @@ class LikelihoodSampler(Sampler):
     keys : uint64 array (n_sequences,)
         Hashes of the sequences, from which random numbers are derived.
     bound_share : float or None, default=1.0
-        The curvature is 2 p (1 - p), but at least this share of a bound of the Hessian, see
+        The curvature is 2 p (1 - p), but at least this fraction of a bound of the Hessian, see
         `_curvature`. None is for first order.
     floor : float, default=1/16
         In first order, the probability that an example without a residual is kept, unless these

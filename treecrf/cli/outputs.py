@@ -104,7 +104,7 @@ def _is_same(path: str, other: str) -> bool:
     """Return whether two paths lead to one existing file, through links as well."""
     if path == STANDARD:
         return False
-    # An input that is missing, or a standard input that is no file, is no output either.
+    # An input that is missing, or a standard input that is not a file, is not the output either.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         is_standard = other == STANDARD
         status = os.fstat(sys.stdin.fileno()) if is_standard else os.stat(other)

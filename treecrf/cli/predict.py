@@ -10,6 +10,7 @@ from typing import TextIO
 
 import numpy as np
 
+from treecrf.chains.lattice import runs_of_tables
 from treecrf.cli.files import STANDARD, FileData, Source, read_file
 from treecrf.cli.options import (
     add_data,
@@ -23,7 +24,6 @@ from treecrf.cli.options import (
     reading_of,
 )
 from treecrf.cli.outputs import check_output, opened_output
-from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import short_list
 from treecrf.learners.classifier import SequenceClassifier
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def _copied_columns(
     source: Source, data: FileData, model: SequenceClassifier, options: argparse.Namespace
 ) -> list[str]:
-    """Return the names of the columns to write beside the predictions.
+    """Return the names of the columns to write in addition to the predictions.
 
     Raises
     ------
@@ -120,18 +120,12 @@ def predictions(
     model: SequenceClassifier, sequences: Sequences, proba: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Yield the labels of each sequence, and the probabilities of all labels or None."""
-    row_bytes = 8 * len(model.classes_) ** (model._trained_order + 1)
-    for batch in batches(sequences, max(1, BATCH_BYTES // row_bytes)):
+    shape = len(model.classes_), model._trained_order
+    for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
+        batch = sequences.take(np.arange(first, last))
         labels = model.predict(batch)
-        yield from zip(
-            labels, model.predict_proba(batch) if proba else [None] * len(labels), strict=True
-        )
-
-
-def batches(sequences: Sequences, n_positions: int) -> Iterator[Sequences]:
-    """Yield runs of sequences with about ``n_positions`` positions each."""
-    for first, last in runs(sequences.offsets, n_positions):
-        yield sequences.take(np.arange(first, last))
+        probabilities = model.predict_proba(batch) if proba else [None] * len(labels)
+        yield from zip(labels, probabilities, strict=True)
 
 
 def _write_table(
@@ -160,8 +154,8 @@ def _write_table(
         first = [data.groups[i]] if groups else []
         for t, prediction in enumerate(predicted.tolist()):
             true = [_shown(labels[i][t])] if labels else []
-            shares = [] if probabilities is None else map(_formatted, probabilities[t])
-            writer.writerow([*first, *next(texts), *true, prediction, *shares])
+            p = [] if probabilities is None else map(_formatted, probabilities[t])
+            writer.writerow([*first, *next(texts), *true, prediction, *p])
 
 
 def _write_lines(

@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from treecrf.chains.contexts import true_contexts
+from treecrf.chains.lattice import runs_of_tables
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names, points_down
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.offsets import positions_in_sequences, runs
+from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -377,9 +378,8 @@ def _means(
     sequences, codes = data
     n_labels, order = len(model.classes_), model._trained_order
     totals, n = np.zeros((len(scores), n_labels)), 0
-    size = max(1, MAX_BYTES // (8 * n_labels ** (order + 1)))
     with Threads(model.n_jobs) as threads:
-        for first, last in runs(sequences.offsets, size):
+        for first, last in runs_of_tables(sequences.offsets, n_labels, order, MAX_BYTES):
             part = sequences.take(np.arange(first, last))
             positions = slice(int(sequences.offsets[first]), int(sequences.offsets[last]))
             inside = _inside(part.offsets, offset)

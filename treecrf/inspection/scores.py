@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from treecrf.chains.lattice import Lattice
+from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.inputs.labels import RawData, encode_labels
-from treecrf.inputs.offsets import positions_in_sequences, reversed_positions, runs
+from treecrf.inputs.offsets import positions_in_sequences, reversed_positions
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees, check_model
@@ -129,9 +129,9 @@ def _scores_of_parts(
     model: SequenceClassifier, sequences: Sequences
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield offsets and scores of runs of sequences, in the direction of the chain."""
-    row_bytes = 8 * len(model.classes_) ** (model._trained_order + 1)
+    shape = len(model.classes_), model._trained_order
     with Threads(model.n_jobs) as threads:
-        for first, last in runs(sequences.offsets, max(1, MAX_BYTES // row_bytes)):
+        for first, last in runs_of_tables(sequences.offsets, *shape, MAX_BYTES):
             part = sequences.take(np.arange(first, last))
             scores = model._scores_of(part, threads)
             constraints = model._constraints(part.offsets)

@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=_page,
         default=Path("demo.html"),
-        help="HTML file to write; the picture is beside it (default: demo.html)",
+        help="HTML file to write; the picture is next to it (default: demo.html)",
     )
     add("--seed", type=int, default=0, help="seed of files and training (default: 0)")
     add("--jobs", type=int, default=os.cpu_count(), help="number of threads (default: all)")

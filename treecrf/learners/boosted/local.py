@@ -12,10 +12,10 @@ import numpy as np
 from treecrf.chains._beam_search import search_contexts
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_label_codes, check_lags, previous_labels
-from treecrf.chains.lattice import Lattice
+from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, LocalObjective, normalize
 from treecrf.inputs.labels import Labels
-from treecrf.inputs.offsets import runs, split
+from treecrf.inputs.offsets import split
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.parted.parts import EncodedLabeled
@@ -153,9 +153,8 @@ class LocalClassifier(BoostedSequenceClassifier):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Search label sequences in tables of the probabilities in all contexts."""
         offsets = sequences.offsets
-        size = max(1, MAX_BYTES // (8 * len(self.classes_) ** (self._trained_order + 1)))
-        found = []
-        for first, last in runs(offsets, size):
+        shape, found = (len(self.classes_), self._trained_order), []
+        for first, last in runs_of_tables(offsets, *shape, MAX_BYTES):
             every = (first, last) == (0, sequences.n_sequences)
             part = sequences if every else sequences.take(np.arange(first, last))
             here = constraints.at(slice(offsets[first], offsets[last]))

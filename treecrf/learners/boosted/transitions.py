@@ -47,7 +47,7 @@ class TransitionGrowth:
         """Add a step to the forest.
 
         The values of the examples must be rounded such that sums are exact, as `ListGrowth.round`
-        rounds them: the order of the examples does not matter then.
+        rounds them. Then the order of the examples does not matter.
 
         Parameters
         ----------

@@ -163,8 +163,8 @@ class FutureFeatureMEMM(LocalClassifier):
         Minimum increase of the mean log-likelihood per position that counts as an improvement.
     refit : bool, default=False
         Whether to train the final model again on all sequences, including those held out, with the
-        same numbers of iterations and rounds and the same bag size. There is no
-        ``validation_score_`` then.
+        same numbers of iterations and rounds and the same bag size. The model then has no
+        ``validation_score_``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. In tree fitting, each position has the weight of its true label; the
         reported likelihoods are unweighted.
