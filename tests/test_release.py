@@ -33,12 +33,6 @@ def test_the_recipe_has_the_dependencies_of_the_package():
     assert set(re.findall(r"- (.*)", host)) - {"python", "pip"} == required
 
 
-def test_wheels_are_tested_with_the_oldest_dependencies():
-    (override,) = CONFIGURATION["tool"]["cibuildwheel"]["overrides"]
-    oldest = {f"{name}~={version}.0" for name, version in LOWEST.items()}
-    assert set(override["test-requires"]) == oldest
-
-
 def test_the_documentation_lists_the_oldest_dependencies():
     rows = re.findall(r"^([\w-]+) +(\d[\d.]*) +\d", read("docs/versions.rst"), re.M)
     oldest = {name.lower(): version for name, version in rows}
