@@ -3,6 +3,7 @@
 import importlib
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -57,6 +58,16 @@ for name in {SUB_PACKAGES}:
 assert "matplotlib" not in sys.modules
 """
     run(code)
+
+
+def test_sources_that_are_not_compiled_are_an_error_with_advice(tmp_path):
+    """As in the folder of a checkout, which comes before the installed package."""
+    (tmp_path / "treecrf").mkdir()
+    for name in ("__init__.py", "_version.py"):
+        shutil.copy(Path(treecrf.__file__).with_name(name), tmp_path / "treecrf")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import treecrf"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"ImportError: {tmp_path / 'treecrf'} has no compiled modules" in done.stderr
 
 
 def test_an_unpickled_estimator_can_be_trained_in_another_process():

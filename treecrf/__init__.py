@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from treecrf._version import __version__
 
+try:
+    import treecrf._cyutility  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"{__path__[0]} has no compiled modules; to import an installed treecrf, leave the folder "
+        "of its sources, and to compile in this folder, run: pip install --editable ."
+    ) from error
+
 if TYPE_CHECKING:
     from treecrf import callbacks, datasets, inspection, metrics, plotting
     from treecrf.inputs.long_tables import split
