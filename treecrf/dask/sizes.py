@@ -12,9 +12,10 @@ from treecrf.inputs.labels import RawData
 from treecrf.learners.boosted.parted.booster import Grown
 from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import Drawn
+from treecrf.learners.boosted.parted.training import HashedPart
 from treecrf.learners.training_data import LabeledSequences
 
-TYPES = (RawData, LabeledSequences, EncodedPart, EncodedSequences, Drawn, Grown)
+TYPES = (RawData, LabeledSequences, HashedPart, EncodedPart, EncodedSequences, Drawn, Grown)
 
 
 @sizeof.register(TYPES)

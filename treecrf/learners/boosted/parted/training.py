@@ -280,22 +280,28 @@ class Preparation:
 
     def _encode(self, encoding: Encoding) -> Fleet:
         """Return the fleet of `EncodedPart`."""
-        keys = iter(self.training.fleet.derive(_encoded_hashes, encoding).reduce(_encoded_keys))
         marks = self.marks or [np.zeros(len(n), dtype=bool) for n in self.labeled.lengths]
-        own = [None if of_part.all() else next(keys) for of_part in marks]
         categories = self.training.described.schema.categories
-        encoded = self.labeled.fleet.derive_all(
-            encode_part,
-            Each(marks),
-            Each(own),
-            categories,
-            encoding,
-            otherwise=EMPTY,
+        encoded = _kept(
+            self.labeled.fleet.derive_all(
+                encode_part, Each(marks), categories, encoding, otherwise=EMPTY
+            )
         )
-        if self.validation is None:
-            return _kept(encoded)
-        validation = self.validation.fleet.derive_all(encode_validation, encoding, otherwise=EMPTY)
-        return _kept(encoded).chain(_kept(validation))
+        if self.validation is not None:
+            held_out = self.validation.fleet.derive_all(
+                encode_validation, encoding, otherwise=EMPTY
+            )
+            encoded = encoded.chain(_kept(held_out))
+        return _with_keys(encoded)
+
+
+def _with_keys(encoded: Fleet) -> Fleet:
+    """Return the fleet of `EncodedPart` whose training sequences have keys, of `HashedPart`."""
+    own = Each(encoded.derive(HashedPart.get_hashes).reduce(_encoded_keys))
+    if hasattr(encoded, "make_shards"):
+        return encoded.derive(HashedPart.with_keys, own)
+    # Scratch files would store the parts again.
+    return View(encoded, HashedPart.with_keys, own)
 
 
 def _kept(fleet: Fleet) -> Fleet:
@@ -415,78 +421,110 @@ class Encoding:
         return self.estimator._position_weights(data, self.of_labels)
 
 
-EMPTY = EncodedPart(None, None)
+@dataclass(frozen=True)
+class HashedPart:
+    """An encoded part of which the training sequences have no keys yet.
+
+    Attributes
+    ----------
+    part : EncodedPart
+    hashes : tuple of SequenceHashes or None
+        Hashes of the training sequences: if any part lists ids, and if none does. None if no part
+        can, or this one does. There are no hashes for a part without training sequences.
+    """
+
+    part: EncodedPart
+    hashes: tuple[SequenceHashes | None, SequenceHashes | None] | None = None
+
+    def get_hashes(self) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
+        """Return the hashes."""
+        return self.hashes
+
+    def with_keys(self, keys: np.ndarray | None) -> EncodedPart:
+        """Return the part, with the keys of the training sequences."""
+        if keys is None:
+            return self.part
+        return replace(self.part, training=replace(self.part.training, keys=keys))
+
+
+EMPTY = HashedPart(EncodedPart(None, None))
 
 
 def encode_part(
     data: LabeledSequences,
     held_out: np.ndarray,
-    keys: np.ndarray | None,
     categories: dict[int, np.ndarray],
     encoding: Encoding,
-) -> EncodedPart:
+) -> HashedPart:
     """Encode a part, of which some sequences are held out.
 
     Parameters
     ----------
     data : LabeledSequences
     held_out : bool array (n_sequences,)
-    keys : uint64 array (n_training_sequences,) or None
-        Keys of the others, if there are any.
     categories : dict
         Those of the training sequences in all parts.
     encoding : Encoding
     """
-    training = take_some(data, ~held_out)
-    if training is not None:
-        training = _encoded_training(recode(training, categories), keys, encoding)
-    return EncodedPart(training, _encoded_held_out(take_some(data, held_out), encoding))
+    validation = _encoded_held_out(take_some(data, held_out), encoding)
+    data = take_some(data, ~held_out)
+    if data is None:
+        return HashedPart(EncodedPart(None, validation))
+    data = recode(data, categories)
+    training = _encoded(data, encoding.weights(data), encoding)
+    ties = [training.position_weights, *data.ties]
+    return HashedPart(EncodedPart(training, validation), _encoded_hashes(training, ties))
 
 
-def encode_validation(data: LabeledSequences, encoding: Encoding) -> EncodedPart:
+def encode_validation(data: LabeledSequences, encoding: Encoding) -> HashedPart:
     """Encode a part of the validation data."""
-    return EncodedPart(None, _encoded_held_out(data, encoding))
+    return HashedPart(EncodedPart(None, _encoded_held_out(data, encoding)))
 
 
 def _encoded_hashes(
-    data: LabeledSequences, encoding: Encoding
-) -> tuple[SequenceHashes, SequenceHashes | None]:
-    """Hash the encoded training sequences of a part: if any part lists ids, and if none does."""
-    encoded = encoding.encoder.encode(data.sequences)
-    masks, ties = (data.allowed, data.candidates), [encoding.weights(data), *data.ties]
+    data: EncodedLabeled, ties: list[np.ndarray]
+) -> tuple[SequenceHashes | None, SequenceHashes | None]:
+    """Hash encoded sequences: if any part lists ids, and if none does."""
     with_lists, without = (
-        encoded_hashes(encoded, data.codes, *masks, ties=ties, with_lists=with_lists)
-        if with_lists or not lists_ids(encoded)
+        encoded_hashes(
+            data.encoded,
+            data.codes,
+            data.allowed,
+            data.candidates,
+            ties=ties,
+            with_lists=with_lists,
+        )
+        if is_possible
         else None
-        for with_lists in (True, False)
+        for with_lists, is_possible in (
+            (True, data.encoded.n_ids > 0),
+            (False, not lists_ids(data.encoded)),
+        )
     )
     return with_lists, without
 
 
-def _encoded_keys(parts: list[tuple[SequenceHashes, SequenceHashes | None]]) -> list[np.ndarray]:
-    """Return the keys of all training sequences."""
-    no_part_lists = all(without is not None for _, without in parts)
-    return keys_of([part[no_part_lists] for part in parts])
-
-
-def _encoded_training(
-    data: LabeledSequences, keys: np.ndarray, encoding: Encoding
-) -> EncodedLabeled:
-    return _encoded(data, encoding.weights(data), keys, encoding)
+def _encoded_keys(
+    parts: list[tuple[SequenceHashes | None, SequenceHashes | None] | None],
+) -> list[np.ndarray | None]:
+    """Return the keys of the training sequences of each part; None if it has none."""
+    present = [part for part in parts if part is not None]
+    no_part_lists = all(without is not None for _, without in present)
+    keys = iter(keys_of([part[no_part_lists] for part in present]))
+    return [None if part is None else next(keys) for part in parts]
 
 
 def _encoded_held_out(data: LabeledSequences | None, encoding: Encoding) -> EncodedLabeled | None:
     if data is None:
         return None
-    encoded = _encoded(data, np.ones(0), np.zeros(0, dtype=np.uint64), encoding)
+    encoded = _encoded(data, np.ones(0), encoding)
     if encoding.estimator.scoring in OBJECTIVES:
         return encoded
     return replace(encoded, sequences=data.sequences)
 
 
-def _encoded(
-    data: LabeledSequences, weights: np.ndarray, keys: np.ndarray, encoding: Encoding
-) -> EncodedLabeled:
+def _encoded(data: LabeledSequences, weights: np.ndarray, encoding: Encoding) -> EncodedLabeled:
+    """Encode sequences, which have no keys yet."""
     return EncodedLabeled(
         encoding.encoder.encode(data.sequences),
         data.codes,
@@ -494,6 +532,6 @@ def _encoded(
         data.candidates,
         data.weights,
         weights,
-        keys,
+        np.zeros(0, dtype=np.uint64),
         *starting_parts(encoding.start, data.sequences, Threads(1)),
     )
