@@ -52,6 +52,7 @@ from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of
 from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
+from treecrf.learners.class_weights import count_labels, label_weights, multiplied_weights
 from treecrf.learners.effects import Needs
 from treecrf.learners.iterations import MAX_LEARNING_RATE, Callbacks, IterationInfo
 from treecrf.learners.stopping import History, Stopping
@@ -59,10 +60,7 @@ from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
     TrainingInput,
-    count_labels,
     has_validation,
-    label_weights,
-    multiplied_weights,
 )
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth

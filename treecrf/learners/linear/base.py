@@ -21,6 +21,7 @@ from treecrf.chains.weighted_mean import WeightedMean
 from treecrf.encoding.imputation import FILLED
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.class_weights import position_weights
 from treecrf.learners.effects import Needs
 from treecrf.learners.flat.attributes import FlatAttributes
 from treecrf.learners.flat.model import FlatModel
@@ -36,7 +37,6 @@ from treecrf.learners.training_data import (
     FitArguments,
     LabeledSequences,
     TrainingInput,
-    position_weights,
 )
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads

@@ -42,14 +42,13 @@ from treecrf.learners.boosted.selection import (
     max_positions,
 )
 from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
+from treecrf.learners.class_weights import count_labels, label_weights
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.training_data import (
     LabeledSequences,
     TrainingInput,
     count_held_out,
-    count_labels,
     hold_out,
-    label_weights,
 )
 from treecrf.trees.forest import Forest
 from treecrf.utils.fleet import Each, Fleet, LocalFleet, View
