@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.fuzz_models import draw_case, run_case
 
-FEW, MANY = range(30), range(30, 600)
+FEW, MANY = range(30), range(30, 300)
 
 
 @pytest.mark.parametrize(
