@@ -178,6 +178,19 @@ def test_large_features_of_linear_models(model, scale):
         assert_is_a_distribution(model.fit(X, y), X[:2])
 
 
+def test_decoding_and_likelihoods_of_a_long_sequence_round_alike():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 20_000)
+    x = rng.normal(size=(len(y), 3)) + 0.3 * y[:, np.newaxis]
+    model = StructuredPerceptron(max_iter=2, random_state=0).fit([x], [y])
+    labels, [value] = model.decode([x])
+    assert model.predict_log_likelihood([x], labels).tolist() == [value]
+    [[first, second]], [values] = model.decode([x], n_best=2)
+    assert (first == labels[0]).all()
+    assert values[0] == value
+    assert value > values[1] == pytest.approx(model.predict_log_likelihood([x], [second])[0], 1e-3)
+
+
 def test_callbacks_set_learning_rates_within_the_bounds():
     for rate in (0, -1, 1.1e6, 10**400, np.nan, "fast"):
 
@@ -196,4 +209,15 @@ def test_leaves_of_files_are_bounded(trained, tmp_path):
         arrays["forest.leaf"] = np.full_like(arrays["forest.leaf"], large)
         path.write_bytes(sealed(values, arrays))
         with pytest.raises(ModelFileError, match="invalid leaves"):
+            load(path)
+
+
+def test_weights_of_files_are_bounded(tmp_path):
+    path = tmp_path / "model"
+    LinearCRF().fit(WORDS, LABELS).save(path)
+    values, arrays = read(path)
+    for large in (1e308, -1e201):
+        arrays["weights"] = np.full_like(arrays["weights"], large)
+        path.write_bytes(sealed(values, arrays))
+        with pytest.raises(ModelFileError, match="invalid weights"):
             load(path)

@@ -115,6 +115,11 @@ class Lattice:
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and the log-probability of the best label sequence of each sequence."""
+        codes = self.best_codes()
+        return codes, self.log_likelihoods(codes)
+
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
         chains = self.chains
         codes = np.zeros(self.n_positions, dtype=np.int32)
         best = np.zeros(len(chains) - 1)
@@ -122,7 +127,7 @@ class Lattice:
             lambda part: _decode.viterbi(self.scores, chains, *part, codes, best),
             self.threads.parts(chains),
         )
-        return codes, self.log_likelihoods(codes)
+        return codes
 
     def searched(self, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and log-probabilities of the label sequences that a beam search finds.

@@ -31,7 +31,7 @@ from treecrf.learners.linear.attributes import Attributes, WindowAttributes
 from treecrf.learners.linear.scores import LinearScores
 from treecrf.learners.linear.state_lattice import StateLattice
 from treecrf.learners.linear.table import Table
-from treecrf.learners.linear.weights import Layout, Weights
+from treecrf.learners.linear.weights import Layout, Weights, are_weights
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import (
     FitArguments,
@@ -233,7 +233,7 @@ class LinearSequenceClassifier(SequenceLearner):
             start = self._start(attributes, classes, data.layout, earlier)
 
             def fitted(weights: Weights, results: dict) -> dict:
-                if not np.isfinite(weights.vector).all():
+                if not are_weights(weights.vector):
                     raise ValueError("the weights are not finite; standardize the features")
                 schema = attributes.schema
                 return self._feature_names(schema.names) | results | {
@@ -479,5 +479,5 @@ class LinearSequenceClassifier(SequenceLearner):
         n_attributes = attributes.n_attributes + any(attributes.window)
         layout = Layout(n_attributes, n_offsets, n_labels, transition_features)
         checks.require(vector.shape == (layout.size,), "weights")
-        checks.require(vector.dtype == np.float64 and np.isfinite(vector).all(), "weights")
+        checks.require(vector.dtype == np.float64 and are_weights(vector), "weights")
         return layout.weights(vector)

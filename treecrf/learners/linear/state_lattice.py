@@ -85,8 +85,15 @@ class StateLattice:
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes and the log-probability of the best label sequence of each sequence."""
-        return self.whole.best()
+        codes = self.whole.best_codes()
+        return codes, self.log_likelihoods(codes)
 
     def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        return self.whole.n_best(n)
+        found = self.whole.n_best(n)
+        # The same numbers as from `log_likelihoods`: large scores round differently there.
+        best = self.log_likelihoods(np.concatenate([codes[0] for codes, _ in found]))
+        return [
+            (codes, values + (value - values[0]))
+            for (codes, values), value in zip(found, best, strict=True)
+        ]

@@ -6,6 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+# Sums of products with the largest numbers that linear models take must be finite.
+MAX_WEIGHT = 1e200
+
+
+def are_weights(vector: np.ndarray) -> bool:
+    """Return whether all scores with these weights are finite."""
+    return bool((np.abs(vector) <= MAX_WEIGHT).all())
+
 
 @dataclass(frozen=True)
 class Layout:

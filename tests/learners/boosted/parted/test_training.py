@@ -276,6 +276,18 @@ def test_warm_starts(name):
     assert_same_model(fit_parts_of(again, X, y, cut(len(X), 4, *seeds(name, 1))), more, X)
 
 
+def test_warm_starts_with_longer_sequences_in_a_part():
+    X, y = data_of("symbols")
+    few = [i for i, labels in enumerate(y) if len(labels) < 4]
+    wide = ZERO | {"window": (30, 2), "warm_start": True}
+    first = TreeCRF(**wide).fit([X[i] for i in few], [y[i] for i in few])
+    assert first._encoder.window == (2, 2)
+    first.set_params(max_iter=5)
+    found = fit_parts_of(copy.copy(first), X, y, cut(len(X), 4, 2))
+    assert found._encoder.window == (max(map(len, y)) - 1, 2)
+    assert_same_model(found, first.fit(X, y), X)
+
+
 def test_warm_start_of_joined_parts():
     X, y = data_of("symbols", seed=8)
     first = TreeCRF(**SMALL | {"init": "linear", "warm_start": True, "sampling": None}).fit(X, y)
