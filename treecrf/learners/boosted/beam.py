@@ -177,10 +177,8 @@ class BeamBooster(Booster):
     def _examples(self, iteration: int) -> tuple[np.ndarray, np.ndarray | None, float]:
         examples = self.objective.examples(self.cache, iteration)
         scores = self.cache.scores
-        for _ in range(self._growers.qsize()):
-            grower = self._growers.get()
+        for grower in self._growers:
             grower.set_examples(scores.labels, scores.seen())
-            self._growers.put(grower)
         return examples
 
     def step(self) -> float:

@@ -112,7 +112,7 @@ class Booster:
         self.objective.constrain(scores)
         return scores
 
-    def _make_growers(self) -> SimpleQueue:
+    def _make_growers(self) -> list[TreeGrower]:
         """Make one grower, with its own working memory, for each tree that grows concurrently."""
         forest, growth = self.forest, self.growth
         # Sums of weights are numbers of examples unless the weights contain something else.
@@ -121,9 +121,8 @@ class Booster:
         n_examples = max(2, self.scores[0].size)
         growth = replace(growth, max_leaf_nodes=min(growth.max_leaf_nodes, n_examples))
         features = Features(self.encoded, self.table)
-        growers: SimpleQueue = SimpleQueue()
-        for _ in range(min(self.threads.n_threads, forest.n_labels)):
-            grower = TreeGrower(
+        growers = [
+            TreeGrower(
                 self.encoded,
                 self.table,
                 growth,
@@ -134,9 +133,11 @@ class Booster:
                 n_planes=self.n_planes,
                 features=features,
             )
-            if self.objective.given is not None:
+            for _ in range(min(self.threads.n_threads, forest.n_labels))
+        ]
+        if self.objective.given is not None:
+            for grower in growers:
                 self._set_examples(grower)
-            growers.put(grower)
         return growers
 
     def _set_examples(self, grower: TreeGrower) -> None:
@@ -156,26 +157,23 @@ class Booster:
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         self.growth = replace(self.growth, learning_rate=rate)
-        self._set_learning_rate(rate)
-
-    def _set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate of the growers."""
-        for _ in range(self._growers.qsize()):
-            grower = self._growers.get()
+        for grower in self._growers:
             grower.set_learning_rate(rate)
-            self._growers.put(grower)
 
     def step(self) -> float:
         """Add one iteration of trees; return the value of the objective before it."""
         iteration = self.forest.n_iter
         examples, value = self._weighted_examples(iteration)
+        idle: SimpleQueue = SimpleQueue()
+        for grower in self._growers:
+            idle.put(grower)
 
         def grow(k: int) -> dict:
-            grower = self._growers.get()
+            grower = idle.get()
             try:
                 return self._grow(grower, examples, iteration, k)
             finally:
-                self._growers.put(grower)
+                idle.put(grower)
 
         for tree in self.threads.map(grow, range(self.forest.n_labels)):
             self.forest.append(tree, self._meanings)
