@@ -38,6 +38,7 @@ from treecrf.learners.boosted.loop import (
     report_to,
 )
 from treecrf.learners.boosted.model import BoostedModel, feature_importances, starting_scores
+from treecrf.learners.boosted.parted.encoding import encoded_labeled
 from treecrf.learners.boosted.parted.parts import EncodedLabeled
 from treecrf.learners.boosted.parted.training import fit_parts
 from treecrf.learners.boosted.sampled import (
@@ -48,7 +49,7 @@ from treecrf.learners.boosted.sampled import (
     Sampling,
 )
 from treecrf.learners.boosted.selection import Choice, choose
-from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
+from treecrf.learners.boosted.start import LinearStart, table_of_parts
 from treecrf.learners.boosted.training_scores import TableScores, TrainingScores
 from treecrf.learners.boosted.transitions import TransitionGrowth
 from treecrf.learners.boosted.tree_constraints import INTERACTIONS, read_constraints
@@ -354,15 +355,9 @@ class BoostedSequenceClassifier(BoostedModel):
         weights = self._position_weights(training, self._weights_of_labels(training, classes))
         encoded = encoder.encode(training.sequences, threads)
         masks, ties = (training.allowed, training.candidates), [weights, *training.ties]
-        labeled = EncodedLabeled(
-            encoded,
-            training.codes,
-            *masks,
-            training.weights,
-            weights,
-            sequence_keys(encoded, training.codes, *masks, ties=ties),
-            *starting_parts(data.start, training.sequences, threads),
-        )
+        keys = sequence_keys(encoded, training.codes, *masks, ties=ties)
+        labeled = encoded_labeled(training, encoded, data.start, threads, weights)
+        labeled = replace(labeled, keys=keys)
         positions = self._listed_positions(labeled, len(classes))
         lists = ListGrowth(forest, encoder, positions, growth, self._is_newton(), threads)
         scores = self._training_scores(labeled, classes, encoder, growth, threads, lists.columns)
@@ -455,16 +450,8 @@ class BoostedSequenceClassifier(BoostedModel):
         if held_out is None:
             return None
         if self._sampling(len(data.classes), len(data.training.codes)) is not None:
-            labeled = EncodedLabeled(
-                encoder.encode(held_out.sequences, threads),
-                held_out.codes,
-                held_out.allowed,
-                held_out.candidates,
-                held_out.weights,
-                np.ones(0),
-                np.zeros(0, dtype=np.uint64),
-                *starting_parts(data.start, held_out.sequences, threads),
-            )
+            encoded = encoder.encode(held_out.sequences, threads)
+            labeled = encoded_labeled(held_out, encoded, data.start, threads)
             return self._sampled_validation(labeled, data.classes, encoder, threads)
         return self._validation_class()(
             encoder,

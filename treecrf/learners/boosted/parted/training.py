@@ -1,8 +1,9 @@
 """Training on parts of the data.
 
 Parts are described and read (see `labeled`), an encoder learns from all of them, and they are
-encoded where they are. Then trees grow on examples that shards of the parts draw (see `booster`).
-The model is equal to that of all data at once, array for array, however they are cut into parts.
+encoded where they are (see `encoding`). Then trees grow on examples that shards of the parts draw
+(see `booster`). The model is equal to that of all data at once, array for array, however they are
+cut into parts.
 """
 
 from __future__ import annotations
@@ -13,24 +14,26 @@ from typing import Any
 import numpy as np
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import SequenceHashes, encoded_hashes, keys_of, lists_ids
 from treecrf.inputs.description import Description
 from treecrf.inputs.doubts import warn_of_described_columns
 from treecrf.inputs.merging import merged, merged_labels
 from treecrf.inputs.parts import PartDescription
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.boosted.evaluation import OBJECTIVES
 from treecrf.learners.boosted.parted.booster import LocalShards, Shards, boost_on_shards
+from treecrf.learners.boosted.parted.encoding import (
+    EMPTY,
+    Encoding,
+    encode_part,
+    encode_validation,
+    with_keys,
+)
 from treecrf.learners.boosted.parted.labeled import (
     LabeledParts,
     Labeling,
     describe,
     joined,
-    recode,
-    take_some,
 )
-from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
 from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
 from treecrf.learners.boosted.sampled import Sampling
 from treecrf.learners.boosted.selection import (
@@ -41,7 +44,7 @@ from treecrf.learners.boosted.selection import (
     default_choice,
     max_positions,
 )
-from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart, starting_parts
+from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart
 from treecrf.learners.class_weights import count_labels, label_weights
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.training_data import (
@@ -291,16 +294,7 @@ class Preparation:
                 encode_validation, encoding, otherwise=EMPTY
             )
             encoded = encoded.chain(_kept(held_out))
-        return _with_keys(encoded)
-
-
-def _with_keys(encoded: Fleet) -> Fleet:
-    """Return the fleet of `EncodedPart` whose training sequences have keys, of `HashedPart`."""
-    own = Each(encoded.derive(HashedPart.get_hashes).reduce(_encoded_keys))
-    if hasattr(encoded, "make_shards"):
-        return encoded.derive(HashedPart.with_keys, own)
-    # Scratch files would store the parts again.
-    return View(encoded, HashedPart.with_keys, own)
+        return with_keys(encoded)
 
 
 def _kept(fleet: Fleet) -> Fleet:
@@ -392,145 +386,3 @@ def _itself(part: Any) -> Any:
 
 def _sequences_of(data: LabeledSequences) -> Sequences:
     return data.sequences
-
-
-# Encoding
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """How labeled sequences are encoded.
-
-    Attributes
-    ----------
-    estimator : BoostedSequenceClassifier
-    encoder : Encoder
-    start : LinearStart or None
-    of_labels : float64 array (n_labels,)
-        Weights of the labels.
-    """
-
-    estimator: Any
-    encoder: Encoder
-    start: LinearStart | None
-    of_labels: np.ndarray
-
-    def weights(self, data: LabeledSequences) -> np.ndarray:
-        """Return the weight of each position in tree fitting."""
-        return self.estimator._position_weights(data, self.of_labels)
-
-
-@dataclass(frozen=True)
-class HashedPart:
-    """An encoded part of which the training sequences have no keys yet.
-
-    Attributes
-    ----------
-    part : EncodedPart
-    hashes : tuple of SequenceHashes or None
-        Hashes of the training sequences: if any part lists ids, and if none does. None if no part
-        can, or this one does. There are no hashes for a part without training sequences.
-    """
-
-    part: EncodedPart
-    hashes: tuple[SequenceHashes | None, SequenceHashes | None] | None = None
-
-    def get_hashes(self) -> tuple[SequenceHashes | None, SequenceHashes | None] | None:
-        """Return the hashes."""
-        return self.hashes
-
-    def with_keys(self, keys: np.ndarray | None) -> EncodedPart:
-        """Return the part, with the keys of the training sequences."""
-        if keys is None:
-            return self.part
-        return replace(self.part, training=replace(self.part.training, keys=keys))
-
-
-EMPTY = HashedPart(EncodedPart(None, None))
-
-
-def encode_part(
-    data: LabeledSequences,
-    held_out: np.ndarray,
-    categories: dict[int, np.ndarray],
-    encoding: Encoding,
-) -> HashedPart:
-    """Encode a part, of which some sequences are held out.
-
-    Parameters
-    ----------
-    data : LabeledSequences
-    held_out : bool array (n_sequences,)
-    categories : dict
-        Those of the training sequences in all parts.
-    encoding : Encoding
-    """
-    validation = _encoded_held_out(take_some(data, held_out), encoding)
-    data = take_some(data, ~held_out)
-    if data is None:
-        return HashedPart(EncodedPart(None, validation))
-    data = recode(data, categories)
-    training = _encoded(data, encoding.weights(data), encoding)
-    ties = [training.position_weights, *data.ties]
-    return HashedPart(EncodedPart(training, validation), _encoded_hashes(training, ties))
-
-
-def encode_validation(data: LabeledSequences, encoding: Encoding) -> HashedPart:
-    """Encode a part of the validation data."""
-    return HashedPart(EncodedPart(None, _encoded_held_out(data, encoding)))
-
-
-def _encoded_hashes(
-    data: EncodedLabeled, ties: list[np.ndarray]
-) -> tuple[SequenceHashes | None, SequenceHashes | None]:
-    """Hash encoded sequences: if any part lists ids, and if none does."""
-    with_lists, without = (
-        encoded_hashes(
-            data.encoded,
-            data.codes,
-            data.allowed,
-            data.candidates,
-            ties=ties,
-            with_lists=with_lists,
-        )
-        if is_possible
-        else None
-        for with_lists, is_possible in (
-            (True, data.encoded.n_ids > 0),
-            (False, not lists_ids(data.encoded)),
-        )
-    )
-    return with_lists, without
-
-
-def _encoded_keys(
-    parts: list[tuple[SequenceHashes | None, SequenceHashes | None] | None],
-) -> list[np.ndarray | None]:
-    """Return the keys of the training sequences of each part; None if it has none."""
-    present = [part for part in parts if part is not None]
-    no_part_lists = all(without is not None for _, without in present)
-    keys = iter(keys_of([part[no_part_lists] for part in present]))
-    return [None if part is None else next(keys) for part in parts]
-
-
-def _encoded_held_out(data: LabeledSequences | None, encoding: Encoding) -> EncodedLabeled | None:
-    if data is None:
-        return None
-    encoded = _encoded(data, np.ones(0), encoding)
-    if encoding.estimator.scoring in OBJECTIVES:
-        return encoded
-    return replace(encoded, sequences=data.sequences)
-
-
-def _encoded(data: LabeledSequences, weights: np.ndarray, encoding: Encoding) -> EncodedLabeled:
-    """Encode sequences, which have no keys yet."""
-    return EncodedLabeled(
-        encoding.encoder.encode(data.sequences),
-        data.codes,
-        data.allowed,
-        data.candidates,
-        data.weights,
-        weights,
-        np.zeros(0, dtype=np.uint64),
-        *starting_parts(encoding.start, data.sequences, Threads(1)),
-    )
