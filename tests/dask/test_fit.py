@@ -99,7 +99,9 @@ def test_futures_and_validation_data(workers):
 
 def test_files(workers, tmp_path):
     for i, table in enumerate(cut(FRAME, N)):
-        table.to_parquet(tmp_path / f"part-{i}.parquet")
+        # An index that does not count the rows is stored as a column.
+        backward = list(reversed(range(len(table))))
+        table.set_axis(backward).to_parquet(tmp_path / f"part-{i}.parquet")
     weighted = treecrf.TreeCRF(**SAMPLED).fit(
         FEATURES, "tag", groups="doc", sample_weight=FRAME["weight"].to_numpy()
     )

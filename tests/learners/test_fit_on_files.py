@@ -95,6 +95,36 @@ def test_the_model_is_that_of_the_table_in_memory(folder, source, with_scratch, 
     assert list((folder / "scratch").iterdir()) == []
 
 
+@pytest.mark.parametrize("source", ["one file", "two files", "batches", "table"])
+def test_the_index_of_pandas_is_not_a_feature(tmp_path, source):
+    """pandas writes the index as a column unless it counts the rows."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    columns = {
+        "a": rng.normal(size=40),
+        "tag": rng.choice(["N", "V"], 40),
+        "doc": [1, 2, 3, 4] * 10,
+    }
+    frame = pandas.DataFrame(columns).sort_values("doc", kind="stable")
+    table = pa.Table.from_pandas(frame)
+    assert "__index_level_0__" in table.column_names
+    frame.iloc[:20].to_parquet(tmp_path / "a.parquet")
+    frame.iloc[20:].reset_index(drop=True).to_parquet(tmp_path / "b.parquet")
+    frame.to_parquet(tmp_path / "all.parquet")
+    X = {
+        "one file": tmp_path / "all.parquet",
+        "two files": [tmp_path / "a.parquet", tmp_path / "b.parquet"],
+        "batches": table.to_batches(),
+        "table": table,
+    }[source]
+    crf = TreeCRF(**SETTINGS)
+    fitted = clone(crf).fit(X, "tag", groups="doc")
+    assert_same_model(fitted, crf.fit(frame, "tag", groups="doc"))
+    assert fitted.feature_names_in_.tolist() == ["a"]
+    found = fitted.predict(table.drop(["tag"]), groups="doc")
+    assert found.tolist() == fitted.predict(frame[["a"]], groups=frame["doc"]).tolist()
+
+
 @pytest.mark.parametrize("rows", [7, 200])
 @pytest.mark.parametrize(
     ("kind", "settings"),

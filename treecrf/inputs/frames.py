@@ -16,7 +16,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation, offsets_of_items
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
-from treecrf.inputs.values import closest_name, column_names, is_frame, short_list
+from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
 
 
 def column_of(X: Any, name: str) -> list:
@@ -159,7 +159,10 @@ def _refuse_columns(groups: Any, frame: Any) -> None:
 
 def _columns_of(frame: Any, groups: str | None) -> dict[Any, int]:
     """Return the names and indices of the columns that are features."""
-    return {name: j for j, name in enumerate(frame.columns) if groups is None or name != groups}
+    names = [] if groups is None else [groups]
+    return {
+        name: j for j, name in enumerate(frame.columns) if name not in names and not is_index(name)
+    }
 
 
 def _names_of(columns: dict[Any, int], where: str) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral
@@ -16,6 +17,8 @@ NUMBERS = (Integral, np.bool_, *FLOATS)
 MAX_CHARACTERS = 80
 # Maximum number of names that an error message lists.
 MAX_NAMES = 5
+# The name under which pandas writes an index without a name, unless it counts the rows.
+_INDEX = re.compile(r"__index_level_\d+__")
 # Code of a category that did not occur in training; codes count from 1, and 0 is a missing value.
 UNSEEN = -1
 # Arguments of np.errstate for sums that may overflow or add infinities of both signs.
@@ -50,6 +53,11 @@ def column_names(frame: Any) -> list:
     """Return the names of the columns of a data frame; those of pyarrow have another attribute."""
     names = getattr(frame, "column_names", None)
     return list(frame.columns if names is None else names)
+
+
+def is_index(name: Any) -> bool:
+    """Return whether a column is the index of a data frame of pandas, which is not a feature."""
+    return isinstance(name, str) and _INDEX.fullmatch(name) is not None
 
 
 def as_list(items: Any, name: str, expected: str = "label sequences") -> list:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from treecrf.inputs.files.blocks import import_pyarrow
+from treecrf.inputs.values import is_index
 from treecrf.utils.scratch import described
 
 # Number of rows that are read at a time.
@@ -49,7 +50,7 @@ class BatchTable:
     def __init__(self, name: str, schema: Any):
         self.name = name
         self.schema = schema
-        self.names = schema.names
+        self.names = [name for name in schema.names if not is_index(name)]
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield some columns, from row ``first`` on, as record batches."""

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from treecrf.inputs.files.source import Source
+from treecrf.inputs.values import is_index
 
 # Parsed text takes several times its size. A block of text must be longer than the longest row.
 BLOCK_BYTES = 1 << 18
@@ -66,9 +67,9 @@ class TableFile(ABC):
         self.pa = import_pyarrow()
         with self.problems():
             self.names = self._read_names()
-        name, n = Counter(self.names).most_common(1)[0]
-        if n > 1:
-            raise ValueError(f"{self.name}: more than one column is named {name!r}")
+        for name, n in Counter(self.names).most_common(1):
+            if n > 1:
+                raise ValueError(f"{self.name}: more than one column is named {name!r}")
 
     @abstractmethod
     def _read_names(self) -> list[str]:
@@ -194,7 +195,7 @@ class ParquetFile(TableFile):
     def _read_names(self) -> list[str]:
         with self._open() as file:
             self.schema = file.schema_arrow
-        return self.schema.names
+        return [name for name in self.schema.names if not is_index(name)]
 
     def _batches(self, names: Sequence[str], first: int) -> Iterator[Any]:
         with self._open() as file:
