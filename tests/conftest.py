@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,14 @@ def few_codes(monkeypatch):
     Symbols are stored in lists if there are more than four.
     """
     monkeypatch.setattr(treecrf.encoding.plan, "MAX_CODES", 5)
+
+
+@pytest.fixture
+def interrupts():
+    """Handle SIGINT, which processes in the background may ignore, and those they start."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
 
 
 @pytest.fixture(scope="session")

@@ -510,7 +510,8 @@ def test_a_file_of_an_unknown_objective(letters, tmp_path):
 def test_the_objective_is_shown_by_its_name(letters, capfd):
     pytest.importorskip("tqdm")
     crf = small(objective="hamming_log", max_iter=3, verbose=1).fit(*letters)
-    assert f" objective={crf.train_score_[2]:.3g}" in capfd.readouterr().err
+    shown = capfd.readouterr().err.replace("=-.", "=-0.")  # tqdm 4.66.0 omits the zero
+    assert f" objective={crf.train_score_[2]:.3g}" in shown
 
 
 # Real data

@@ -616,6 +616,7 @@ def test_output_that_is_no_longer_read_is_not_an_error(table, model):
     assert (running.wait(), errors) == (141, b"")
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("seconds", [0.2, pytest.param(0.6, marks=pytest.mark.exhaustive)])
 def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(model, seconds):
@@ -628,6 +629,7 @@ def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(model, seco
     assert errors in (b"", b"treecrf: interrupted\n") or b"site" in errors
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interrupted_training_leaves_no_model(table, tmp_path):
     path = tmp_path / "late.treecrf"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import pytest
@@ -22,14 +21,16 @@ def test_a_bar_with_the_likelihood(letters, capfd):
     out, shown = capfd.readouterr()
     assert out == ""
     assert "TreeCRF: 100%" in shown and "3/3" in shown
-    assert re.search(rf"log-likelihood={crf.train_score_[2]:.3g}", shown)
+    # tqdm 4.66.0 omits the zero.
+    assert f"log-likelihood={crf.train_score_[2]:.3g}" in shown.replace("=-.", "=-0.")
 
 
 def test_a_bar_with_the_validation_likelihood(letters, capfd):
     pytest.importorskip("tqdm")
     X, y = letters
     crf = TreeCRF(max_iter=3, verbose=1).fit(X, y, X[:4], y[:4])
-    assert f"validation={crf.validation_score_[-1]:.3g}" in capfd.readouterr().err
+    shown = capfd.readouterr().err.replace("=-.", "=-0.")
+    assert f"validation={crf.validation_score_[-1]:.3g}" in shown
 
 
 def test_a_bar_continues_after_a_warm_start(letters, capfd):

@@ -44,7 +44,8 @@ def test_many_arrays_take_few_open_files(tmp_path):
     stored = scratch.store(np.zeros(1000) for _ in range(2000))
     assert before < count_open_files() < before + 12
     del scratch, arrays, stored
-    assert count_open_files() == before
+    # Files of other tests may have been closed meanwhile.
+    assert count_open_files() <= before
 
 
 def test_objects_are_stored_with_their_arrays(tmp_path):

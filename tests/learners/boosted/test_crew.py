@@ -144,14 +144,6 @@ def test_many_failures_at_once():
                 crew.grow(range(5), FakeGrower.begin)
 
 
-@pytest.fixture
-def interrupts():
-    """Handle SIGINT, which processes in the background may ignore."""
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, earlier)
-
-
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("n_threads", [1, 2, 16])
 def test_interrupts_end_training(n_threads, monkeypatch):
