@@ -21,9 +21,9 @@ from treecrf.dask import sizes  # noqa: F401 - workers import this module with t
 from treecrf.dask.versions import check_versions, fingerprint
 from treecrf.utils.warn import warn
 
-# Arguments of more bytes are a task of their own: they are sent once to each worker, and not once
-# with each task.
-LARGE_ARGUMENT = 1 << 15
+# Shared arguments that take more bytes in all tasks together are a task of their own: they are sent
+# once to each worker, and not once with each task. Fewer bytes are not worth waiting for a task.
+MANY_BYTES = 1 << 20
 # Number of losses of workers, or restarts of the cluster, after which an operation fails.
 MAX_LOSSES = 3
 # Seconds between two checks of the workers.
@@ -162,7 +162,7 @@ class Cluster:
             own, are_own = [()] * len(parts), (False,) * len(shared)
         operation = self._operation(function, shared)
         common: Any = Pickled(shared)
-        if len(common.data) > LARGE_ARGUMENT:
+        if len(common.data) * len(parts) > MANY_BYTES:
             key = operation("arguments-")
             common = self._noted([self.client.submit(load, common, key=key, pure=False)])[0]
         given = [Pickled((values, tuple(are_own))) for values in own]

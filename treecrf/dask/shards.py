@@ -191,8 +191,13 @@ class _Exchange:
             self._drawn[i] = cluster.submit_call(draw_again, [shards[i]], self._steps[i])
         ordered = [self._drawn[i] for i in range(len(shards))]
         growing = self.shards.growing_future
+        without_trees = self.again(self.step.n_iter)
         return cluster.submit_call(
-            grow, [growing, *ordered], self.step, self.shards.n_jobs, self.shards.threads_of_hosts
+            grow,
+            [growing, *ordered],
+            without_trees,
+            self.shards.n_jobs,
+            self.shards.threads_of_hosts,
         )
 
     def catch_up(self, lagging: Lagging) -> None:
