@@ -2,7 +2,6 @@
 
 import importlib
 import pickle
-import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from oldest import lower_bounds
 
 import treecrf
 
@@ -91,17 +89,6 @@ def test_data_frames_need_no_extra_and_all_has_the_other_extras_of_users():
     assert any(line.startswith("narwhals") for line in project["dependencies"])
     of_users = ",".join(sorted(extras.keys() - {"all", "benchmark", "docs", "lint", "test"}))
     assert extras["all"] == [f"treecrf[{of_users}]"]
-
-
-def test_lower_bounds_are_the_same_in_all_files():
-    bounds = lower_bounds()
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
-    assert settings["overrides"][0]["test-requires"] == bounds
-    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
-    run_time = recipe.partition("  run:\n")[2].partition("\n\n")[0]
-    assert sorted(re.findall(r"- (\S+) >=(\S+)", run_time)) == [
-        tuple(bound.split("==")) for bound in bounds
-    ]
 
 
 def test_an_estimator_that_needs_another_one_finds_it():
