@@ -64,7 +64,9 @@ def test_sources_that_are_not_compiled_are_an_error_with_advice(tmp_path):
     for name in ("__init__.py", "_version.py"):
         shutil.copy(Path(treecrf.__file__).with_name(name), tmp_path / "treecrf")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import treecrf"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    # Without site, which would find the modules of an editable installation.
+    command = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert f"ImportError: {tmp_path / 'treecrf'} has no compiled modules" in done.stderr
 
 
