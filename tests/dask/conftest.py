@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 try:
+    import dask
     from distributed import Client, LocalCluster
 except ImportError:
     collect_ignore_glob = ["test_*.py"]
@@ -41,6 +42,9 @@ class Clusters:
     def start(self):
         # Another cluster on this machine may have the default port.
         settings = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "protocol": "tcp"}
+        # A cluster closes a worker for good if one of its name was lost this long ago and none of
+        # its name runs: after 15 seconds, this would hit workers that later tests have killed.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
         self.cluster = LocalCluster(n_workers=self.N_WORKERS, **settings)
         self.client = Client(self.cluster)
 

@@ -7,7 +7,7 @@ from support.family import assert_equal_arrays
 
 from treecrf.encoding import imputation, thresholds
 from treecrf.encoding.encoder import METHODS, Encoder
-from treecrf.encoding.sequence_keys import input_hashes, input_keys, keys_of
+from treecrf.encoding.sequence_keys import input_hashes, keys_of
 from treecrf.inputs.description import Description
 from treecrf.inputs.reading import as_sequences
 from treecrf.utils.fleet import LocalFleet, View
@@ -76,7 +76,7 @@ def test_learns_the_same_from_parts(form, missing, max_samples, monkeypatch):
 @pytest.mark.parametrize("form", ["dense", "symbols"])
 def test_keys_of_parts_are_those_of_all(form):
     sequences = as_sequences(INPUTS[form])
-    keys = input_keys(sequences)
+    keys = keys_of([input_hashes(sequences)])[0]
     assert len(set(keys.tolist())) == len(keys)
     for n_parts in (2, 5, 24):
         parts = cuts(sequences.n_sequences, n_parts, n_parts)

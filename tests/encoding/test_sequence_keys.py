@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.sequence_keys import input_keys, sequence_keys
+from treecrf.encoding.sequence_keys import input_hashes, keys_of, sequence_keys
 from treecrf.inputs.reading import as_sequences
 
 LENGTHS = [1, 3, 2, 5, 5, 1, 4, 2, 5]
@@ -46,7 +46,11 @@ def booleans(rng):
 KINDS = [symbols, words, numbers, sparse_tables, dicts, booleans]
 
 
-def keys_of(X, codes):
+def input_keys(*args):
+    return keys_of([input_hashes(*args)])[0]
+
+
+def both_keys(X, codes):
     """Keys of encoded sequences and of sequences that are not encoded yet."""
     sequences = as_sequences(X)
     encoded = Encoder((1, 1)).fit(sequences).encode(sequences)
@@ -61,10 +65,10 @@ def test_keys_follow_their_sequences(make, which):
     X, codes = make(rng), [rng.integers(3, size=n) for n in LENGTHS]
     # Two identical sequences, and one with other labels.
     X, codes = [*X, X[3], X[3]], [*codes, codes[3], (codes[3] + 1) % 3]
-    keys = keys_of(X, codes)[which]
+    keys = both_keys(X, codes)[which]
     assert len(np.unique(keys)) == len(keys)
     order = np.array([9, 5, 10, 1, 0, 8, 7, 2, 3, 6, 4])
-    others = keys_of([X[i] for i in order], [codes[i] for i in order])[which]
+    others = both_keys([X[i] for i in order], [codes[i] for i in order])[which]
     expected = keys[order]
     # The first of identical sequences has the rank 0.
     expected[[0, 8]] = expected[[8, 0]]
@@ -76,7 +80,7 @@ def test_each_value_matters(make):
     rng = np.random.default_rng(2)
     X, codes = make(rng), [np.zeros(n) for n in LENGTHS]
     reverse = [x[::-1] for x in X]
-    first, second = keys_of(X, codes), keys_of(reverse, codes)
+    first, second = both_keys(X, codes), both_keys(reverse, codes)
     unchanged = {n for n, length in enumerate(LENGTHS) if length == 1}
     for a, b in zip(first, second, strict=True):
         assert unchanged <= set(np.flatnonzero(a == b).tolist())
@@ -112,6 +116,6 @@ def test_many_runs_of_sequences():
     rng = np.random.default_rng(4)
     X = [rng.integers(5, size=200) for _ in range(300)]
     codes = [rng.integers(2, size=200) for _ in X]
-    parts = keys_of(X[:100], codes[:100]), keys_of(X, codes)
+    parts = both_keys(X[:100], codes[:100]), both_keys(X, codes)
     for some, every in zip(*parts, strict=True):
         assert some.tolist() == every[:100].tolist()

@@ -60,7 +60,7 @@ class ToyGrowing:
 
     seconds = 0.0
 
-    def grow(self, drawn, step):
+    def grow(self, drawn, step, n_threads=1):
         crash(step.crash, "grow")
         time.sleep(self.seconds)
         answers = {i: value for answer in drawn for i, value in answer.items()}

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from distributed import Future, get_worker
 from distributed.comm import get_address_host
 from distributed.sizeof import sizeof
 
-from treecrf.dask.cluster import ADVICE, MAX_LOSSES, WorkersLostError, released
+from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
 from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
 from treecrf.utils.threads import Threads
 
-if TYPE_CHECKING:
-    from treecrf.dask.fleet import DaskFleet
-
 # Seconds between two checks of whether shards should move to new workers.
 SECONDS_BETWEEN_MOVES = 10.0
+
+
+class Parts(Protocol):
+    """What shards need of a fleet."""
+
+    cluster: Cluster
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list:
+        """Return ``function(part, *args)`` for each part."""
+
+    def futures(self) -> list[Future]:
+        """Return the futures of the parts."""
+
+    def release(self) -> None:
+        """Let workers forget the parts."""
 
 
 class DaskShards:
@@ -33,7 +44,7 @@ class DaskShards:
 
     Parameters
     ----------
-    fleet : DaskFleet
+    fleet : Parts
         Encoded parts, which the shards own from now on.
     setup : ShardSetup
     make : callable, default=Shard
@@ -43,7 +54,7 @@ class DaskShards:
 
     def __init__(
         self,
-        fleet: DaskFleet,
+        fleet: Parts,
         setup: ShardSetup,
         make: Callable[..., Any] = Shard,
         growing: Any = None,
@@ -235,10 +246,9 @@ def draw_again(shards: list, step: Step) -> Any:
 def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
     """Grow trees on the examples of all shards, unless some of them lack trees."""
     growing, *drawn = given
-    growing = copy.copy(growing)
-    growing.n_threads = _n_threads_to_grow(n_jobs, of_hosts)
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
-    return lagging or growing.grow(drawn, step)
+    # Not a copy with this number of threads: the worker keeps the table of tests with the object.
+    return lagging or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
 
 
 def _n_threads(n_jobs: int | None) -> int:

@@ -88,15 +88,15 @@ def encoded_hashes(
     return SequenceHashes(hashes, _hash_ties(ties, encoded.offsets))
 
 
-def input_keys(
+def input_hashes(
     sequences: Sequences,
     codes: np.ndarray | None = None,
     *masks: np.ndarray | None,
     ties: Iterable[np.ndarray] = (),
-) -> np.ndarray:
-    """Compute a different key for each sequence before it is encoded, from its content.
+) -> SequenceHashes:
+    """Hash each sequence before it is encoded; the hashes of identical sequences are equal.
 
-    The keys do not depend on how the values are stored, but differ from those of `sequence_keys`.
+    They do not depend on how the values are stored, but differ from those of `encoded_hashes`.
 
     Parameters
     ----------
@@ -105,21 +105,7 @@ def input_keys(
     *masks : bool array (n_positions, n_labels) or None
     ties : float64 arrays (n_positions,)
         As in `sequence_keys`.
-
-    Returns
-    -------
-    uint64 array (n_sequences,)
     """
-    return keys_of([input_hashes(sequences, codes, *masks, ties=ties)])[0]
-
-
-def input_hashes(
-    sequences: Sequences,
-    codes: np.ndarray | None = None,
-    *masks: np.ndarray | None,
-    ties: Iterable[np.ndarray] = (),
-) -> SequenceHashes:
-    """Hash each sequence, see `input_keys`; those of identical sequences are equal."""
     hashes, done = [], 0
     for start, stop, piece in sequences.pieces():
         content = _hash_values(piece)

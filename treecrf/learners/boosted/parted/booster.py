@@ -120,8 +120,11 @@ class ListGrowing:
     def __getstate__(self) -> dict:
         return {name: value for name, value in vars(self).items() if name != "_table"}
 
-    def grow(self, drawn: list[Drawn], step: Step) -> Grown:
-        """Join the answers of all shards to a step, in any order, and grow trees."""
+    def grow(self, drawn: list[Drawn], step: Step, n_threads: int | None = None) -> Grown:
+        """Join the answers of all shards to a step, in any order, and grow trees.
+
+        The default of ``n_threads`` is that of the constructor.
+        """
         sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
         size = sum(part.size for part in examples)
@@ -129,7 +132,7 @@ class ListGrowing:
         trees = None
         if step.request is not None and mu >= step.request.mu:
             of_contexts = total(answer.of_contexts for answer in drawn)
-            trees = self._trees(examples, mu, size, of_contexts, step)
+            trees = self._trees(examples, mu, size, of_contexts, step, n_threads or self.n_threads)
         return Grown(
             trees,
             mu,
@@ -148,11 +151,12 @@ class ListGrowing:
         size: int,
         of_contexts: np.ndarray | None,
         step: Step,
+        n_threads: int,
     ) -> dict[str, np.ndarray]:
         """Grow the trees of an iteration; return them as from `Forest.pack`."""
         setup, estimator, forest = self.setup, self.setup.estimator, self.setup.new_forest()
         growth = replace(setup.growth, learning_rate=step.learning_rate)
-        with Threads(self.n_threads) as threads:
+        with Threads(n_threads) as threads:
             lists = ListGrowth(
                 forest,
                 setup.encoder,
