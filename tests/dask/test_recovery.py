@@ -19,11 +19,13 @@ from support.dask_data import cancel_all, spill
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
-from treecrf.dask.shards import DaskShards
+from treecrf.dask.shards import DaskShards, _Exchange
 
 N_PARTS, N_ITER = 7, 6
 PARTS = [toys.encoded(toys.source(i)) for i in range(N_PARTS)]
 TREES = toys.toy_trees(PARTS, N_ITER)
+
+catch_up = _Exchange.catch_up
 
 # A busy machine may lose a worker besides.
 LOSSES = pytest.mark.filterwarnings("ignore:worker .* was lost")
@@ -154,14 +156,23 @@ def test_spilled_shards(workers):
         assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
 
 
-def test_copied_shards(workers):
-    """Copies of a shard have different numbers of trees, and tasks may run on any of them."""
+@pytest.mark.parametrize("runs_on_copies", [False, True])
+def test_copied_shards(workers, monkeypatch, runs_on_copies):
+    """Copies of a shard have different numbers of trees; tasks run on that of its own worker."""
+    caught_up = []
+    monkeypatch.setattr(
+        _Exchange, "catch_up", lambda *args: caught_up.append(args) or catch_up(*args)
+    )
 
-    def copy():
-        workers.replicate(toy.futures(), n=3)
+    def act(i):
+        if i == 1:
+            workers.replicate(toy.futures(), n=3)
+        if i == 3 and runs_on_copies:
+            toy.homes[:] = [*toy.homes[1:], toy.homes[0]]
 
     with shards(workers) as toy:
-        assert toys.run(toy, N_ITER, after=at(1, copy)) == TREES
+        assert toys.run(toy, N_ITER, after=act) == TREES
+    assert bool(caught_up) == runs_on_copies
 
 
 def test_shards_move_to_new_workers(workers, monkeypatch):

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -82,6 +83,14 @@ def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *
     return function.load()(*parts, *arguments)
 
 
+def _placed(keys: list[str], workers: Sequence[str] | None) -> AbstractContextManager:
+    """Run tasks that are submitted in this context on workers, as long as these are there."""
+    if workers is None:
+        return nullcontext()
+    worker_of = dict(zip(keys, workers, strict=True))
+    return dask.annotate(workers=worker_of.__getitem__, allow_other_workers=True)
+
+
 class Cluster:
     """The workers of a client, during one call of ``fit``.
 
@@ -138,7 +147,7 @@ class Cluster:
         shared: tuple,
         own: Sequence[tuple] | None = None,
         are_own: Sequence[bool] | None = None,
-        **options: Any,
+        workers: Sequence[str] | None = None,
     ) -> list[Future]:
         """Submit a task for each part, or tuple of parts: ``function(*parts, *arguments)``.
 
@@ -153,8 +162,8 @@ class Cluster:
             Arguments of each call.
         are_own : sequence of bool, optional
             Which of the arguments are ``own``.
-        **options
-            Options of ``Client.map``.
+        workers : sequence of str, optional
+            Address of the worker that runs each task, as long as it is there.
         """
         if not parts:
             return []
@@ -167,17 +176,18 @@ class Cluster:
             common = self._noted([self.client.submit(load, common, key=key, pure=False)])[0]
         given = [Pickled((values, tuple(are_own))) for values in own]
         n, columns = len(parts), list(zip(*parts, strict=True))
-        futures = self.client.map(
-            call,
-            [Pickled(function)] * n,
-            [self.versions] * n,
-            [common] * n,
-            given,
-            *columns,
-            key=[f"{operation()}-{i}" for i in range(n)],
-            pure=False,
-            **options,
-        )
+        keys = [f"{operation()}-{i}" for i in range(n)]
+        with _placed(keys, workers):
+            futures = self.client.map(
+                call,
+                [Pickled(function)] * n,
+                [self.versions] * n,
+                [common] * n,
+                given,
+                *columns,
+                key=keys,
+                pure=False,
+            )
         return self._noted(futures)
 
     def submit_call(
@@ -185,9 +195,9 @@ class Cluster:
         function: Callable[..., Any],
         parts: Sequence[Future],
         *arguments: Any,
-        **options: Any,
+        worker: str | None = None,
     ) -> Future:
-        """Submit one task: ``function(list of parts, *arguments)``; options of ``submit``."""
+        """Submit one task, for a worker if it is there: ``function(list of parts, *arguments)``."""
         operation, common = self._operation(function, arguments), Pickled(arguments)
         given = Pickled(((), (False,) * len(arguments)))
         future = self.client.submit(
@@ -199,7 +209,8 @@ class Cluster:
             list(parts),
             key=operation(),
             pure=False,
-            **options,
+            workers=worker,
+            allow_other_workers=worker is not None,
         )
         return self._noted([future])[0]
 

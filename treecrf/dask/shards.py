@@ -14,6 +14,7 @@ from distributed.sizeof import sizeof
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
 from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
 from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
+from treecrf.utils.allocator import keeping_freed_memory
 from treecrf.utils.threads import Threads
 
 # Seconds between two checks of whether shards should move to new workers.
@@ -65,6 +66,8 @@ class DaskShards:
         self._fleet = fleet
         self._make = make
         self._shards: list[Future] = []
+        # Worker of each shard. Others may have copies that lack trees.
+        self.homes: list[str] = []
         self.growing_future: Future | None = None
         self._generation = -1
         self._checked_at = time.monotonic()
@@ -126,6 +129,7 @@ class DaskShards:
         n_threads = cluster.wait_for_workers()
         self._threads_of_hosts = _by_host(n_threads)
         chosen = _shared_out(sizes, holders, n_threads)
+        self.homes = list(chosen)
         setup = cluster.submit_value(self.setup, "setup")
         self.growing_future = cluster.submit_value(self.growing, "growing")
         shards = [
@@ -135,8 +139,7 @@ class DaskShards:
                 numbers,
                 self._make,
                 self.n_jobs,
-                workers=[worker],
-                allow_other_workers=True,
+                worker=worker,
             )
             for worker, numbers in chosen.items()
         ]
@@ -163,13 +166,14 @@ class DaskShards:
         crowded = []
         for i, shard in enumerate(self._shards):
             workers = set(holders.get(shard.key, ()))
+            if workers and self.homes[i] not in workers:
+                self.homes[i] = min(workers)
             if workers and not workers & free:
                 crowded.append(i)
             free -= workers
         for i, worker in zip(crowded, sorted(free), strict=False):
-            self._shards[i] = self.cluster.submit_call(
-                move_shard, [self._shards[i]], workers=[worker], allow_other_workers=True
-            )
+            self.homes[i] = worker
+            self._shards[i] = self.cluster.submit_call(move_shard, [self._shards[i]], worker=worker)
 
 
 class Lagging(list):
@@ -195,11 +199,17 @@ class _Exchange:
             self._generation = cluster.generation
         left = [i for i in range(len(shards)) if i not in self._drawn]
         # The trees of a usual step are sent once to each worker.
-        usual = [i for i in left if i not in self._steps]
-        drawn = cluster.submit_calls(draw, [(shards[i],) for i in usual], (self.step,))
+        usual, homes = [i for i in left if i not in self._steps], self.shards.homes
+        parts, workers = [(shards[i],) for i in usual], [homes[i] for i in usual]
+        drawn = cluster.submit_calls(draw, parts, (self.step,), workers=workers)
         self._drawn |= zip(usual, drawn, strict=True)
         for i in set(left) - set(usual):
-            self._drawn[i] = cluster.submit_call(draw_again, [shards[i]], self._steps[i])
+            self._drawn[i] = cluster.submit_call(
+                draw_again,
+                [shards[i]],
+                self._steps[i],
+                worker=homes[i],
+            )
         ordered = [self._drawn[i] for i in range(len(shards))]
         growing = self.shards.growing_future
         without_trees = self.again(self.step.n_iter)
@@ -233,16 +243,19 @@ def move_shard(shards: list) -> Any:
     return shards[0]
 
 
+@keeping_freed_memory()
 def draw(shard: Any, step: Step) -> Any:
     """Carry out a step on a shard."""
     return shard.run(step)
 
 
+@keeping_freed_memory()
 def draw_again(shards: list, step: Step) -> Any:
     """Carry out a step on a shard that lacked trees."""
     return shards[0].run(step)
 
 
+@keeping_freed_memory()
 def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
     """Grow trees on the examples of all shards, unless some of them lack trees."""
     growing, *drawn = given

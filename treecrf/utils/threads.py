@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,12 +13,12 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
+from treecrf.utils.allocator import return_freed_memory
+
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
 # More threads than processors gain nothing, but each takes memory; tests need a few.
 MAX_THREADS = 16
-# Returns free memory to the system; None unless this is the GNU C library.
-_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 
 
 class Threads:
@@ -80,12 +78,9 @@ class Threads:
         return self._pool
 
     def release_memory(self) -> None:
-        """Return memory that the threads have freed to the system, if there are several.
-
-        The GNU C library keeps it for the thread that allocated it; no other thread can use it.
-        """
-        if self._pool is not None and _malloc_trim is not None:
-            _malloc_trim(0)
+        """Return memory that the threads have freed to the system, if there are several."""
+        if self._pool is not None:
+            return_freed_memory()
 
     def parts(self, offsets: np.ndarray) -> list[tuple[int, int]]:
         """Cut sequences into runs with about the same number of positions.
