@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from support.dask_data import cut, frame, sequences
 
 import treecrf
-from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM
+from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, sizes
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -238,3 +238,17 @@ def test_sizes_that_dask_sees():
     assert sum(x.nbytes for x in X) < sizeof(labeled) < 1.3 * sum(x.nbytes for x in X)
     encoded = Encoder((0, 0), 255, "weighting").fit(sequences, 0).encode(sequences)
     assert sizeof(encoded) >= encoded.codes.nbytes
+
+
+def test_sizes_of_long_lists_are_estimated(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = [[{"word": "x" * n} for n in rng.integers(1, 50, 20)] for _ in range(10_000)]
+    raw = RawData(X, [["a"] * 20 for _ in X], Segmentation())
+    estimate = sizeof(raw)
+    measured = []
+    monkeypatch.setattr(sizes, "sizeof", lambda value: measured.append(value) or 100)
+    sizeof(raw)
+    assert len(measured) < 10_000
+    monkeypatch.undo()
+    monkeypatch.setattr(sizes, "MAX_ITEMS", 100_000)
+    assert estimate == pytest.approx(sizeof(raw), rel=0.1)
