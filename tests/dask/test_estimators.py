@@ -210,8 +210,9 @@ def test_errors_without_a_cluster():
 def test_errors_of_unsupported_methods_and_arguments(fitted):
     with pytest.raises(TypeError, match=r"Dask data frame has no rows .*frame\.compute\(\)"):
         fitted.predict_pairwise_proba(collection())
-    with pytest.raises(TypeError, match=r"X is a single Delayed.*; pass it in a list"):
-        fitted.predict(dask.delayed(FRAME))
+    for method in (fitted.predict, fitted.score):
+        with pytest.raises(TypeError, match=r"X is a single Delayed.*; pass it in a list"):
+            method(dask.delayed(FRAME))
     with pytest.raises(TypeError, match=r"estimator of treecrf\.dask$"):
         treecrf.TreeCRF().fit(collection(), "tag", groups="doc")
     with pytest.raises(TypeError, match=r"DaskTreeCRF\.fit does not support eval_set or lengths; "):

@@ -20,6 +20,7 @@ from distributed.scheduler import KilledWorker
 
 from treecrf.dask import sizes  # noqa: F401 - workers import this module with the first task
 from treecrf.dask.versions import check_versions, fingerprint
+from treecrf.utils.fleet import Each
 from treecrf.utils.warn import warn
 
 # Shared arguments that take more bytes in all tasks together are a task of their own: they are sent
@@ -51,12 +52,12 @@ class Pickled:
         self.data = pickle.dumps(values)
 
     def load(self) -> Any:
-        """Return a new copy of the arguments."""
+        """Return a new copy of the values."""
         return pickle.loads(self.data)
 
 
 def load(pickled: Pickled) -> Any:
-    """Return the arguments; a task of its own if they are large."""
+    """Return the values; a task of its own for values that several tasks need."""
     return pickled.load()
 
 
@@ -72,8 +73,14 @@ def call(function: Pickled, versions: str | None, shared: Any, given: Pickled, *
     shared : tuple or Pickled
         The arguments that all calls share.
     given : Pickled
-        A tuple of the arguments of this call, and for each argument whether it is one of these.
-    *parts
+        A tuple of the arguments of this call only, and a tuple of bool that marks their positions
+        among all arguments.
+    *parts : object
+
+    Raises
+    ------
+    RuntimeError
+        If the versions of the worker differ from those of the client.
     """
     check_versions(versions)
     own, are_own = given.load()
@@ -106,6 +113,19 @@ class Cluster:
     ----------
     generation : int
         Number of times that the cluster lost all tasks. Futures of earlier generations are void.
+    n_losses : int
+        Number of workers that were lost.
+    timeout : float
+        Number of seconds without running workers after which an operation fails.
+    versions : str or None
+        Fingerprint that those of the workers must match; None for any.
+
+    Raises
+    ------
+    TypeError
+        If the client is asynchronous.
+    ValueError
+        If it is closed.
     """
 
     def __init__(self, client: Client):
@@ -144,9 +164,7 @@ class Cluster:
         self,
         function: Callable[..., Any],
         parts: Sequence[tuple[Future, ...]],
-        shared: tuple,
-        own: Sequence[tuple] | None = None,
-        are_own: Sequence[bool] | None = None,
+        arguments: Sequence[Any],
         workers: Sequence[str] | None = None,
     ) -> list[Future]:
         """Submit a task for each part, or tuple of parts: ``function(*parts, *arguments)``.
@@ -156,26 +174,23 @@ class Cluster:
         function : callable
             It may be called again if its result is lost.
         parts : sequence of tuples of futures
-        shared : tuple
-            Arguments of all calls.
-        own : sequence of tuples, optional
-            Arguments of each call.
-        are_own : sequence of bool, optional
-            Which of the arguments are ``own``.
+        arguments : sequence
+            An argument of type `Each` has an item for each task. All tasks share the others.
         workers : sequence of str, optional
             Address of the worker that runs each task, as long as it is there.
         """
         if not parts:
             return []
-        if own is None or are_own is None:
-            own, are_own = [()] * len(parts), (False,) * len(shared)
+        n, columns = len(parts), list(zip(*parts, strict=True))
+        are_own = tuple(isinstance(arg, Each) for arg in arguments)
+        own = [arg.items for arg in arguments if isinstance(arg, Each)]
+        given = [Pickled((tuple(items[i] for items in own), are_own)) for i in range(n)]
+        shared = tuple(arg for arg in arguments if not isinstance(arg, Each))
         operation = self._operation(function, shared)
         common: Any = Pickled(shared)
-        if len(common.data) * len(parts) > MANY_BYTES:
+        if len(common.data) * n > MANY_BYTES:
             key = operation("arguments-")
             common = self._noted([self.client.submit(load, common, key=key, pure=False)])[0]
-        given = [Pickled((values, tuple(are_own))) for values in own]
-        n, columns = len(parts), list(zip(*parts, strict=True))
         keys = [f"{operation()}-{i}" for i in range(n)]
         with _placed(keys, workers):
             futures = self.client.map(

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from dask.delayed import Delayed
 from distributed import Client, default_client
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +26,7 @@ from treecrf.dask.sources import (
     is_path,
     is_table,
     raw_fleet,
+    refuse_single_part,
 )
 from treecrf.dask.training import train
 from treecrf.inputs.doubts import warn_of_columns_in_use
@@ -93,7 +93,8 @@ class DaskMixin:
             A data frame with the columns ``y`` and ``groups``. A bag of pairs (X, y) of a sequence
             and its labels, or a bag of sequences. A list of delayed objects or futures, one for
             each partition, with a pair (X, y) as the local `fit` takes it, or with X alone. A path,
-            a folder or a pattern of Parquet files that all workers can read, each a partition.
+            a URL, a folder or a pattern of Parquet files that all workers can read, each a
+            partition.
         y : str, or a collection with the partitions of X, optional
             Name of the column of labels, or the labels of the partitions of X. Not needed for
             pairs.
@@ -122,6 +123,8 @@ class DaskMixin:
         ValueError, TypeError
             If a parameter, a sequence or a label sequence is invalid, or a sequence is in several
             partitions. The message names the partition.
+        FileNotFoundError
+            If no file has the path, or matches the pattern.
         MemoryError
             If the data would not fit in the memory of the workers.
         WorkersLostError
@@ -129,19 +132,8 @@ class DaskMixin:
         RuntimeError
             If the versions of treecrf or NumPy on the workers differ from those of this process.
         """
-        if unsupported:
-            names = " or ".join(unsupported)
-            raise TypeError(
-                f"{type(self).__name__}.fit does not support {names}; "
-                f"{self._local_class.__name__}.fit may, on local data"
-            )
         local = self.to_local()
-        self._validate_params()
-        if not is_distributed(X) and not is_path(X):
-            name = self._local_class.__name__
-            raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
-        if not local._supports_parts():
-            raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
+        self._check_fit(local, X, unsupported)
         warn_without_effect(local, local._needs(), X_val is not None)
         if is_frame(X):
             others = {"y": y, "groups": groups}
@@ -158,6 +150,20 @@ class DaskMixin:
         # A single assignment: an interrupt leaves either the old results or all of the new ones.
         self.__dict__ = vars(local._fitted_copy(fitted)) | {"client": self.client}
         return self
+
+    def _check_fit(self, local: BoostedSequenceClassifier, X: Any, unsupported: dict) -> None:
+        """Raise an error for data, parameters and arguments that a cluster does not support."""
+        name = self._local_class.__name__
+        if unsupported:
+            raise TypeError(
+                f"{type(self).__name__}.fit does not support {' or '.join(unsupported)}; "
+                f"{name}.fit may, on local data"
+            )
+        self._validate_params()
+        if not is_distributed(X) and not is_path(X):
+            raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
+        if not local._supports_parts():
+            raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
 
     def _client(self) -> Client:
         if self.client is None:
@@ -248,6 +254,9 @@ class DaskMixin:
         ------
         NotFittedError
             If the model has not been fitted.
+        TypeError, ValueError
+            If X is a single delayed object or future, or a data frame that lacks columns of the
+            training data. Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("predict", X, options)
 
@@ -272,6 +281,9 @@ class DaskMixin:
         ------
         NotFittedError
             If the model has not been fitted.
+        TypeError, ValueError
+            If X is a single delayed object or future, or a data frame that lacks columns of the
+            training data. Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("predict_proba", X, options)
 
@@ -299,13 +311,15 @@ class DaskMixin:
         ------
         NotFittedError
             If the model has not been fitted.
+        TypeError, ValueError
+            If X is a single delayed object or future, or a data frame that lacks columns of the
+            training data. Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("decode", X, {"n_best": n_best} | options)
 
     def _predicted(self, method: str, X: Any, options: dict) -> Any:
         check_is_fitted(self, "classes_")
-        if isinstance(X, Delayed):
-            raise TypeError(f"X is {described_type(X)}")
+        refuse_single_part(X)
         if not is_distributed(X) and not is_table(X):
             return getattr(self.to_local(), method)(X, **options)
         return prediction.predicted(self.to_local(), method, X, options)
@@ -332,6 +346,7 @@ class DaskMixin:
             If X does not match the training data.
         """
         check_is_fitted(self, "classes_")
+        refuse_single_part(X)
         if not is_distributed(X) and not is_path(X):
             return self.to_local().score(X, y, sample_weight, groups=groups)
         with Cluster(self._client()) as cluster:

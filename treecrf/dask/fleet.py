@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from treecrf.dask.cluster import Cluster, released
 from treecrf.dask.shards import DaskShards
 from treecrf.learners.boosted.parted.shard import ShardSetup
-from treecrf.utils.fleet import Each
+from treecrf.utils.fleet import itself
 
 
 class DaskFleet:
@@ -73,7 +73,7 @@ class DaskFleet:
         A function that shows progress is called in this process.
         """
         if _shows_progress(args):
-            return function(self.map(_itself), *args)
+            return function(self.map(itself), *args)
         return self.cluster.run(lambda: self.cluster.submit_call(function, self.futures(), *args))
 
     def chain(self, other: DaskFleet) -> DaskFleet:
@@ -111,12 +111,7 @@ class DaskFleet:
             origin.release()
 
     def _calls(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Future]:
-        are_own = [isinstance(arg, Each) for arg in args]
-        shared = tuple(arg for arg in args if not isinstance(arg, Each))
-        columns = [arg.items for arg in args if isinstance(arg, Each)]
-        own = [tuple(column[i] for column in columns) for i in range(self.n_parts)]
-        parts = [(future,) for future in self.futures()]
-        return self.cluster.submit_calls(function, parts, shared, own, are_own)
+        return self.cluster.submit_calls(function, [(part,) for part in self.futures()], args)
 
 
 def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
@@ -124,10 +119,6 @@ def local_fleet(cluster: Cluster, parts: Sequence[Any]) -> DaskFleet:
     return DaskFleet(
         cluster, len(parts), lambda: [cluster.submit_value(part, "local") for part in parts]
     )
-
-
-def _itself(part: Any) -> Any:
-    return part
 
 
 def _shows_progress(args: Any) -> bool:

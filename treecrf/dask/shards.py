@@ -260,7 +260,6 @@ def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) 
     """Grow trees on the examples of all shards, unless some of them lack trees."""
     growing, *drawn = given
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
-    # Not a copy with this number of threads: the worker keeps the table of tests with the object.
     return lagging or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))
 
 

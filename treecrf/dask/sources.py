@@ -71,6 +71,12 @@ def _is_part(item: Any) -> bool:
     return isinstance(item, (Delayed, Future))
 
 
+def refuse_single_part(X: Any) -> None:
+    """Raise TypeError if X is a delayed object or a future, instead of a list of them."""
+    if _is_part(X):
+        raise TypeError(f"X is {described_type(X)}")
+
+
 def is_path(X: Any) -> bool:
     """Return whether X is the path of files, or a list of such paths."""
     items = X if isinstance(X, (list, tuple)) else [X]
@@ -198,31 +204,36 @@ def raw_fleet(
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
     sources = {"X": parts_of(X, f"X{name}")}
     n_parts = len(sources["X"])
-    for argument in given.keys() - columns.keys():
+    others = tuple(argument for argument in given if argument not in columns)
+    for argument in others:
         _require_collection(given[argument], f"{argument}{name}")
         sources[argument] = parts_of(given[argument])
         n_others = len(sources[argument])
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")
-    for argument in ("y", "groups"):
-        if given[argument] is None and (is_frame(X) or is_path(X)):
-            what = "labels" if argument == "y" else "groups"
-            raise TypeError(
-                f"{argument}{name} is not given; expected the name of the column of {what}"
-            )
-    if is_frame(X):
-        for argument, column in columns.items():
-            if column is not None:
-                require_column(X._meta, column, f"{argument}{name}", f"X{name}")
-    _, *others = sources
-    names = dict.fromkeys(given) | columns
-    layout = Layout(**names, others=tuple(others), are_bags=is_bag(X))
+    _require_columns(X, columns, name)
+    layout = Layout(**dict.fromkeys(given) | columns, others=others, are_bags=is_bag(X))
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), (layout,))
 
     return DaskFleet(cluster, n_parts, submit, keep=False)
+
+
+def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
+    """Raise an error if a table needs the name of a column, or does not have the column."""
+    if not is_frame(X) and not is_path(X):
+        return
+    for argument, content in (("y", "labels"), ("groups", "groups")):
+        if columns.get(argument, argument) is None:
+            raise TypeError(
+                f"{argument}{name} is not given; expected the name of the column of {content}"
+            )
+    # The columns of files are found when they are read.
+    for argument, column in columns.items() if is_frame(X) else ():
+        if column is not None:
+            require_column(X._meta, column, f"{argument}{name}", f"X{name}")
 
 
 def _require_collection(value: Any, argument: str) -> None:

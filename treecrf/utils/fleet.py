@@ -122,7 +122,7 @@ class Chained:
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``."""
-        return function([part for fleet in self._fleets for part in fleet.map(_itself)], *args)
+        return function([part for fleet in self._fleets for part in fleet.map(itself)], *args)
 
     def chain(self, other: Fleet) -> Chained:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
@@ -187,14 +187,14 @@ class View:
     def derive(self, function: Callable[..., Any], *args: Any) -> View:
         """Return the fleet of which the parts are ``function(part, *args)``."""
         derived = self._fleet.derive(_of_seen, *self._calling(function, args))
-        return View(derived, _itself, chosen=self._chosen)
+        return View(derived, itself, chosen=self._chosen)
 
     def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(parts, *args)``, without parts that are None.
 
         Before parts come together in one place, they are reduced to what the view shows of them.
         """
-        return self.derive_all(_itself).reduce(_of_present, function, args)
+        return self.derive_all(itself).reduce(_of_present, function, args)
 
     def derive_all(self, function: Callable[..., Any], *args: Any, otherwise: Any = None) -> Fleet:
         """Return the same as `derive`, but with a value for the parts that are left out.
@@ -221,7 +221,8 @@ class View:
         return Each([next(items) if kept else None for kept in self._chosen])
 
 
-def _itself(part: Any) -> Any:
+def itself(part: Any) -> Any:
+    """Return the part; the function of a map that collects parts."""
     return part
 
 

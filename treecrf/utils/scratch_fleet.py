@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from treecrf.utils.fleet import Chained, Fleet, arguments_of
+from treecrf.utils.fleet import Chained, Fleet, arguments_of, itself
 from treecrf.utils.scratch import Scratch
 
 Load = Callable[[], Any]
@@ -64,7 +64,7 @@ class ScratchFleet:
         """Return the same fleet for parts that are used often: without scratch files, in memory."""
         if self._scratch is not None:
             return self
-        return ScratchFleet([partial(_itself, load()) for load in self._loads])
+        return ScratchFleet([partial(itself, load()) for load in self._loads])
 
     def chain(self, other: Fleet) -> Chained:
         """Return the fleet of these parts, followed by those of another fleet of this process."""
@@ -79,10 +79,6 @@ class ScratchFleet:
             partial(_compute, load, function, arguments_of(i, args))
             for i, load in enumerate(self._loads)
         ]
-
-
-def _itself(part: Any) -> Any:
-    return part
 
 
 def _compute(load: Load, function: Callable[..., Any], args: list) -> Any:

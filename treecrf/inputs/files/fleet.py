@@ -9,6 +9,7 @@ from typing import Any
 from treecrf.inputs.files.memory import cut, n_values
 from treecrf.inputs.files.pieces import are_tables, open_pieces, piece_rows
 from treecrf.inputs.labels import RawData
+from treecrf.utils.fleet import itself
 from treecrf.utils.scratch import Scratch
 from treecrf.utils.scratch_fleet import ScratchFleet
 
@@ -41,8 +42,4 @@ def fleet_of(
     if files is None:
         return None
     parts = cut(raw, piece_rows(VALUE_BYTES * n_values(raw)))
-    return ScratchFleet([partial(_itself, part) for part in parts], files)
-
-
-def _itself(piece: RawData) -> RawData:
-    return piece
+    return ScratchFleet([partial(itself, part) for part in parts], files)

@@ -32,7 +32,6 @@ from treecrf.learners.boosted.evaluation import (
     no_known_labels,
 )
 from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
-from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import (
     Behind,
     Drawn,
@@ -53,7 +52,7 @@ from treecrf.trees.forest import Forest
 from treecrf.trees.growing.growth import Growth
 from treecrf.trees.growing.window_tests import TestTable, number_tests
 from treecrf.utils.exact import ExactSum
-from treecrf.utils.fleet import Fleet
+from treecrf.utils.fleet import Fleet, itself
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
@@ -106,12 +105,10 @@ class ListGrowing:
     Parameters
     ----------
     setup : ShardSetup
-    n_threads : int, default=1
     """
 
-    def __init__(self, setup: ShardSetup, n_threads: int = 1):
+    def __init__(self, setup: ShardSetup):
         self.setup = setup
-        self.n_threads = n_threads
 
     @cached_property
     def _table(self) -> TestTable:
@@ -120,11 +117,8 @@ class ListGrowing:
     def __getstate__(self) -> dict:
         return {name: value for name, value in vars(self).items() if name != "_table"}
 
-    def grow(self, drawn: list[Drawn], step: Step, n_threads: int | None = None) -> Grown:
-        """Join the answers of all shards to a step, in any order, and grow trees.
-
-        The default of ``n_threads`` is that of the constructor.
-        """
+    def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
+        """Join the answers of all shards to a step, in any order, and grow trees."""
         sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
         size = sum(part.size for part in examples)
@@ -132,7 +126,7 @@ class ListGrowing:
         trees = None
         if step.request is not None and mu >= step.request.mu:
             of_contexts = total(answer.of_contexts for answer in drawn)
-            trees = self._trees(examples, mu, size, of_contexts, step, n_threads or self.n_threads)
+            trees = self._trees(examples, mu, size, of_contexts, step, n_threads)
         return Grown(
             trees,
             mu,
@@ -223,11 +217,14 @@ class LocalShards:
     ----------
     shards : list of Shard
     growing : ListGrowing
+    n_threads : int, default=1
+        Number of threads that grow trees.
     """
 
-    def __init__(self, shards: list[Shard], growing: ListGrowing):
+    def __init__(self, shards: list[Shard], growing: ListGrowing, n_threads: int = 1):
         self.shards = shards
         self.growing = growing
+        self.n_threads = n_threads
 
     @classmethod
     def of(
@@ -239,24 +236,21 @@ class LocalShards:
         allocate: Allocate | None = None,
     ) -> Shards:
         """Distribute the parts of a fleet among shards; ``allocate`` is that of `Shard`."""
-        parts = list(enumerate(fleet.map(_itself)))
+        parts = list(enumerate(fleet.map(itself)))
         shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
         ]
-        return cls(shards, ListGrowing(setup, n_threads))
+        return cls(shards, ListGrowing(setup), n_threads)
 
     def iterate(self, step: Step, again: Callable[[int], Step]) -> Grown:
         """Carry out a step on all shards, one after another."""
-        return self.growing.grow([self._run(shard, step, again) for shard in self.shards], step)
+        drawn = [self._run(shard, step, again) for shard in self.shards]
+        return self.growing.grow(drawn, step, self.n_threads)
 
     @staticmethod
     def _run(shard: Shard, step: Step, again: Callable[[int], Step]) -> Drawn:
         answer = shard.run(step)
         return shard.run(again(answer.n_iter)) if isinstance(answer, Behind) else answer
-
-
-def _itself(part: EncodedPart) -> EncodedPart:
-    return part
 
 
 class FleetBooster:

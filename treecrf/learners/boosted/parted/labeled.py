@@ -36,7 +36,7 @@ from treecrf.learners.training_data import (
     n_at_random,
     no_known_examples,
 )
-from treecrf.utils.fleet import Each, Fleet, View
+from treecrf.utils.fleet import Each, Fleet, View, itself
 from treecrf.utils.hashing import mix, smallest
 
 # Descriptions
@@ -248,7 +248,7 @@ class LabeledParts:
         is_empty = [part is None for part in parts]
         numbers, allowed = range(raws.n_parts), allowed or [None] * raws.n_parts
         labeled = raws.derive(label, Each(numbers), Each(is_empty), Each(allowed), labeling)
-        present = View(labeled, _itself, chosen=[not empty for empty in is_empty])
+        present = View(labeled, itself, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
         unknown = Unknown.of_all(examined)
         if not unknown.n_kept:
@@ -311,10 +311,6 @@ class LabeledParts:
         n = self.described.n_sequences
         n_chosen = n_at_random(n, self.n_positions, n_positions, min_sequences)
         return self if n_chosen >= n else self.take(self.smallest(seed, n_chosen))
-
-
-def _itself(data: LabeledSequences) -> LabeledSequences:
-    return data
 
 
 def _lengths(data: LabeledSequences | None) -> np.ndarray:

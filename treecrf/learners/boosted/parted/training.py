@@ -54,7 +54,7 @@ from treecrf.learners.training_data import (
     hold_out,
 )
 from treecrf.trees.forest import Forest
-from treecrf.utils.fleet import Each, Fleet, LocalFleet, View
+from treecrf.utils.fleet import Each, Fleet, LocalFleet, View, itself
 from treecrf.utils.memory import check_memory
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
@@ -185,15 +185,15 @@ class Preparation:
 
     def train_in_one_place(self, callbacks: Callbacks) -> dict:
         """Join all parts, train on them, and return the fitted attributes."""
-        fleet = self.labeled.fleet.derive_all(_itself)
+        fleet = self.labeled.fleet.derive_all(itself)
         n_parts, described = fleet.n_parts, [self.labeled.described]
         if self.validation is not None:
-            fleet = fleet.chain(self.validation.fleet.derive_all(_itself))
+            fleet = fleet.chain(self.validation.fleet.derive_all(itself))
             described.append(self.validation.described)
         _require_memory(described)
         if callbacks:
             # They are called in this process.
-            fleet = LocalFleet(fleet.map(_itself))
+            fleet = LocalFleet(fleet.map(itself))
         return fleet.reduce(_train_joined, self.estimator, self.data, n_parts, described, callbacks)
 
     # On shards
@@ -378,10 +378,6 @@ def _require_memory(described: list[Description]) -> None:
         f"{described[0].n_positions} positions of {described[0].schema.n_features} features "
         f"take {n_bytes / 1e9:.0f} GB; expected objective='log' and sampling='auto' or a number",
     )
-
-
-def _itself(part: Any) -> Any:
-    return part
 
 
 def _sequences_of(data: LabeledSequences) -> Sequences:
