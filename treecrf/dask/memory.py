@@ -18,13 +18,20 @@ EXAMPLE_BYTES = 64
 
 
 def require_memory(cluster: Cluster, preparation: Preparation) -> None:
-    """Raise MemoryError if the shards of the data would not fit on the workers.
+    """Check that the shards of the data fit in the memory of the workers.
+
+    The positions of a worker are in proportion to the number of its threads.
 
     Parameters
     ----------
     cluster : Cluster
     preparation : Preparation
         Parts that have been read, but not encoded.
+
+    Raises
+    ------
+    MemoryError
+        If a worker has a limit of memory that is too low.
     """
     described = [preparation.labeled.described]
     if preparation.validation is not None:
@@ -50,7 +57,7 @@ def require_memory(cluster: Cluster, preparation: Preparation) -> None:
 
 
 def bytes_of_position(estimator: Any, n_labels: int, n_features: int) -> int:
-    """Return the bytes of a position in a shard, while it draws examples."""
+    """Return the maximum number of bytes of a position while it is encoded, or draws examples."""
     # A table of the scores, or the residuals, of all labels in all contexts.
     item = 4 if isinstance(estimator, TreeCRF) else 8
     table = item * estimator._n_scores(n_labels)

@@ -28,6 +28,16 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
     X : dask data frame, dask bag, list of delayed objects or futures, or path
     options : dict
         Other arguments of the method.
+
+    Returns
+    -------
+    dask series, data frame or bag, or list of delayed objects
+        As `DaskMixin.predict` and the other methods return them.
+
+    Raises
+    ------
+    ValueError
+        If X is a table, and lacks columns of the training data, or ``n_best`` is not 1.
     """
     pickled = Pickled(model)
     token = hashlib.blake2b(pickled.data, digest_size=8).hexdigest()

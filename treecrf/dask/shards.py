@@ -233,7 +233,19 @@ class _Exchange:
 def make_shard(
     given: list, numbers: list[int], make: Callable[..., Any], n_jobs: int | None
 ) -> Any:
-    """Make a shard of the setup, and of some of the parts."""
+    """Make a shard of the setup, and of some of the parts.
+
+    Parameters
+    ----------
+    given : list
+        The setup, and the parts.
+    numbers : list of int
+        Number of each part among all parts.
+    make : callable
+        As for `DaskShards`.
+    n_jobs : int or None
+        Number of threads; None for those of this worker.
+    """
     setup, *parts = given
     return make(setup, dict(zip(numbers, parts, strict=True)), _n_threads(n_jobs))
 
@@ -257,7 +269,24 @@ def draw_again(shards: list, step: Step) -> Any:
 
 @keeping_freed_memory()
 def grow(given: list, step: Step, n_jobs: int | None, of_hosts: dict[str, int]) -> Any:
-    """Grow trees on the examples of all shards, unless some of them lack trees."""
+    """Grow trees on the examples of all shards, unless some of them lack trees.
+
+    Parameters
+    ----------
+    given : list
+        A `ListGrowing`, and the answer of each shard, which is `Drawn` or `Behind`.
+    step : Step
+        Its trees are not read.
+    n_jobs : int or None
+        Number of threads; None for those of all workers on this host.
+    of_hosts : dict of int
+        Number of threads of all workers on each host.
+
+    Returns
+    -------
+    Grown or Lagging
+        The shards that lack trees, if there are any.
+    """
     growing, *drawn = given
     lagging = Lagging((i, answer) for i, answer in enumerate(drawn) if isinstance(answer, Behind))
     return lagging or growing.grow(drawn, step, _n_threads_to_grow(n_jobs, of_hosts))

@@ -102,6 +102,12 @@ def is_distributed(X: Any) -> bool:
 def parts_of(X: Any, name: str = "X") -> list:
     """Return a delayed object or a future for each partition.
 
+    Parameters
+    ----------
+    X : dask data frame, bag, list of delayed objects or futures, or path of Parquet files
+    name : str, default="X"
+        Name of the argument in error messages.
+
     Raises
     ------
     TypeError

@@ -146,7 +146,17 @@ class Columns(Sequence):
     # Bins
 
     def bins_of(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Count the thresholds of its column that each value exceeds, by binary search."""
+        """Count the thresholds of its column that each value exceeds, by binary search.
+
+        Parameters
+        ----------
+        columns : int array (n_values,)
+        values : array (n_values,)
+
+        Returns
+        -------
+        int64 array (n_values,)
+        """
         first, end = self.starts[columns], self.starts[columns + 1]
         found = first
         step = 1 << int(np.diff(self.starts).max()).bit_length()

@@ -25,7 +25,7 @@ from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.checks import require
 from treecrf.utils.fleet import Fleet, LocalFleet, View
-from treecrf.utils.model_file import as_section, section
+from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.
@@ -81,7 +81,12 @@ class Encoder:
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
         """Learn categories and thresholds, and choose the storage of each column.
 
-        Many positions are sampled for the quantiles of numbers, with the seed.
+        Parameters
+        ----------
+        sequences : Sequences
+        seed : int, default=0
+            Seed for the choice of the positions from which quantiles are computed, if there are
+            many.
         """
         return self.fit_parts(LocalFleet([sequences]), Description.of(sequences), seed)
 
@@ -95,6 +100,7 @@ class Encoder:
         described : Description
             Description of all sequences.
         seed : int, default=0
+            As in `fit`.
         """
         schema = described.schema
         self.window = window_within(self.max_window, described.longest)
@@ -133,7 +139,7 @@ class Encoder:
         plan: Plan,
         imputation: Imputation | None,
     ) -> Encoder:
-        """Copy the learned attributes of another encoder."""
+        """Set the learned attributes to those of another encoder or of a saved model."""
         self.window = window
         self.form, self.names, self.columns, self.plan = form, names, columns, plan
         self.imputation, self._schema = imputation, None
@@ -241,7 +247,19 @@ class Encoder:
         return ImputedSequences.of(sequences, self.imputation, schema)
 
     def encode(self, sequences: Sequences, threads: Threads | None = None) -> EncodedSequences:
-        """Encode sequences; an unseen symbol or category fails all tests."""
+        """Encode sequences; an unseen symbol or category fails all tests.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        threads : Threads, optional
+            Threads that write different positions; by default, a single one.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the sequences do not match the training data, or need more than 2**31 rows.
+        """
         sequences = self.prepared(sequences)
         layout = RowLayout(sequences.offsets, self.window)
         writer = RowWriter(
@@ -279,11 +297,11 @@ class Encoder:
         ValueError
             If the parts do not fit together.
         """
-        columns = Columns.from_state(section(arrays, "columns"))
-        plan = Plan.from_state(columns, values, section(arrays, "plan"))
+        columns = Columns.from_state(Section(arrays, "columns"))
+        plan = Plan.from_state(columns, values, Section(arrays, "plan"))
         names = None if values["names"] is None else tuple(values["names"])
         imputation = None
-        if of_imputation := section(arrays, "imputation"):
+        if of_imputation := Section(arrays, "imputation"):
             symbols = columns.categories[0] if values["form"] == "symbols" else None
             imputation = Imputation.from_state(of_imputation, symbols)
         window = tuple(values["window"])

@@ -119,7 +119,16 @@ class ImputedSequences(Sequences):
 
     @classmethod
     def of(cls, base: Sequences, imputation: Imputation, schema: InputSchema) -> ImputedSequences:
-        """Check sequences against a schema; return them with imputed values and indicators."""
+        """Return sequences with imputed values, followed by the indicator columns.
+
+        Parameters
+        ----------
+        base : Sequences
+            They match the schema, with the codes of its categories.
+        imputation : Imputation
+        schema : InputSchema
+            Description of the sequences on which the imputation was learned.
+        """
         return cls(
             form="sparse" if base.form == "sparse" else "dense",
             offsets=base.offsets,

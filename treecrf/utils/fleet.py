@@ -246,5 +246,5 @@ def _as_seen(part: Any, seen: tuple) -> Any:
 
 
 def arguments_of(i: int, args: Sequence[Any]) -> list:
-    """Return the arguments of part i: the item of an `Each`, and all others as they are."""
+    """Return the arguments of part i, with its item in place of each `Each`."""
     return [arg.items[i] if isinstance(arg, Each) else arg for arg in args]

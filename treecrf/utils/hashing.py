@@ -76,7 +76,7 @@ def ranks_of_equals(values: np.ndarray) -> np.ndarray:
 
 
 def likely_bound(n: int, n_items: int) -> int:
-    """Return a bound that the n smallest hashes of many items do not exceed, nearly always."""
+    """Return a bound that the n smallest of ``n_items`` hashes almost certainly do not exceed."""
     fraction = n / n_items
     # The number of hashes below a bound has a binomial distribution.
     fraction += 8 * math.sqrt(fraction / n_items) + 64 / n_items
@@ -84,9 +84,19 @@ def likely_bound(n: int, n_items: int) -> int:
 
 
 def smallest(hashes: np.ndarray, n: int) -> np.ndarray:
-    """Mark the n items with the smallest hashes; bool array.
+    """Mark the n items with the smallest hashes.
 
-    A subset of the items, chosen in the same way, contains all of its items that are chosen here.
+    The n smallest of a subset of the items include all items of the subset that are marked here.
+
+    Parameters
+    ----------
+    hashes : uint64 array (n_items,)
+    n : int
+
+    Returns
+    -------
+    bool array (n_items,)
+        All are true if there are at most n items.
     """
     chosen = np.zeros(len(hashes), dtype=bool)
     chosen[np.argpartition(hashes, n - 1)[:n] if n < len(hashes) else slice(None)] = True

@@ -115,7 +115,14 @@ def _archive_of(path: str | PathLike, content: bytes) -> memoryview:
 
 
 class Section(Mapping[str, np.ndarray]):
-    """The arrays of one section of a model file, by their names within the section."""
+    """The arrays of one section of a model file, by their names within the section.
+
+    Parameters
+    ----------
+    arrays : mapping of arrays
+        All arrays of the file, which are read when they are used.
+    name : str
+    """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], name: str):
         self._arrays = arrays
@@ -132,13 +139,8 @@ class Section(Mapping[str, np.ndarray]):
         return sum(1 for _ in self)
 
 
-def section(arrays: Mapping[str, np.ndarray], name: str) -> Section:
-    """Return the arrays of one section of a model file, by their names within the section."""
-    return Section(arrays, name)
-
-
 def as_section(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Undo `section`: return arrays by their names in the model file."""
+    """Undo `Section`: return arrays by their names in the model file."""
     return {f"{name}.{inner}": array for inner, array in arrays.items()}
 
 

@@ -163,7 +163,7 @@ def moved(array: np.ndarray, allocate: Allocate) -> np.ndarray:
 
 
 def relocated(item: Any, allocate: Allocate) -> Any:
-    """Return a copy of an object, with its large arrays in arrays from a function."""
+    """Return a copy of an object whose large arrays come from a function such as `np.zeros`."""
     header, buffers = pickled(item)
     return pickle.loads(header, buffers=[moved(np.asarray(one), allocate) for one in buffers])
 
@@ -194,7 +194,16 @@ class _Pickler(pickle.Pickler):
 
 
 def described(error: OSError, folder: str, n_bytes: int) -> OSError:
-    """Return an error of the system; a lack of space is described in numbers."""
+    """Return an error of the system, with numbers in the message if there is no space left.
+
+    Parameters
+    ----------
+    error : OSError
+    folder : str
+        Folder of the temporary files.
+    n_bytes : int
+        Number of bytes that could not be written.
+    """
     if error.errno not in NO_SPACE:
         return error
     if error.errno == errno.EFBIG:

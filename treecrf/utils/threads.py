@@ -49,14 +49,21 @@ class Threads:
             pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list:
-        """Return the results in the order of the items; raises the first error at the end."""
+        """Return the results of a function for all items, in the order of the items.
+
+        An error of the function is raised when all items before it are done.
+        """
         items = list(items)
         if len(items) <= 1 or self.n_threads == 1:
             return [function(item) for item in items]
         return list(self._started().map(function, items))
 
     def run(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
-        """Call a function on each item; few of the items exist at the same time."""
+        """Call a function on each item.
+
+        The items are taken from the iterable only as threads become free, so that few of them exist
+        at the same time.
+        """
         items = iter(items)
         head = list(islice(items, 2))
         if len(head) <= 1 or self.n_threads == 1:

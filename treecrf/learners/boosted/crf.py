@@ -744,7 +744,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self._trained_objective = values["objective"]
         if self._trained_objective not in OBJECTIVES:
             raise ValueError(f"unknown objective {self._trained_objective!r}")
-        self.init_, of_init = None, model_file.section(arrays, "init")
+        self.init_, of_init = None, model_file.Section(arrays, "init")
         checks.require(("init" in values) == bool(of_init), "start")
         if of_init:
             start = LinearStart.from_state(values["init"], of_init, arrays["classes"])

@@ -235,7 +235,7 @@ class BoostedModel(SequenceLearner):
         if self.scoring is None:  # files have no functions
             self.scoring = "loss"
         self._validate_params()
-        packed = model_file.section(arrays, "forest")
+        packed = model_file.Section(arrays, "forest")
         self.classes_ = arrays["classes"]
         self._encoder = self._restored_encoder(values["encoder"], arrays)
         self.n_iter_, self._seed, order = (values[name] for name in ("n_iter", "seed", "order"))

@@ -84,7 +84,7 @@ class BagFeature:
         checks.require(all(map(_is_finite, (values["initial_score"], values["gain"]))), "features")
         checks.require(effects.shape == (2, n_labels) and effects.dtype == np.float64, "features")
         checks.require(bool(np.isfinite(effects).all()), "features")
-        packed = model_file.section(arrays, f"future.{k}.trees")
+        packed = model_file.Section(arrays, f"future.{k}.trees")
         check_forest(packed, len(packed["starts"]) - 1, 1, 0, encoder)
         trees = Forest.unpack(1, 0, packed)
         return cls(effects=effects, trees=trees, **{name: values[name] for name in PLAIN})

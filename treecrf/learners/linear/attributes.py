@@ -26,7 +26,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import checks
 from treecrf.utils.fleet import LocalFleet
-from treecrf.utils.model_file import as_section, section
+from treecrf.utils.model_file import Section, as_section
 
 # Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100
@@ -250,11 +250,11 @@ class WindowAttributes:
         check_windows(window, max_window)
         restored.schema.check()
         symbols = categories[0] if restored.schema.form == "symbols" else None
-        restored.imputation = Imputation.from_state(section(arrays, "imputation"), symbols)
+        restored.imputation = Imputation.from_state(Section(arrays, "imputation"), symbols)
         restored.imputation.check(len(kinds))
         checks.require(isinstance(restored.standardized, bool), "scales")
         if restored.standardized:
-            restored.standardization = Standardization(**section(arrays, "standardization"))
+            restored.standardization = Standardization(**Section(arrays, "standardization"))
             restored.standardization.check(len(kinds))
         restored.kept = arrays["kept"]
         checks.check_indices(restored.kept, restored._n_all(), "attributes")

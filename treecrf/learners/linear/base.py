@@ -456,10 +456,10 @@ class LinearSequenceClassifier(SequenceLearner):
         source = values["attributes"]
         checks.require(source["kind"] in SOURCES, "attributes")
         self._attributes = SOURCES[source["kind"]].from_state(
-            source, model_file.section(arrays, "attributes")
+            source, model_file.Section(arrays, "attributes")
         )
         self._weights = self._restored_weights(values["transition_features"], arrays["weights"])
-        results = ChainMap(values["results"], model_file.section(arrays, "results"))
+        results = ChainMap(values["results"], model_file.Section(arrays, "results"))
         for name in self._results:
             value = results[name]
             checks.check_result(value)

@@ -118,7 +118,16 @@ class ListGrowing:
         return {name: value for name, value in vars(self).items() if name != "_table"}
 
     def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
-        """Join the answers of all shards to a step, in any order, and grow trees."""
+        """Join the answers of all shards to a step, and grow trees.
+
+        Parameters
+        ----------
+        drawn : list of Drawn
+            Answers in any order.
+        step : Step
+            Its trees are not read.
+        n_threads : int, default=1
+        """
         sampling = self.setup.sampling
         examples = [answer.examples for answer in drawn if answer.examples is not None]
         size = sum(part.size for part in examples)
@@ -235,7 +244,18 @@ class LocalShards:
         n_threads: int = 1,
         allocate: Allocate | None = None,
     ) -> Shards:
-        """Distribute the parts of a fleet among shards; ``allocate`` is that of `Shard`."""
+        """Distribute the parts of a fleet among shards.
+
+        Parameters
+        ----------
+        fleet : Fleet of EncodedPart
+        setup : ShardSetup
+        n_shards : int, default=1
+        n_threads : int, default=1
+            Number of threads of each shard, and of the growth of trees.
+        allocate : callable, optional
+            As for `Shard`.
+        """
         parts = list(enumerate(fleet.map(itself)))
         shards = [
             Shard(setup, dict(parts[i::n_shards]), n_threads, allocate) for i in range(n_shards)
@@ -264,7 +284,6 @@ class FleetBooster:
     setup : ShardSetup
     max_iter : int
         Number of iterations after which no trees grow.
-
     """
 
     def __init__(

@@ -169,7 +169,17 @@ def encoded_labeled(
 ) -> EncodedLabeled:
     """Return encoded sequences with their labels, and with the scores that trees are added to.
 
-    They have no keys yet. Validation data have no weights in tree fitting.
+    They have no keys yet.
+
+    Parameters
+    ----------
+    data : LabeledSequences
+    encoded : EncodedSequences
+        The same sequences, encoded.
+    start : LinearStart or None
+    threads : Threads
+    position_weights : float64 array (n_positions,), optional
+        Weights in tree fitting, which validation data do not have.
     """
     return EncodedLabeled(
         encoded,

@@ -47,6 +47,14 @@ def describe(
 ) -> list[PartDescription | None]:
     """Read each part on its own and describe it; None stands for parts without sequences.
 
+    Parameters
+    ----------
+    fleet : Fleet of RawData
+    categorical : "from_dtype", None, or list
+        The parameter ``categorical_features``.
+    schema : InputSchema, optional
+        Schema that the parts must match.
+
     Raises
     ------
     ValueError, TypeError
@@ -104,7 +112,24 @@ class Labeling:
 def label(
     raw: RawData, number: int, is_empty: bool, allowed: Any, labeling: Labeling
 ) -> LabeledSequences | None:
-    """Read a part with the schema of all, and check its labels; None for an empty part."""
+    """Read a part with the schema of all, and check its labels.
+
+    Parameters
+    ----------
+    raw : RawData
+    number : int
+        Number of the part, which error messages name.
+    is_empty : bool
+        Whether the part has no sequences.
+    allowed : list of bool arrays or None
+        The argument of `fit`, for the sequences of the part.
+    labeling : Labeling
+
+    Returns
+    -------
+    LabeledSequences or None
+        None for an empty part.
+    """
     if is_empty:
         return None
     with named(raw, number):
@@ -177,7 +202,15 @@ class Unknown:
 def select_useful(
     data: LabeledSequences, labeling: Labeling, unknown: Unknown
 ) -> LabeledSequences | None:
-    """Return the sequences that training uses, in the direction of the chain; None without any."""
+    """Return the sequences that training uses, in the direction of the chain; None without any.
+
+    Parameters
+    ----------
+    data : LabeledSequences
+    labeling : Labeling
+    unknown : Unknown
+        That of all parts, so that all parts are treated alike.
+    """
     estimator = labeling.estimator
     if unknown.is_partial and data.candidates is None:
         known = np.eye(len(labeling.classes), dtype=bool)[data.codes]
@@ -194,14 +227,14 @@ def select_useful(
 
 
 def take_some(data: LabeledSequences, chosen: np.ndarray) -> LabeledSequences | None:
-    """Return the marked sequences; None without any."""
+    """Return the sequences that a bool array (n_sequences,) marks; None without any."""
     if chosen.all():
         return data
     return data.take(np.flatnonzero(chosen)) if chosen.any() else None
 
 
 def recode(data: LabeledSequences, categories: dict[int, np.ndarray]) -> LabeledSequences:
-    """Return the same sequences with codes of other categories."""
+    """Return the same sequences with the codes of other categories, a dict of values by column."""
     if data.sequences.form == "symbols":
         return data
     return replace(data, sequences=data.sequences.with_categories(categories))
@@ -337,7 +370,7 @@ def _united(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
 
 
 def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequences:
-    """Join parts, in their order, to sequences in one table."""
+    """Join parts, in their order, into sequences in one table; ``described`` describes them."""
     return LabeledSequences(
         _joined_sequences([part.sequences for part in parts], described),
         np.concatenate([part.codes for part in parts]),

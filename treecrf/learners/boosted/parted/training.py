@@ -103,7 +103,16 @@ def fit_parts(
 
 
 def shards_of(fleet: Fleet, setup: ShardSetup, allocate: Allocate | None = None) -> Shards:
-    """Return shards of encoded parts: those that the fleet makes, or shards in this process."""
+    """Return shards of encoded parts: those that the fleet makes, or shards in this process.
+
+    Parameters
+    ----------
+    fleet : Fleet of EncodedPart
+        It may be released.
+    setup : ShardSetup
+    allocate : callable, optional
+        Makes the arrays of shards in this process, like `numpy.zeros`.
+    """
     if hasattr(fleet, "make_shards"):
         return fleet.make_shards(setup)
     n_threads = Threads(setup.estimator.n_jobs).n_threads
@@ -146,7 +155,10 @@ class Preparation:
 
     @classmethod
     def of(cls, estimator: Any, raws: Fleet, validation: Fleet | None, allowed: Any) -> Preparation:
-        """Read and check all parts."""
+        """Read and check all parts.
+
+        Parameters are those of `fit_parts`, which also lists the errors.
+        """
         estimator._check_training()
         earlier = estimator._earlier_fit()
         schema = estimator._required_schema(earlier)

@@ -375,7 +375,7 @@ class StructuredSVM(LinearSequenceClassifier):
         checks.check_counts(self.n_iter_)
         for number in (self.objective_, self.dual_gap_):
             checks.require(isinstance(number, float), "results")
-        support = model_file.section(arrays, "support")
+        support = model_file.Section(arrays, "support")
         self._support = None
         if support or "kernel" in values:
             layout = self._weights.layout
