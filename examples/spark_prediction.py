@@ -3,9 +3,9 @@ Prediction on Spark
 ===================
 
 A model that was trained elsewhere labels the groups of a Spark table. Spark passes a partition in
-batches of rows, so the last group of a batch, which may go on in the next one, waits for it. Run
-this script with Python after ``pip install pyspark treecrf``, or paste the function into a
-notebook.
+batches of rows, and the last group of a batch may continue in the next batch. The rows of this
+group are therefore kept until the group is complete. Run this script with Python after ``pip
+install pyspark treecrf``, or paste the function into a notebook.
 """
 
 # Begin
@@ -15,13 +15,16 @@ import pandas as pd
 
 
 def predict_table(table, crf, group, order_by, schema):
-    """Return a Spark table with the column ``predicted``; the rows of a group go together."""
+    """Return a Spark table with the column ``predicted``, partitioned by group.
+
+    ``schema`` is that of the result.
+    """
     model = table.sparkSession.sparkContext.broadcast(crf)
 
     def labeled(rows: pd.DataFrame) -> pd.DataFrame:
         labels = model.value.predict(rows.drop(columns=order_by), groups=group)
         rows = rows.assign(predicted=labels)
-        # Spark takes no strings of pandas 3 that come from several batches.
+        # Spark does not accept columns of the string type of pandas 3 from several batches.
         strings = rows.select_dtypes("string").columns
         return rows.astype(dict.fromkeys(strings, object))
 

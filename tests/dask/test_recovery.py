@@ -63,7 +63,7 @@ def test_without_losses(workers):
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("place", ["read", "encode"])
 def test_death_in_preparation(workers, tmp_path, place, n):
-    crash = toys.make_lines(tmp_path / "crash", n), place
+    crash = toys.make_files(tmp_path / "crash", n), place
     with pytest.warns(UserWarning, match="was lost"), shards(workers, **{place: crash}) as toy:
         assert toys.run(toy, N_ITER) == TREES
     assert not list(tmp_path.iterdir())
@@ -72,7 +72,7 @@ def test_death_in_preparation(workers, tmp_path, place, n):
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("place", ["draw", "grow"])
 def test_death_in_an_iteration(workers, tmp_path, place, n):
-    crashes = {3: (toys.make_lines(tmp_path / "crash", n), place)}
+    crashes = {3: (toys.make_files(tmp_path / "crash", n), place)}
     with pytest.warns(UserWarning, match="was lost"), shards(workers) as toy:
         assert toys.run(toy, N_ITER, crashes) == TREES
     assert not list(tmp_path.iterdir())
@@ -81,13 +81,13 @@ def test_death_in_an_iteration(workers, tmp_path, place, n):
 def test_death_between_iterations_and_while_rebuilding(workers, cluster, monkeypatch, tmp_path):
     # Chance decides how many workers hold a copy of a shard.
     monkeypatch.setattr("treecrf.dask.shards.MAX_LOSSES", 4)
-    crash = toys.make_lines(tmp_path / "crash", 0), "encode"
+    crash = toys.make_files(tmp_path / "crash", 0), "encode"
 
     def kill_twice():
         tasks = cluster.scheduler.tasks.values()
         while any(task.who_has for task in list(tasks) if "encoded" in task.key):
             time.sleep(0.05)
-        toys.make_lines(tmp_path / "crash", 1)
+        toys.make_files(tmp_path / "crash", 1)
         kill_holders(workers, toy.futures()[0])
 
     with pytest.warns(UserWarning, match="was lost"), shards(workers, encode=crash) as toy:
@@ -196,7 +196,7 @@ def test_shards_move_to_new_workers(workers, monkeypatch):
 def test_too_many_losses(workers, cluster, tmp_path):
     scheduler = cluster.scheduler
     allowed, scheduler.allowed_failures = scheduler.allowed_failures, 1
-    crashes = {1: (toys.make_lines(tmp_path / "crash", 9), "grow")}
+    crashes = {1: (toys.make_files(tmp_path / "crash", 9), "grow")}
     try:
         with (
             pytest.warns(UserWarning, match="was lost"),
@@ -211,7 +211,7 @@ def test_too_many_losses(workers, cluster, tmp_path):
 
 def test_too_many_losses_in_an_iteration(workers, monkeypatch, tmp_path):
     monkeypatch.setattr("treecrf.dask.shards.MAX_LOSSES", 0)
-    crashes = {1: (toys.make_lines(tmp_path / "crash", 1), "grow")}
+    crashes = {1: (toys.make_files(tmp_path / "crash", 1), "grow")}
     with (
         pytest.warns(UserWarning, match="was lost"),
         pytest.raises(WorkersLostError, match="more than 0 workers were lost in one iteration"),

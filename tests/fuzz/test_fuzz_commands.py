@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from support.fuzz_commands import FORMS, run_command, trained
+from support.sweeps import sweep
 
 pytest.importorskip("pyarrow")
 
 BLOCK = 25
-FEW, MANY = range(4), range(4, 80)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -16,9 +16,7 @@ def test_commands_work_without_damage(form):
     assert trained(form)
 
 
-@pytest.mark.parametrize(
-    "block", [*FEW, *(pytest.param(block, marks=pytest.mark.exhaustive) for block in MANY)]
-)
+@pytest.mark.parametrize("block", sweep(range(80), 4))
 def test_random_commands(block):
     seeds = range(block * BLOCK, (block + 1) * BLOCK)
     assert len({run_command(seed) for seed in seeds}) == 3

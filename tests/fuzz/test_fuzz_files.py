@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 from support.fuzz_files import N_HEAD, content, damaged, run_file
 from support.model_files import sealed_archive
+from support.sweeps import sweep
 
 BLOCK = 40
-FEW, MANY = range(3), range(3, 75)
 
 
-@pytest.mark.parametrize(
-    "block", [*FEW, *(pytest.param(block, marks=pytest.mark.exhaustive) for block in MANY)]
-)
+@pytest.mark.parametrize("block", sweep(range(75), 3))
 def test_damaged_files(block):
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         run_file(seed)

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import pytest
 from support.fuzz_models import draw_case, run_case
+from support.sweeps import sweep
 
-FEW, MANY = range(30), range(30, 300)
 
-
-@pytest.mark.parametrize(
-    "seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in MANY)]
-)
+@pytest.mark.parametrize("seed", sweep(range(300), 30))
 def test_random_models(seed):
     run_case(seed)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from support.family import EXACT, FAMILY, every
 from support.open_files import count_open_files
+from support.sweeps import sweep
 
 import treecrf
 from treecrf import TreeCRF
@@ -42,7 +43,7 @@ def save_forever(model: TreeCRF, path: Path, started: Path) -> None:
 
 
 @linux
-@pytest.mark.parametrize("n", [10, pytest.param(100, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("n", sweep([10, 100], 1))
 def test_a_process_killed_while_saving_leaves_a_model(n, trained, letters, tmp_path):
     path, started, rng = tmp_path / "model", tmp_path / "started", np.random.default_rng(0)
     expected = np.concatenate(trained.predict_proba(letters[0]))
@@ -60,7 +61,7 @@ def test_a_process_killed_while_saving_leaves_a_model(n, trained, letters, tmp_p
 
 
 def save_to_full_disk(model: TreeCRF, path: Path) -> None:
-    """A limit of the size of files is like a full disk."""
+    """Save with a limit on the size of files, which has the effect of a full disk."""
     import resource
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -105,11 +106,10 @@ assert (after == before).all() and (again == before).all()
 assert threading.active_count() == 1, threading.enumerate()
 print("unchanged")
 """
-MOMENTS = [0.3, *(pytest.param(t, marks=pytest.mark.exhaustive) for t in np.linspace(0.01, 1, 5))]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("seconds", MOMENTS)
+@pytest.mark.parametrize("seconds", sweep([0.3, *np.linspace(0.01, 1, 5)], 1))
 def test_an_interrupt_leaves_the_estimator_as_it_was(seconds, n_jobs):
     command = [sys.executable, "-c", INTERRUPTED, str(seconds), str(n_jobs)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -133,7 +133,7 @@ def _predict_and_fit(model: TreeCRF, letters: tuple, results: multiprocessing.Si
 
 
 @linux
-@pytest.mark.parametrize("n", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("n", sweep([2, 20], 1))
 def test_a_forked_process_predicts_and_fits(n, letters):
     model = TreeCRF(max_iter=2, random_state=0, n_jobs=2).fit(*letters)
     expected = np.concatenate(model.predict_proba(letters[0]))

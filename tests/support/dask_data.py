@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from distributed import Future
+from support.shards import assert_equal_fits
 
 # Few iterations of trees on samples, as for large data.
 SAMPLED = {
@@ -87,11 +88,6 @@ def take(path):
 
 
 def assert_equal_models(found, expected):
-    """All arrays of the forests, and all scores, are equal."""
-    trees, others = found._forest.pack(), expected._forest.pack()
-    assert trees.keys() == others.keys()
-    for name in trees:
-        np.testing.assert_array_equal(trees[name], others[name])
-    np.testing.assert_array_equal(found.train_score_, expected.train_score_)
-    np.testing.assert_array_equal(found.validation_score_, expected.validation_score_)
+    """Check that the classes, the forests and all scores are equal to the bit."""
+    assert_equal_fits(found, expected)
     np.testing.assert_array_equal(found.classes_, expected.classes_)

@@ -90,16 +90,19 @@ def run(shards, n_iter, crashes=None, after=lambda i: None):
 
 
 def crash(given, place):
-    """Kill this process, as often as there are lines in a file."""
+    """Kill this process if it is at a place, as often as there are files for it.
+
+    ``given`` is None, or the path of these files, see `take_file`, and the place.
+    """
     if given is None or given[1] != place:
         return
-    if take_line(given[0]):
+    if take_file(given[0]):
         # A process that dies while it starts is not started again.
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def take_line(path):
+def take_file(path):
     """Remove one of the files ``path.0``, ``path.1`` and so on; return whether there was one."""
     for file in Path(path).parent.glob(f"{Path(path).name}.*"):
         try:
@@ -110,7 +113,8 @@ def take_line(path):
     return False
 
 
-def make_lines(path, n):
+def make_files(path, n):
+    """Make the files that `take_file` removes; return the path."""
     for i in range(n):
         Path(f"{path}.{i}").touch()
     return str(path)
