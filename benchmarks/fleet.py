@@ -39,9 +39,10 @@ from treecrf.datasets import fetch_conll2000, fetch_protein, read_nettalk
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted import sampled
-from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
+from treecrf.learners.boosted.parted.growing import ListGrowing
 from treecrf.learners.boosted.parted.parts import EncodedPart
-from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
+from treecrf.learners.boosted.parted.shard import Shard
+from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
 from treecrf.learners.boosted.parted.training import fit_parts
 from treecrf.learners.boosted.sampled import SampledBooster
 from treecrf.utils.fleet import LocalFleet

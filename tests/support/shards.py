@@ -12,7 +12,7 @@ from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.offsets import split
 from treecrf.learners.boosted.parted.booster import LocalShards, boost_on_shards
 from treecrf.learners.boosted.parted.parts import EncodedLabeled, EncodedPart
-from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
+from treecrf.learners.boosted.parted.steps import ShardSetup, Totals, total
 from treecrf.learners.boosted.start import starting_parts
 from treecrf.utils.fleet import LocalFleet
 from treecrf.utils.threads import Threads

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from treecrf.dask.cluster import Cluster, released
 from treecrf.dask.shards import DaskShards
-from treecrf.learners.boosted.parted.shard import ShardSetup
+from treecrf.learners.boosted.parted.steps import ShardSetup
 from treecrf.utils.fleet import itself
 
 

@@ -12,8 +12,9 @@ from distributed.comm import get_address_host
 from distributed.sizeof import sizeof
 
 from treecrf.dask.cluster import ADVICE, MAX_LOSSES, Cluster, WorkersLostError, released
-from treecrf.learners.boosted.parted.booster import Grown, ListGrowing
-from treecrf.learners.boosted.parted.shard import Behind, Shard, ShardSetup, Step
+from treecrf.learners.boosted.parted.growing import ListGrowing
+from treecrf.learners.boosted.parted.shard import Shard
+from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
 from treecrf.utils.allocator import keeping_freed_memory
 from treecrf.utils.threads import Threads
 

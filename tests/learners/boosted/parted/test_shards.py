@@ -16,7 +16,8 @@ from treecrf import SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import LearningRateSchedule
 from treecrf.learners.boosted.parted.booster import LocalShards
 from treecrf.learners.boosted.parted.parts import EncodedPart
-from treecrf.learners.boosted.parted.shard import Behind, Shard
+from treecrf.learners.boosted.parted.shard import Shard
+from treecrf.learners.boosted.parted.steps import Behind
 from treecrf.utils.scratch import Scratch
 
 LABELS = np.array(list("abc"))
@@ -357,7 +358,7 @@ def test_copies_of_shards_with_arrays_in_files(kind, tmp_path):
 
 @pytest.mark.parametrize("window", [(0, 0), (1 << 63, 1 << 63)])
 def test_subsamples_whose_last_hash_is_not_where_it_is_expected(window, monkeypatch):
-    target = "treecrf.learners.boosted.parted.booster._quantile_window"
+    target = "treecrf.learners.boosted.parted.choices._quantile_window"
     monkeypatch.setattr(target, lambda k, n: window)
     X, y = labeled()
     settings = {"subsample": 0.6, "second_order": False}

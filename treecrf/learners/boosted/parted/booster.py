@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from treecrf.chains._sampling import Sample
-from treecrf.chains.sampling import (
-    KEEP_NONE,
-    PROBABLE_DECREASE,
-    Draw,
-    RawDraw,
-    floor_for,
-    guess_for,
-    mu_for,
-    probable_decrease,
-)
-from treecrf.encoding.gathered import chained
+from treecrf.chains.sampling import KEEP_NONE, PROBABLE_DECREASE, guess_for, probable_decrease
 from treecrf.learners.boosted.evaluation import (
     MEANS,
     OBJECTIVES,
@@ -31,177 +19,25 @@ from treecrf.learners.boosted.evaluation import (
     metric_of,
     no_known_labels,
 )
-from treecrf.learners.boosted.loop import subsample_hashes, subsample_size
-from treecrf.learners.boosted.parted.shard import (
+from treecrf.learners.boosted.parted.choices import IterationChoices
+from treecrf.learners.boosted.parted.growing import ListGrowing
+from treecrf.learners.boosted.parted.shard import Shard, true_labels
+from treecrf.learners.boosted.parted.steps import (
     Behind,
     Drawn,
-    DrawnExamples,
     DrawRequest,
-    Shard,
+    Grown,
     ShardSetup,
     Step,
-    total,
-    true_labels,
 )
-from treecrf.learners.boosted.sampled import ListedPositions, ListGrowth, grow_iteration
 from treecrf.learners.boosted.selection import Choice
 from treecrf.learners.iterations import Callbacks
 from treecrf.learners.stopping import History
 from treecrf.learners.training_data import TrainingInput
 from treecrf.trees.forest import Forest
-from treecrf.trees.growing.growth import Growth
-from treecrf.trees.growing.window_tests import TestTable, number_tests
-from treecrf.utils.exact import ExactSum
 from treecrf.utils.fleet import Fleet, itself
 from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
-
-MAX_HASH = (1 << 64) - 1
-# Number of iterations whose subsamples are chosen at a time.
-ITERATIONS_AT_A_TIME = 64
-
-
-@dataclass(frozen=True)
-class Grown:
-    """Result of a step, from the answers of all shards.
-
-    Attributes
-    ----------
-    trees : dict of arrays or None
-        The trees of iteration ``n_iter`` of the step, as from `Forest.pack`; None if there was no
-        request, or the step must be repeated with this smaller ``mu``.
-    mu : float
-        The threshold that keeps no more examples than wanted.
-    size : int
-        Sum of the absolute residuals of all examples, in units of 2**-30.
-    value : float
-        Value of the objective on the training data; NaN if it was not computed.
-    validation : float
-        The same for the validation data.
-    predictions : dict of arrays
-        Codes of labels for the validation sequences of each part, by its number, for metrics that
-        need them in one place.
-    score : float
-        Value of a metric that is a mean over the positions of the validation sequences.
-    answers : list
-        Answers of all shards to the query of the step, in any order.
-    """
-
-    trees: dict[str, np.ndarray] | None
-    mu: float
-    size: int
-    value: float
-    validation: float
-    predictions: dict[int, np.ndarray]
-    score: float
-    answers: list
-
-
-class ListGrowing:
-    """Growth of the trees of an iteration on the examples of all shards.
-
-    It can be pickled, and does the same in any process.
-
-    Parameters
-    ----------
-    setup : ShardSetup
-    """
-
-    def __init__(self, setup: ShardSetup):
-        self.setup = setup
-
-    @cached_property
-    def _table(self) -> TestTable:
-        return number_tests(self.setup.encoder)
-
-    def __getstate__(self) -> dict:
-        return {name: value for name, value in vars(self).items() if name != "_table"}
-
-    def grow(self, drawn: list[Drawn], step: Step, n_threads: int = 1) -> Grown:
-        """Join the answers of all shards to a step, and grow trees.
-
-        Parameters
-        ----------
-        drawn : list of Drawn
-            Answers in any order.
-        step : Step
-            Its trees are not read.
-        n_threads : int, default=1
-        """
-        sampling = self.setup.sampling
-        examples = [answer.examples for answer in drawn if answer.examples is not None]
-        size = sum(part.size for part in examples)
-        mu = mu_for(sampling.threshold, size, sampling.max_examples)
-        trees = None
-        if step.request is not None and mu >= step.request.mu:
-            of_contexts = total(answer.of_contexts for answer in drawn)
-            trees = self._trees(examples, mu, size, of_contexts, step, n_threads)
-        return Grown(
-            trees,
-            mu,
-            size,
-            _mean(answer.value for answer in drawn),
-            _mean(answer.validation for answer in drawn),
-            {number: p for answer in drawn for number, p in answer.predictions.items()},
-            _mean(answer.score for answer in drawn),
-            [answer.answer for answer in drawn],
-        )
-
-    def _trees(
-        self,
-        examples: list[DrawnExamples],
-        mu: float,
-        size: int,
-        of_contexts: np.ndarray | None,
-        step: Step,
-        n_threads: int,
-    ) -> dict[str, np.ndarray]:
-        """Grow the trees of an iteration; return them as from `Forest.pack`."""
-        setup, estimator, forest = self.setup, self.setup.estimator, self.setup.new_forest()
-        growth = replace(setup.growth, learning_rate=step.learning_rate)
-        with Threads(n_threads) as threads:
-            lists = ListGrowth(
-                forest,
-                setup.encoder,
-                _joined([part.positions for part in examples]),
-                growth,
-                estimator._is_newton(),
-                threads,
-                step.n_iter,
-                self._table,
-            )
-            raw = RawDraw(_samples(examples, forest.order), step.request.mu, step.request.floor)
-            weighted = raw.lists(mu, threads, counted=lists.with_counts, release=True)
-            transitions = estimator._transition_growth(forest, growth)
-            grow_iteration(Draw(weighted, mu, size), lists, transitions, of_contexts)
-        return forest.pack()
-
-
-def _mean(sums: Iterable) -> float:
-    joined = total(sums)
-    if joined is None or not joined.positions.units:
-        return np.nan
-    return float(joined)
-
-
-def _joined(parts: list[ListedPositions]) -> ListedPositions:
-    """Join the positions of all parts, those of the first ones first."""
-    has_given = parts[0].given is not None
-    return ListedPositions(
-        chained([part.encoded for part in parts]),
-        np.concatenate([part.depth for part in parts]),
-        np.concatenate([part.given for part in parts], axis=1) if has_given else None,
-    )
-
-
-def _samples(examples: list[DrawnExamples], order: int) -> list[Sample]:
-    """Unpack the samples of all parts; their positions are those of `_joined`."""
-    samples, first = [], 0
-    for part in examples:
-        n_lags = 0 if part.positions.given is not None else order
-        samples.append(Sample.unpack(part.examples, part.starts, n_lags, part.size, first))
-        first += len(part.positions.depth)
-    return samples
 
 
 class Shards(Protocol):
@@ -476,112 +312,3 @@ class MeanScore:
         if np.isnan(score):
             raise no_known_labels()
         return score
-
-
-class IterationChoices:
-    """Choices of an iteration that depend on all sequences.
-
-    These are the subsample, and the number of examples that are kept for their weight alone.
-
-    Parameters
-    ----------
-    setup : ShardSetup
-    query_shards : callable
-        Returns the answers of all shards to a query.
-    """
-
-    def __init__(self, setup: ShardSetup, query_shards: Callable[[Callable[[Shard], Any]], list]):
-        self.setup = setup
-        self.query_shards = query_shards
-        self._last_chosen: dict[int, int] = {}
-        self._weights: dict[int, float] = {}
-
-    def last_chosen(self, iteration: int) -> int | None:
-        """Return the largest hash of a sequence in the subsample; None if there is none."""
-        if self.setup.growth.subsample >= 1:
-            return None
-        if iteration not in self._last_chosen:
-            self._choose(iteration)
-        return self._last_chosen[iteration]
-
-    def floor(self, iteration: int) -> float:
-        """Return the probability that an example of weight 1 without a residual is kept."""
-        setup = self.setup
-        if setup.estimator._is_newton():
-            return 0.0
-        weight = float(setup.totals.training.weight)
-        if setup.growth.subsample < 1:
-            self.last_chosen(iteration)
-            weight = self._weights[iteration]
-        n_examples = setup.estimator._n_scores(setup.n_labels)
-        threshold, max_examples = setup.sampling.threshold, setup.sampling.max_examples
-        return floor_for(threshold, max_examples, weight, n_examples)
-
-    def _choose(self, first: int) -> None:
-        """Choose the subsamples of some iterations."""
-        growth, n = self.setup.growth, self.setup.totals.training.n_sequences
-        iterations = list(range(first, first + ITERATIONS_AT_A_TIME))
-        n_chosen = subsample_size(n, growth)
-        near = _HashesNear(growth, iterations, *_quantile_window(n_chosen, n))
-        answers = self.query_shards(near)
-        for i, iteration in enumerate(iterations):
-            rank = n_chosen - 1 - sum(counts[i] for counts, _ in answers)
-            hashes = np.concatenate([hashes[i] for _, hashes in answers])
-            if not 0 <= rank < len(hashes):  # hardly ever
-                rank, every = n_chosen - 1, _HashesNear(growth, [iteration], 0, MAX_HASH)
-                hashes = np.concatenate([hashes[0] for _, hashes in self.query_shards(every)])
-            self._last_chosen[iteration] = int(np.partition(hashes, rank)[rank])
-        if not self.setup.estimator._is_newton():
-            chosen = {iteration: self._last_chosen[iteration] for iteration in iterations}
-            weights = self.query_shards(_ChosenWeights(growth, chosen))
-            sums = [sum(column, ExactSum()) for column in zip(*weights, strict=True)]
-            self._weights |= dict(zip(iterations, map(float, sums), strict=True))
-
-
-def _quantile_window(k: int, n: int) -> tuple[int, int]:
-    """Return bounds between which the k-th smallest of n hashes almost certainly is."""
-    margin = 8 * (k * max(n - k, 1) / n) ** 0.5 + 8
-    low, high = max(0.0, (k - margin) / n), min(1.0, (k + margin) / n)
-    return int(low * 2.0**64), min(int(high * 2.0**64), MAX_HASH)
-
-
-@dataclass(frozen=True)
-class _HashesNear:
-    """Query of the hashes of sequences in a window, and of the number of those below it."""
-
-    growth: Growth
-    iterations: list[int]
-    low: int
-    high: int
-
-    def __call__(self, shard: Shard) -> tuple[list[int], list[np.ndarray]]:
-        keys = [np.zeros(0, dtype=np.uint64), *(data.keys for data in shard.training)]
-        keys, counts, near = np.concatenate(keys), [], []
-        for iteration in self.iterations:
-            hashes = subsample_hashes(keys, self.growth, iteration)
-            is_below = hashes < np.uint64(self.low)
-            counts.append(int(is_below.sum()))
-            near.append(hashes[~is_below & (hashes <= np.uint64(self.high))])
-        return counts, near
-
-
-@dataclass(frozen=True)
-class _ChosenWeights:
-    """Query of the weight of the positions in the subsamples of some iterations.
-
-    ``last_chosen`` has the largest chosen hash of each iteration.
-    """
-
-    growth: Growth
-    last_chosen: dict[int, int]
-
-    def __call__(self, shard: Shard) -> list[ExactSum]:
-        sums = []
-        for iteration, last in self.last_chosen.items():
-            total_here = ExactSum()
-            for data in shard.training:
-                chosen = subsample_hashes(data.keys, self.growth, iteration) <= np.uint64(last)
-                positions = np.repeat(chosen, np.diff(data.offsets))
-                total_here += ExactSum.of(data.position_weights[positions])
-            sums.append(total_here)
-        return sums

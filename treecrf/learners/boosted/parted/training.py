@@ -34,7 +34,7 @@ from treecrf.learners.boosted.parted.labeled import (
     describe,
     joined,
 )
-from treecrf.learners.boosted.parted.shard import ShardSetup, Totals, total
+from treecrf.learners.boosted.parted.steps import ShardSetup, Totals, total
 from treecrf.learners.boosted.sampled import Sampling
 from treecrf.learners.boosted.selection import (
     N_FOLDS,
