@@ -232,6 +232,8 @@ def test_a_column_of_a_frame_can_be_the_groups(library, groups):
     np.testing.assert_array_equal(crf.predict_proba(frame, lengths=LENGTHS), by_column)
     with pytest.raises(ValueError, match="groups='name' is not a column of X"):
         crf.predict(frame, groups="name")
+    with pytest.raises(ValueError, match="y and groups both name the column 'id'"):
+        crf.fit(frame, "id", groups="id")
 
 
 def test_columns_of_categories_and_dates_are_groups():

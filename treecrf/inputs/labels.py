@@ -21,6 +21,7 @@ from treecrf.inputs.values import (
     find_missing,
     plain_array,
     refuse_final_nul,
+    require_different_names,
     short_repr,
     whole_numbers,
 )
@@ -101,8 +102,10 @@ class RawData:
         Raises
         ------
         ValueError
-            If there is no such column.
+            If there is no such column, or it is also that of the groups.
         """
+        if isinstance(self.y, str):
+            require_different_names({"y": self.y, "groups": self.segmentation.column})
         X, y = as_groups(self.X, "X"), as_groups(self.y, "y")
         warn_of_index(X, {"y": y, "groups": self.segmentation.groups})
         if isinstance(y, str):

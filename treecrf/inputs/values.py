@@ -113,6 +113,8 @@ def short_repr(value: object) -> str:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python refuses to convert integers of several thousand digits to text.
         return f"an object of type {type(value).__name__}"
+    if "\n" in text:  # A table or an array, for which the lines of a message are not the place.
+        text = " ".join(text.split())
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
@@ -129,6 +131,14 @@ def closest_name(name: str, names: Iterable) -> str:
     similar = get_close_matches(name, strings, 1)
     guess = f"; did you mean {similar[0]!r}?" if similar else ""
     return f"; expected one of {short_list(list(map(repr, strings)))}{guess}"
+
+
+def require_different_names(named: dict[str, str | None]) -> None:
+    """Raise ValueError if two arguments name the same column; None is no name."""
+    arguments: dict[str, str] = {}
+    for argument, name in named.items():
+        if name is not None and arguments.setdefault(name, argument) != argument:
+            raise ValueError(f"{arguments[name]} and {argument} both name the column {name!r}")
 
 
 def characters(text: str) -> np.ndarray:

@@ -300,6 +300,10 @@ def test_damaged_and_empty_files(tmp_path):
         ({"groups": "dco"}, r"groups='dco' is not a column of .*did you mean 'doc'"),
         ({"sample_weight": "w"}, "sample_weight='w' is not a column"),
         ({"y": ["N"] * N_ROWS}, r"y is \['N', .*expected the name of the column of labels"),
+        (
+            {"y": np.zeros((9, 2))},
+            r"y is array\(\[\[0\., 0\.\], \[0\., .*; with files or batches as X",
+        ),
         ({"groups": None}, "groups is not given; .*expected the name of the column of sequences"),
         ({"sample_weight": [1.0]}, "expected the name of the column of weights"),
         ({"y": "doc"}, "y and groups both name the column 'doc'"),

@@ -91,17 +91,25 @@ class TableFile(ABC):
         for batch in self.batches(names):
             yield {name: batch.column(name) for name in names}
 
-    @contextlib.contextmanager
-    def problems(self) -> Iterator[None]:
+    def problems(self) -> contextlib.AbstractContextManager[None]:
         """Add the name of the file to errors."""
-        try:
-            yield
-        except self.pa.ArrowException as error:
-            raise ValueError(f"{self.name}: {_shortened(error)}") from None
-        except ValueError as error:
-            raise ValueError(f"{self.name}: {error}") from None
-        except OSError as error:
-            raise OSError(f"{self.name}: {_shortened(error)}") from None
+        return naming(self.name)
+
+
+@contextlib.contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Add the name of a file to errors of reading it."""
+    try:
+        yield
+    except FileNotFoundError:
+        # Its message has the name.
+        raise
+    except import_pyarrow().ArrowException as error:
+        raise ValueError(f"{file}: {_shortened(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except OSError as error:
+        raise OSError(f"{file}: {_shortened(error)}") from None
 
 
 def _shortened(error: Exception) -> str:

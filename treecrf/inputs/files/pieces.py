@@ -35,7 +35,7 @@ from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.tables import selected_columns
-from treecrf.inputs.values import refuse_infinite, short_repr
+from treecrf.inputs.values import refuse_infinite, require_different_names, short_repr
 
 # Size of a piece, unless it is a single sequence: while it is read, it takes several times as much.
 PIECE_BYTES = 1 << 24
@@ -132,11 +132,7 @@ class Columns:
                     f"column of {content}"
                 )
         columns = cls(raw.y, groups, weight)
-        names = list(columns.named.values())
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            both = [argument for argument, name in columns.named.items() if name == twice]
-            raise ValueError(f"{both[0]} and {both[1]} both name the column {twice!r}")
+        require_different_names(columns.named)
         return columns
 
     @property
