@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("distributed")
 
 import dask
+import dask.array
 import dask.bag
 import dask.dataframe
 from dask.sizeof import sizeof
@@ -227,6 +228,48 @@ def test_errors_of_unsupported_methods_and_arguments(fitted):
 def test_missing_columns_are_found_before_anything_is_computed(fitted, method):
     with pytest.raises(ValueError, match="X lacks the column 'number' of the training data"):
         getattr(fitted, method)(collection().drop(columns="number"))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decode"])
+def test_arguments_are_checked_before_anything_is_computed(fitted, method):
+    call, X = getattr(fitted, method), collection()
+    with pytest.raises(TypeError, match=f"^{method} has no argument 'knwon'.*mean 'known'"):
+        call(X, knwon=1)
+    for name in ("known", "lengths", "allowed", "init_score"):
+        with pytest.raises(TypeError, match=f"^{name} has values for positions or sequences"):
+            call(X, **{name: [1, 2]})
+    with pytest.raises(ValueError, match="groups='doc' is not a column of X"):
+        call(X.drop(columns="doc"))
+    with pytest.raises(ValueError, match=r"groups='dc' is not a column of X.*mean 'doc'"):
+        call(X, groups="dc")
+    with pytest.raises(TypeError, match="groups is of type Series; expected the name"):
+        call(X, groups=X["doc"])
+
+
+def test_data_without_groups_in_training():
+    model = treecrf.TreeCRF(max_iter=1, sampling=None).fit(*sequences(FRAME))
+    with pytest.raises(TypeError, match="groups is not given; expected the name of the column"):
+        DaskTreeCRF.from_local(model).predict(collection().drop(columns="tag"))
+
+
+@pytest.mark.parametrize("kind", ["array", "series"])
+def test_other_collections(fitted, kind):
+    X = dask.array.ones((3, 2)) if kind == "array" else collection()["number"]
+    message = f"X is of type {kind.capitalize()}; expected a dask data frame"
+    for call in (fitted.predict, fitted.decode, fitted.score):
+        with pytest.raises(TypeError, match=message):
+            call(X)
+    with pytest.raises(TypeError, match=message):
+        DaskTreeCRF().fit(X, "tag", groups="doc")
+
+
+def test_index_of_a_file_is_a_column_as_in_training(tmp_path):
+    """Tables of pyarrow have no index, which data frames of pandas restore."""
+    FRAME.set_index(["doc", "number"]).to_parquet(tmp_path / "0.parquet")
+    model = treecrf.TreeCRF(max_iter=2, sampling=None).fit(tmp_path, "tag", groups="doc")
+    assert sorted(model.feature_names_in_) == ["number", "word"]
+    found = DaskTreeCRF.from_local(model).predict(tmp_path).compute()
+    assert found.tolist() == model.predict(FRAME).tolist()
 
 
 def test_sizes_that_dask_sees():

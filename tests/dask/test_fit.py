@@ -304,6 +304,10 @@ def test_errors_in_names_of_columns(workers):
         (TypeError, f"groups is of type list; {kind}; join several", X, "tag", ["doc", "b"], None),
         (TypeError, f"y is of type list; {kind}$", X, ["M", "P"], "doc", None),
         (TypeError, f"weight is of type Series; {kind}$", X, "tag", "doc", FRAME["weight"]),
+        (ValueError, "y and groups both name the column 'tag'", X, "tag", "tag", None),
+        (ValueError, "groups and sample_weight both name .* 'doc'", X, "tag", "doc", "doc"),
+        (TypeError, "groups is given, but X is a bag", pairs()["X"], None, "doc", None),
+        (TypeError, "weight='w' names a column, but X is a bag", pairs()["X"], None, None, "w"),
         (TypeError, "X is an empty list; expected", [], "tag", "doc", None),
         (TypeError, "X is a single .*; pass it in a list", dask.delayed(0), "tag", "doc", None),
     ]
@@ -345,6 +349,32 @@ def test_errors_in_paths(workers, tmp_path):
     ]:
         with pytest.raises((OSError, ValueError), match=message):
             crf.fit(path, "tag", groups="doc")
+
+
+def test_unreadable_files_are_named(workers, tmp_path):
+    for i, table in enumerate(cut(FEATURES, N)):
+        table.to_parquet(tmp_path / f"part-{i}.parquet")
+    broken = tmp_path / "part-1.parquet"
+    content = broken.read_bytes()
+    for end in (0, len(content) - 9):
+        broken.write_bytes(content[:end])
+        with pytest.raises(ValueError, match=r"part-1\.parquet: .*Parquet"):
+            DaskTreeCRF(**SAMPLED).fit(tmp_path, "tag", groups="doc")
+    broken.write_bytes(content[:100] + bytes(200) + content[300:])
+    for path in (tmp_path, f"file://{tmp_path}"):
+        with pytest.raises(OSError, match=r"part-1\.parquet: "):
+            DaskTreeCRF(**SAMPLED).fit(path, "tag", groups="doc")
+
+
+def test_groups_of_a_score(workers):
+    """They may be a series. Lists of sequences have none, whatever the training data had."""
+    given = frames()
+    X, crf = given["X"], DaskTreeCRF.from_local(expected())
+    score = crf.to_local().score(FEATURES, "tag")
+    assert crf.score(X, X["tag"], groups=X["doc"]) == score
+    assert crf.score(pairs()["X"]) == score
+    assert crf.score(delayed()["X"]) == score
+    assert crf.score([dask.delayed(FEATURES)], "tag") == score
 
 
 def test_mixed_versions(workers, monkeypatch):

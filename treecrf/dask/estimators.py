@@ -24,9 +24,10 @@ from treecrf.dask.sources import (
     is_distributed,
     is_frame,
     is_path,
+    is_series,
     is_table,
     raw_fleet,
-    refuse_single_part,
+    refuse_other_collections,
 )
 from treecrf.dask.training import train
 from treecrf.inputs.doubts import warn_of_columns_in_use
@@ -160,7 +161,7 @@ class DaskMixin:
                 f"{name}.fit may, on local data"
             )
         self._validate_params()
-        if not is_distributed(X) and not is_path(X):
+        if is_series(X) or (not is_distributed(X) and not is_path(X)):
             raise TypeError(f"X is {described_type(X)}; {EXPECTED}. {name} fits local data")
         if not local._supports_parts():
             raise ValueError(f"estimator={self.estimator!r}; expected None on a cluster")
@@ -255,8 +256,9 @@ class DaskMixin:
         NotFittedError
             If the model has not been fitted.
         TypeError, ValueError
-            If X is a single delayed object or future, or a data frame that lacks columns of the
-            training data. Partitions raise the errors of the local method when they are computed.
+            If X is a single delayed object or future, or another collection of Dask, or a data
+            frame that lacks columns of the training data, or an argument is not supported.
+            Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("predict", X, options)
 
@@ -282,8 +284,9 @@ class DaskMixin:
         NotFittedError
             If the model has not been fitted.
         TypeError, ValueError
-            If X is a single delayed object or future, or a data frame that lacks columns of the
-            training data. Partitions raise the errors of the local method when they are computed.
+            If X is a single delayed object or future, or another collection of Dask, or a data
+            frame that lacks columns of the training data, or an argument is not supported.
+            Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("predict_proba", X, options)
 
@@ -312,14 +315,15 @@ class DaskMixin:
         NotFittedError
             If the model has not been fitted.
         TypeError, ValueError
-            If X is a single delayed object or future, or a data frame that lacks columns of the
-            training data. Partitions raise the errors of the local method when they are computed.
+            If X is a single delayed object or future, or another collection of Dask, or a data
+            frame that lacks columns of the training data, or an argument is not supported.
+            Partitions raise the errors of the local method when they are computed.
         """
         return self._predicted("decode", X, {"n_best": n_best} | options)
 
     def _predicted(self, method: str, X: Any, options: dict) -> Any:
         check_is_fitted(self, "classes_")
-        refuse_single_part(X)
+        refuse_other_collections(X)
         if not is_distributed(X) and not is_table(X):
             return getattr(self.to_local(), method)(X, **options)
         return prediction.predicted(self.to_local(), method, X, options)
@@ -346,11 +350,13 @@ class DaskMixin:
             If X does not match the training data.
         """
         check_is_fitted(self, "classes_")
-        refuse_single_part(X)
+        refuse_other_collections(X)
         if not is_distributed(X) and not is_path(X):
             return self.to_local().score(X, y, sample_weight, groups=groups)
+        if groups is None and (is_frame(X) or is_path(X)):
+            groups = self._columns.group
         with Cluster(self._client()) as cluster:
-            raw = raw_fleet(cluster, X, y, groups or self._columns.group, sample_weight)
+            raw = raw_fleet(cluster, X, y, groups, sample_weight)
             counts = raw.map(prediction.count_correct, self.to_local())
         n_correct, n = np.array(counts).sum(axis=0)
         if not n:
@@ -367,6 +373,7 @@ def _validation(
         raise ValueError(f"{given} is given without {missing}; pass both or neither")
     if X is None:
         return None
+    refuse_other_collections(X, "X_val")
     if is_distributed(X) or is_table(X):
         return raw_fleet(cluster, X, y, groups, sample_weight, "_val")
     raw = RawData(X, y, Segmentation(None, groups), sample_weight, place="")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from dask import delayed
 
 from treecrf.dask.cluster import PREFIX, Pickled, load
-from treecrf.dask.sources import are_parts, files_of, is_bag, is_frame, read_table
+from treecrf.dask.sources import (
+    are_parts,
+    files_of,
+    is_bag,
+    is_frame,
+    read_table,
+    require_column,
+)
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.tables import order_of
-from treecrf.inputs.values import column_names
+from treecrf.inputs.values import closest_name, column_names
 
 
 def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
@@ -36,9 +45,13 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
 
     Raises
     ------
-    ValueError
-        If X is a table, and lacks columns of the training data, or ``n_best`` is not 1.
+    TypeError
+        If the method has no such argument.
+    TypeError, ValueError
+        If X is a table, and lacks columns of the training data or that of the groups, ``n_best``
+        is not 1, or an argument has a value for each position or sequence.
     """
+    _check_options(model, method, options)
     pickled = Pickled(model)
     token = hashlib.blake2b(pickled.data, digest_size=8).hexdigest()
     task = delayed(load)(pickled, dask_key_name=f"{PREFIX}model-{token}")
@@ -46,10 +59,10 @@ def predicted(model: Any, method: str, X: Any, options: dict) -> Any:
         return [_apply(part, task, method, options) for part in X]
     if is_bag(X):
         return X.map_partitions(of_items, task, method, options)
-    if is_frame(X):
-        _check_columns(model, X)
-    else:
+    if not is_frame(X):
         X = _frame_of_files(X)
+    _check_columns(model, X)
+    _check_groups(model, X, options)
     if options.get("n_best", 1) != 1:
         raise ValueError(f"n_best={options['n_best']!r}; expected 1 for a dask data frame")
     meta = _as_frame(model, method, None, _empty(model, method), None)
@@ -67,6 +80,32 @@ def _check_columns(model: Any, X: Any) -> None:
         )
 
 
+def _check_options(model: Any, method: str, options: dict) -> None:
+    """Raise TypeError for an argument that a method does not have."""
+    names = inspect.signature(getattr(model, method)).parameters.keys() - {"X"}
+    for name in options:
+        if name not in names:
+            raise TypeError(f"{method} has no argument {name!r}{closest_name(name, sorted(names))}")
+
+
+def _check_groups(model: Any, X: Any, options: dict) -> None:
+    """Raise an error unless the sequences of a data frame are defined by a column."""
+    for name in ("allowed", "known", "init_score", "lengths"):
+        if options.get(name) is not None:
+            raise TypeError(
+                f"{name} has values for positions or sequences, which is not supported for a dask "
+                "data frame; pass a bag or delayed objects, or call the method of to_local() on "
+                "each partition"
+            )
+    groups = options.get("groups")
+    if groups is None:
+        groups = model._columns.group
+    if not isinstance(groups, str):
+        given = "not given" if groups is None else f"of type {type(groups).__name__}"
+        raise TypeError(f"groups is {given}; expected the name of the column of groups")
+    require_column(X._meta, groups, "groups")
+
+
 def _frame_of_files(X: Any) -> Any:
     from dask import dataframe
 
@@ -74,8 +113,11 @@ def _frame_of_files(X: Any) -> Any:
 
 
 def read_frame(file: Any) -> Any:
-    """Read a Parquet file as a data frame of pandas."""
-    return read_table(file).to_pandas()
+    """Read a Parquet file as a data frame of pandas, of which all columns are columns.
+
+    `fit` reads tables of pyarrow, in which an index with a name is a column.
+    """
+    return read_table(file).to_pandas(ignore_metadata=True)
 
 
 @delayed
@@ -135,6 +177,8 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
     """Return the weight of the correct labels of a partition, and that of all known ones."""
     if not len(raw.X):
         return 0.0, 0.0
+    if not raw.segmentation.is_long:
+        raw = replace(raw, segmentation=model._segmentation(raw.X, None, None))
     sequences, labels = model._read_labeled(raw)
     known = labels.known
     if not known.any():

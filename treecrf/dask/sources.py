@@ -14,12 +14,16 @@ from distributed import Future
 
 from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.fleet import DaskFleet
-from treecrf.inputs.files.blocks import import_pyarrow
+from treecrf.inputs.files.blocks import import_pyarrow, naming
 from treecrf.inputs.files.paths import TEXT, are_paths, find_files
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.values import closest_name, column_names
+from treecrf.inputs.values import closest_name, column_names, require_different_names
 
+COLLECTIONS = (
+    "expected a dask data frame, a bag, a list of delayed objects or futures, or the path of "
+    "Parquet files"
+)
 EXPECTED = (
     "expected a dask data frame, a bag of pairs (X, y), a list of delayed objects or futures of "
     "pairs (X, y), or the path of Parquet files"
@@ -52,6 +56,11 @@ def is_frame(X: Any) -> bool:
     return _is_collection(X) and hasattr(X, "columns")
 
 
+def is_series(X: Any) -> bool:
+    """Return whether X is a column of a dask data frame, or its index."""
+    return is_frame(X) and X.ndim == 1
+
+
 def is_bag(X: Any) -> bool:
     """Return whether X is a dask bag."""
     return _is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_textfiles")
@@ -69,12 +78,6 @@ def are_parts(X: Any) -> bool:
 
 def _is_part(item: Any) -> bool:
     return isinstance(item, (Delayed, Future))
-
-
-def refuse_single_part(X: Any) -> None:
-    """Raise TypeError if X is a delayed object or a future, instead of a list of them."""
-    if _is_part(X):
-        raise TypeError(f"X is {described_type(X)}")
 
 
 def is_path(X: Any) -> bool:
@@ -97,6 +100,14 @@ def is_table(X: Any) -> bool:
 def is_distributed(X: Any) -> bool:
     """Return whether X is a collection of Dask, or a list of delayed objects or futures."""
     return is_frame(X) or is_bag(X) or are_parts(X)
+
+
+def refuse_other_collections(X: Any, name: str = "X") -> None:
+    """Raise TypeError for collections of Dask that hold no sequences, such as arrays and series."""
+    if _is_part(X):
+        raise TypeError(f"{name} is {described_type(X)}")
+    if is_series(X) or (dask.is_dask_collection(X) and not is_distributed(X)):
+        raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
 
 
 def parts_of(X: Any, name: str = "X") -> list:
@@ -174,11 +185,17 @@ def read_table(file: Any) -> Any:
     Parameters
     ----------
     file : str or fsspec.core.OpenFile
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read. The message names it.
     """
     parquet = import_pyarrow().parquet
     if isinstance(file, str):
-        return parquet.read_table(file, use_threads=False, partitioning=None)
-    with file as opened:
+        with naming(file):
+            return parquet.read_table(file, use_threads=False, partitioning=None)
+    with naming(file.path), file as opened:
         return parquet.read_table(opened, use_threads=False)
 
 
@@ -207,6 +224,8 @@ def raw_fleet(
         If an argument is not supported, or the numbers of partitions differ.
     """
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
+    if is_bag(X):
+        _check_arguments_of_bag(groups, sample_weight, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
     sources = {"X": parts_of(X, f"X{name}")}
     n_parts = len(sources["X"])
@@ -229,6 +248,7 @@ def raw_fleet(
 
 def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
     """Raise an error if a table needs the name of a column, or does not have the column."""
+    require_different_names({f"{argument}{name}": column for argument, column in columns.items()})
     if not is_frame(X) and not is_path(X):
         return
     for argument, content in (("y", "labels"), ("groups", "groups")):
@@ -240,6 +260,20 @@ def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
     for argument, column in columns.items() if is_frame(X) else ():
         if column is not None:
             require_column(X._meta, column, f"{argument}{name}", f"X{name}")
+
+
+def _check_arguments_of_bag(groups: Any, sample_weight: Any, name: str) -> None:
+    """Raise TypeError for names of columns, and groups of positions, of a bag of sequences."""
+    if groups is not None:
+        raise TypeError(
+            f"groups{name} is given, but X{name} is a bag, of which each item is a sequence; "
+            "expected None, or a data frame with the column of groups"
+        )
+    if isinstance(sample_weight, str):
+        raise TypeError(
+            f"sample_weight{name}={sample_weight!r} names a column, but X{name} is a bag; expected "
+            "a bag of weights, or a bag of triples (X, y, sample_weight)"
+        )
 
 
 def _require_collection(value: Any, argument: str) -> None:
