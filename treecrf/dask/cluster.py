@@ -112,7 +112,7 @@ class Cluster:
     Attributes
     ----------
     generation : int
-        Number of times that the cluster lost all tasks. Futures of earlier generations are void.
+        Number of times that the cluster lost all tasks. Futures of earlier generations are invalid.
     n_losses : int
         Number of workers that were lost.
     timeout : float
@@ -372,8 +372,8 @@ class Cluster:
         self.n_losses += len(lost)
         for address in sorted(lost):
             warn(
-                f"worker {address} was lost; what it held is computed again, and the result does "
-                "not change"
+                f"worker {address} was lost; its results are computed again, and the final result "
+                "does not change"
             )
 
     def _is_loss(self, address: str) -> bool:

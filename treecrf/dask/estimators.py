@@ -43,7 +43,7 @@ from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.iterations import Callbacks
 
 CLIENT = """    client : distributed.Client or None, default=None
-        Client of the cluster that trains the model. None is the client that was made last.
+        Client of the cluster that trains the model. None means the client that was created last.
 """
 
 
@@ -430,7 +430,7 @@ class DaskTreeCRF(DaskMixin, TreeCRF):
     """Conditional random field trained by gradient tree boosting, on a Dask cluster.
 
     With the same ``random_state``, the model is equal, to the bit, to that of `TreeCRF` on all
-    data in one place, whatever the number of workers, partitions and threads.
+    data in one place, for any number of workers, partitions and threads.
     """
 
 
@@ -438,7 +438,7 @@ class DaskTreeMEMM(DaskMixin, TreeMEMM):
     """Maximum entropy Markov model of boosted trees, trained on a Dask cluster.
 
     With the same ``random_state``, the model is equal, to the bit, to that of `TreeMEMM` on all
-    data in one place, whatever the number of workers, partitions and threads.
+    data in one place, for any number of workers, partitions and threads.
     """
 
 
@@ -446,6 +446,6 @@ class DaskSlidingWindowClassifier(DaskMixin, SlidingWindowClassifier):
     """Boosted trees that label each position on its own, trained on a Dask cluster.
 
     With the same ``random_state``, the model is equal, to the bit, to that of
-    `SlidingWindowClassifier` on all data in one place, whatever the number of workers, partitions
-    and threads.
+    `SlidingWindowClassifier` on all data in one place, for any number of workers, partitions and
+    threads.
     """

@@ -18,8 +18,8 @@ from treecrf.utils.fleet import itself
 class DaskFleet:
     """Parts that are results of tasks.
 
-    A part that is lost with a worker is computed again from the tasks that it depends on. The
-    tasks of all parts can be submitted again, for the case that the cluster restarts.
+    A part that is lost with a worker is computed again from the tasks that it depends on. If the
+    cluster restarts, the tasks of all parts are submitted again.
 
     Parameters
     ----------

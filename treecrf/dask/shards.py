@@ -23,7 +23,7 @@ SECONDS_BETWEEN_MOVES = 10.0
 
 
 class Parts(Protocol):
-    """What shards need of a fleet."""
+    """The operations of a fleet that shards use."""
 
     cluster: Cluster
 
@@ -40,9 +40,10 @@ class Parts(Protocol):
 class DaskShards:
     """Shards, one for each worker, that are results of tasks.
 
-    A shard changes with each step, which Dask does not expect of a result. But its state is a
-    function of its parts and of the first iterations of the forest. Wherever a shard is a new one,
-    because a worker was lost, or an older copy, it answers `Behind`, and is sent more trees.
+    Dask assumes that results do not change, but a shard changes with each step. This is safe
+    because its state is a function of its parts and of the first iterations of the forest. A new
+    shard, made after a worker was lost, and an older copy answer `Behind`, and are sent the trees
+    that they lack.
 
     Parameters
     ----------

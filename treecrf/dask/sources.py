@@ -32,7 +32,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Layout:
-    """What the partitions of the data hold.
+    """Content of the partitions of the data.
 
     Attributes
     ----------

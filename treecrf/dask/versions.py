@@ -38,6 +38,6 @@ def check_versions(expected: str | None) -> None:
         return
     raise RuntimeError(
         f"worker on {platform.node()} has {fingerprint()}; the client has {expected}. Results are "
-        "equal to the bit only if these agree: install the same versions, or go on with "
-        "dask.config.set({'treecrf.check-versions': False})"
+        "equal to the bit only if these agree: install the same versions, or turn off this check "
+        "with dask.config.set({'treecrf.check-versions': False})"
     )

@@ -59,9 +59,9 @@ class RowLayout:
 def window_within(max_window: tuple[int, int], longest: int) -> tuple[int, int]:
     """Cut a window to the offsets that may lie inside of a sequence.
 
-    At offsets beyond them all positions are alike, so nothing can be learned there, but every
-    offset takes time and memory. One position remains on each side of the window, hence whether
-    there are boundary rows does not depend on the sequences.
+    At offsets beyond them, all positions are alike. Nothing can be learned there, but every offset
+    takes time and memory. A side of the window keeps at least one position, so that the sequences
+    do not determine whether there are boundary rows.
 
     Parameters
     ----------

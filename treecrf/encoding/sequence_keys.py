@@ -31,7 +31,8 @@ class SequenceHashes:
     content : uint64 array (n_sequences,)
         Equal for identical sequences.
     ties : uint64 array (n_sequences,) or None
-        Hashes of numbers that order identical sequences. All parts of the data have some, or none.
+        Hashes of numbers that order identical sequences. Either all parts of the data have them, or
+        no part does.
     """
 
     content: np.ndarray

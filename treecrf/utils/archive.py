@@ -1,4 +1,4 @@
-"""NumPy archives with bounds: a small file does not take much memory, whatever it holds."""
+"""NumPy archives whose memory is bounded by the size of the file."""
 
 from __future__ import annotations
 

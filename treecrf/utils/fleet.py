@@ -54,8 +54,8 @@ class Fleet(Protocol):
     def release(self) -> None:
         """Free the memory of the parts, which are not used any more.
 
-        Fleets that can compute them again do so for parts that are used nevertheless, such as those
-        that others are derived from when these are lost.
+        A fleet that can compute parts again does so if they are needed after all, for example to
+        replace parts that were derived from them and have been lost.
         """
 
 
@@ -146,9 +146,9 @@ class Chained:
 
 
 class View:
-    """The parts of a fleet as a function sees them, or some of them.
+    """A function of the parts of a fleet, or of some of them.
 
-    The function is cheap, because each use of a part computes it again.
+    The function should be cheap, because it is computed again each time a part is used.
 
     Parameters
     ----------

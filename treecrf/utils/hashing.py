@@ -1,7 +1,7 @@
 """Hashes of 64-bit integers, for random choices that do not depend on the order of the data.
 
-A random number that is the hash of an item, instead of the next one of a generator, is the same in
-whatever order the items are visited. The header of the same name is for kernels.
+A random number that is the hash of an item, instead of the next number of a generator, does not
+depend on the order in which the items are visited. Kernels use the header of the same name.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written, or the path is something else than a file, such as a device.
+        If the file cannot be written, or the path exists but is not a file, such as a device.
     """
     target = os.path.realpath(os.fsdecode(path))
     exists = _is_regular(target)

@@ -80,7 +80,7 @@ class Scratch:
 
 
 class Stored:
-    """An object, of which the large arrays are in a file.
+    """An object whose large arrays are in a file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fleet of one process, of which parts are read when they are used or are kept in scratch files."""
+"""Fleet of one process whose parts are read when they are used, or are kept in scratch files."""
 
 from __future__ import annotations
 

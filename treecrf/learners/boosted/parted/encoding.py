@@ -44,14 +44,15 @@ class Encoding:
 
 @dataclass(frozen=True)
 class HashedPart:
-    """An encoded part of which the training sequences have no keys yet.
+    """An encoded part whose training sequences have no keys yet.
 
     Attributes
     ----------
     part : EncodedPart
     hashes : tuple of SequenceHashes or None
-        Hashes of the training sequences: if any part lists ids, and if none does. None if no part
-        can, or this one does. There are no hashes for a part without training sequences.
+        Hashes of the training sequences for two cases: some part lists ids, or no part does. They
+        are None in a case that this part rules out, because it has no ids or lists some. A part
+        without training sequences has None instead of a pair.
     """
 
     part: EncodedPart

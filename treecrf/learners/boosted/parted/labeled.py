@@ -151,7 +151,7 @@ def label(
 
 @dataclass(frozen=True)
 class Unknown:
-    """What the unknown labels of parts, and of all parts, imply.
+    """Effects of unknown labels on the sequences of a part, or of all parts.
 
     Attributes
     ----------
