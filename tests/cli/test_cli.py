@@ -624,9 +624,25 @@ def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(model, seco
         time.sleep(seconds)
         running.send_signal(signal.SIGINT)
         errors = running.stderr.read()
-    # A shell reports the signal as 130, too. On a slow machine, Python has not started yet.
+    # A shell reports the signal as 130, too. On a slow machine, the command has not started yet.
     assert running.wait() in (0, 130, -signal.SIGINT)
-    assert errors in (b"", b"treecrf: interrupted\n") or b"site" in errors
+    assert errors in (b"", b"treecrf: interrupted\n") or b"treecrf/cli" not in errors
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interrupt_waits_for_the_end_of_an_import(run, monkeypatch):
+    imported = []
+
+    def import_module(name):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        imported.append(name)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    assert run("info", "m.treecrf") == (130, "", "treecrf: interrupted\n")
+    assert imported == ["treecrf.cli.info"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("interrupts")

@@ -10,10 +10,12 @@ import argparse
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import textwrap
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from treecrf._version import __version__
 
@@ -93,12 +95,30 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             name, help=title, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name in words:
-            module = importlib.import_module(f"treecrf.cli.{module_name}")
+            with _interrupts_afterwards():
+                module = importlib.import_module(f"treecrf.cli.{module_name}")
             command.description = textwrap.fill(module.DESCRIPTION, WIDTH)
             command.epilog = module.EXAMPLES
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+@contextlib.contextmanager
+def _interrupts_afterwards() -> Iterator[None]:
+    """Delay an interrupt; Python prints one that comes in the callbacks of an import."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    interrupts: list = []
+    signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
