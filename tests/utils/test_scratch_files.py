@@ -98,6 +98,13 @@ def test_a_missing_folder_is_an_error(tmp_path):
         Scratch(__file__)
 
 
+def test_a_folder_that_is_not_writable_is_an_error_at_once(tmp_path, monkeypatch):
+    # Root may write to all folders.
+    monkeypatch.setattr(os, "access", lambda folder, mode: not mode & os.W_OK)
+    with pytest.raises(PermissionError, match="for temporary files is not writable"):
+        Scratch(tmp_path)
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_an_error_with_numbers(tmp_path, monkeypatch, code):
     def full(file, n_bytes):

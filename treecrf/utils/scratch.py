@@ -49,7 +49,7 @@ class Scratch:
     Raises
     ------
     OSError
-        If there is no such folder.
+        If there is no such folder, or it is not writable.
     """
 
     def __init__(self, folder: str | PathLike):
@@ -146,8 +146,14 @@ class _Arena:
 
 
 def check_folder(folder: str) -> None:
-    """Raise OSError if there is no such folder for temporary files."""
+    """Raise OSError if there is no such folder for temporary files, or it is not writable.
+
+    Without this check, `fit` would fail only after it has read all data.
+    """
     if os.path.isdir(folder):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            text = "the folder for temporary files is not writable"
+            raise PermissionError(errno.EACCES, text, folder)
         return
     if os.path.exists(folder):
         text = "expected a folder for temporary files, not a file"
