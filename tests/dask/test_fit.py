@@ -283,8 +283,21 @@ def test_errors_name_partitions(workers):
         crf.fit([dask.delayed((X, y)), dask.delayed((X[:1], [["P"] * 99]))])
     with pytest.raises(ValueError, match="X has 2 partitions, y has 1"):
         crf.fit([dask.delayed(X), dask.delayed(X)], [dask.delayed(y)])
-    with pytest.raises(TypeError, match="without y, expected pairs"):
-        crf.fit([dask.delayed(X)])
+    with pytest.raises(TypeError, match=r"partition 1: X holds an item .* list; without y, "):
+        crf.fit([dask.delayed((X, y)), dask.delayed(X)])
+    items = [
+        dask.bag.from_sequence([(X[0], y[0]), item], npartitions=1) for item in ((1,), (1, 2, 3))
+    ]
+    with pytest.raises(TypeError, match="partition 0: X holds an item of type tuple of 1; without"):
+        crf.fit(items[0])
+    with pytest.raises(TypeError, match="partition 0: X holds both pairs and triples"):
+        crf.fit(items[1])
+    with pytest.raises(ValueError, match=r"partition [01]: sample_weight='w' is not a column"):
+        crf.fit(halves, "tag", groups="doc", sample_weight="w")
+    with pytest.raises(ValueError, match="partition 1: sequence 0: 99 labels"):
+        DaskTreeCRF.from_local(expected(max_iter=1)).score(
+            [dask.delayed((X, y)), dask.delayed((X[:1], [["P"] * 99]))]
+        )
     with pytest.raises(TypeError, match="y is not given; expected the name of the column"):
         crf.fit(frames()["X"], groups="doc")
     with pytest.raises(ValueError, match="y_val is given without X_val"):

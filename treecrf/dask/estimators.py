@@ -41,6 +41,7 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.iterations import Callbacks
+from treecrf.utils.fleet import Each
 
 CLIENT = """    client : distributed.Client or None, default=None
         Client of the cluster that trains the model. None means the client that was created last.
@@ -357,7 +358,7 @@ class DaskMixin:
             groups = self._columns.group
         with Cluster(self._client()) as cluster:
             raw = raw_fleet(cluster, X, y, groups, sample_weight)
-            counts = raw.map(prediction.count_correct, self.to_local())
+            counts = raw.map(prediction.count_correct, self.to_local(), Each(range(raw.n_parts)))
         n_correct, n = np.array(counts).sum(axis=0)
         if not n:
             raise ValueError("y holds no known labels")

@@ -20,6 +20,7 @@ from treecrf.dask.sources import (
     require_column,
 )
 from treecrf.inputs.labels import RawData
+from treecrf.inputs.parts import named
 from treecrf.inputs.tables import order_of
 from treecrf.inputs.values import closest_name, column_names
 
@@ -173,13 +174,14 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
     return pd.DataFrame(columns, index=index)
 
 
-def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
+def count_correct(raw: RawData, model: Any, number: int) -> tuple[float, float]:
     """Return the weight of the correct labels of a partition, and that of all known ones."""
     if not len(raw.X):
         return 0.0, 0.0
     if not raw.segmentation.is_long:
         raw = replace(raw, segmentation=model._segmentation(raw.X, None, None))
-    sequences, labels = model._read_labeled(raw)
+    with named(raw.place, number):
+        sequences, labels = model._read_labeled(raw)
     known = labels.known
     if not known.any():
         return 0.0, 0.0

@@ -17,8 +17,10 @@ from treecrf.dask.fleet import DaskFleet
 from treecrf.inputs.files.blocks import import_pyarrow, naming
 from treecrf.inputs.files.paths import TEXT, are_paths, find_files
 from treecrf.inputs.labels import RawData
+from treecrf.inputs.parts import named
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import closest_name, column_names, require_different_names
+from treecrf.utils.fleet import Each
 
 COLLECTIONS = (
     "expected a dask data frame, a bag, a list of delayed objects or futures, or the path of "
@@ -241,7 +243,8 @@ def raw_fleet(
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
-        return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), (layout,))
+        arguments = (layout, Each(range(n_parts)))
+        return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), arguments)
 
     return DaskFleet(cluster, n_parts, submit, keep=False)
 
@@ -320,31 +323,41 @@ def read_raw(X: Any, *values: Any) -> RawData:
     X : object
         Partition of X.
     *values
-        Partitions of other arguments, and the `Layout`.
+        Partitions of other arguments, the `Layout`, and the number of the partition.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the partition is not of this layout. The message names it.
     """
-    *others, layout = values
+    *others, layout, number = values
     given = {"y": layout.y, "groups": layout.groups, "sample_weight": layout.sample_weight}
     given |= zip(layout.others, others, strict=True)
     if layout.are_bags:
         X = list(X)
         given |= {name: list(given[name]) for name in layout.others}
-    if given["y"] is None:
-        X, given = _unpacked(X, given, layout.are_bags)
-    weight = given["sample_weight"]
-    if isinstance(weight, str):
-        X, weight = _without_column(X, weight)
+    with named(None, number):
+        if given["y"] is None:
+            X, given = _unpacked(X, given, layout.are_bags)
+        weight = given["sample_weight"]
+        if isinstance(weight, str):
+            X, weight = _without_column(X, weight)
     return RawData(X, given["y"], Segmentation(None, given["groups"]), weight)
 
 
 def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[str, Any]]:
     """Take pairs (X, y), or triples (X, y, sample_weight), apart."""
     items = X if are_bags else [X]
-    sizes = {len(item) if isinstance(item, tuple) else 0 for item in items}
     if not items:
         return [], given | {"y": []}
-    if sizes not in ({2}, {3}):
+    sizes = [len(item) if isinstance(item, tuple) else 0 for item in items]
+    if set(sizes) == {2, 3}:
+        raise TypeError("X holds both pairs and triples; expected a weight in all items, or none")
+    wrong = next((i for i, size in enumerate(sizes) if size not in (2, 3)), None)
+    if wrong is not None:
+        kind = f"tuple of {sizes[wrong]}" if sizes[wrong] else type(items[wrong]).__name__
         raise TypeError(
-            f"X holds an item of type {type(items[0]).__name__}; without y, expected pairs (X, y) "
+            f"X holds an item of type {kind}; without y, expected pairs (X, y) "
             "or triples (X, y, sample_weight)"
         )
     columns = list(map(list, zip(*items, strict=True))) if are_bags else list(X)

@@ -75,9 +75,9 @@ class PartDescription:
 
 
 @contextmanager
-def named(raw: RawData, number: int) -> Iterator[None]:
+def named(place: str | None, number: int) -> Iterator[None]:
     """Put the place of a part, or its number, before the messages of errors in its values."""
-    place = f"partition {number}" if raw.place is None else raw.place
+    place = f"partition {number}" if place is None else place
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -110,7 +110,7 @@ def describe_part(
     """
     if _is_empty(raw):
         return None
-    with named(raw, number):
+    with named(raw.place, number):
         raw = raw.resolved()
         sequences = _read(raw, categorical, schema, as_attributes)
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)

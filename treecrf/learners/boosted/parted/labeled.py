@@ -132,7 +132,7 @@ def label(
     """
     if is_empty:
         return None
-    with named(raw, number):
+    with named(raw.place, number):
         estimator, classes = labeling.estimator, labeling.classes
         sequences, raw = read_part(raw, labeling.described)
         offsets, segmentation = sequences.offsets, raw.segmentation
