@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -270,6 +272,20 @@ def test_index_of_a_file_is_a_column_as_in_training(tmp_path):
     assert sorted(model.feature_names_in_) == ["number", "word"]
     found = DaskTreeCRF.from_local(model).predict(tmp_path).compute()
     assert found.tolist() == model.predict(FRAME).tolist()
+
+
+def test_documentation():
+    text = DaskTreeCRF.__doc__
+    assert "to that of `TreeCRF` on all data" in text
+    assert "\nwindow : int" in text
+    assert text.index("\nclient : ") < text.index("\nAttributes\n---")
+    command = [
+        sys.executable,
+        "-OO",
+        "-c",
+        "import treecrf.dask as d; print(d.DaskTreeCRF.__doc__)",
+    ]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.strip() == b"None"
 
 
 def test_sizes_that_dask_sees():

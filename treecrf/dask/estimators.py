@@ -416,37 +416,33 @@ def _constructor(local: type) -> Callable[..., None]:
     return __init__
 
 
-def _documentation(cls: type, local: type) -> str:
+EQUAL = """\
+With the same ``random_state``, the model is equal, to the bit, to that of `{}` on all data in one
+place, for any number of workers, partitions and threads. With ``n_jobs=None``, a worker uses all
+threads that Dask gives it.
+"""
+
+
+def _documentation(cls: type, local: type) -> str | None:
     """Return the docstring of the class, with the parameters and attributes of the local one."""
-    text = inspect.cleandoc(local.__doc__ or "")
+    if local.__doc__ is None:  # python -OO
+        return None
+    text = inspect.cleandoc(local.__doc__)
     body = text[text.index("Parameters\n----------") :]
     body = body.replace("\n\nAttributes\n", f"\n{inspect.cleandoc(CLIENT)}\n\nAttributes\n", 1)
     # References and examples are those of the local class.
     body = re.split(r"\n\n(?:See Also|References|Examples)\n-", body)[0]
     see = f"See Also\n--------\ntreecrf.{local.__name__} : The estimator for local data."
-    return f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{body}\n\n{see}\n"
+    return f"{cls.__doc__}\n\n{EQUAL.format(local.__name__)}\n{body}\n\n{see}\n"
 
 
 class DaskTreeCRF(DaskMixin, TreeCRF):
-    """Conditional random field trained by gradient tree boosting, on a Dask cluster.
-
-    With the same ``random_state``, the model is equal, to the bit, to that of `TreeCRF` on all
-    data in one place, for any number of workers, partitions and threads.
-    """
+    """Conditional random field trained by gradient tree boosting, on a Dask cluster."""
 
 
 class DaskTreeMEMM(DaskMixin, TreeMEMM):
-    """Maximum entropy Markov model of boosted trees, trained on a Dask cluster.
-
-    With the same ``random_state``, the model is equal, to the bit, to that of `TreeMEMM` on all
-    data in one place, for any number of workers, partitions and threads.
-    """
+    """Maximum entropy Markov model of boosted trees, trained on a Dask cluster."""
 
 
 class DaskSlidingWindowClassifier(DaskMixin, SlidingWindowClassifier):
-    """Boosted trees that label each position on its own, trained on a Dask cluster.
-
-    With the same ``random_state``, the model is equal, to the bit, to that of
-    `SlidingWindowClassifier` on all data in one place, for any number of workers, partitions and
-    threads.
-    """
+    """Boosted trees that label each position on its own, trained on a Dask cluster."""
