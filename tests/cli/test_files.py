@@ -147,8 +147,11 @@ def test_text_files_of_other_forms(tmp_path):
         (b"a,b\n1,x\n2,\xe9\n", {"encoding": "latin-1"}),
         (b"\xef\xbb\xbfa,b\r\n1,x\r\n2,\xc3\xa9", {}),
         (b'"a","b"\n1,"x"\n"2",\xc3\xa9\n', {}),
+        ("a,b\n1,x\n2,é\n".encode("utf-16"), {"encoding": "utf-16"}),
     ):
         assert column(read_csv(tmp_path, text, **reading), "b") == plain
+    with pytest.raises(ValueError, match=r"csv: the text is encoded in UTF-16; expected utf-8$"):
+        read_csv(tmp_path, "a,b\n1,x\n2,é\n".encode("utf-16"))
     quoted = read_csv(tmp_path, 'a,b\n1,"x, ""y""\nz"\n')
     assert column(quoted, "b") == ['x, "y"\nz']
 
