@@ -172,4 +172,5 @@ def test_memory_does_not_grow(name, letters):
     before, files = resident(), count_open_files()
     repeat(name, few, 200)
     assert resident() < before + (2 << 20)
-    assert count_open_files() == files
+    # Files of earlier tests may be closed in between.
+    assert count_open_files() <= files
