@@ -279,12 +279,8 @@ def test_documentation():
     assert "to that of `TreeCRF` on all data" in text
     assert "\nwindow : int" in text
     assert text.index("\nclient : ") < text.index("\nAttributes\n---")
-    command = [
-        sys.executable,
-        "-OO",
-        "-c",
-        "import treecrf.dask as d; print(d.DaskTreeCRF.__doc__)",
-    ]
+    script = "import treecrf.dask; print(treecrf.dask.DaskTreeCRF.__doc__)"
+    command = [sys.executable, "-OO", "-c", script]
     assert subprocess.run(command, capture_output=True, check=True).stdout.strip() == b"None"
 
 

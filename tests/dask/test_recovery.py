@@ -78,9 +78,7 @@ def test_death_in_an_iteration(workers, tmp_path, place, n):
     assert not list(tmp_path.iterdir())
 
 
-def test_death_between_iterations_and_while_rebuilding(workers, cluster, monkeypatch, tmp_path):
-    # Chance decides how many workers hold a copy of a shard.
-    monkeypatch.setattr("treecrf.dask.shards.MAX_LOSSES", 4)
+def test_death_between_iterations_and_while_rebuilding(workers, cluster, tmp_path):
     crash = toys.make_files(tmp_path / "crash", 0), "encode"
 
     def kill_twice():

@@ -12,7 +12,7 @@ import pytest
 from treecrf.utils.allocator import keeping_freed_memory
 
 SCRIPT = """
-import resource, threading
+import resource
 import numpy as np
 from treecrf.utils.allocator import keeping_freed_memory
 

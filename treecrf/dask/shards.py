@@ -16,6 +16,7 @@ from treecrf.learners.boosted.parted.growing import ListGrowing
 from treecrf.learners.boosted.parted.shard import Shard
 from treecrf.learners.boosted.parted.steps import Behind, Grown, ShardSetup, Step
 from treecrf.utils.allocator import keeping_freed_memory
+from treecrf.utils.fleet import Each
 from treecrf.utils.threads import Threads
 
 # Seconds between two checks of whether shards should move to new workers.
@@ -201,17 +202,9 @@ class _Exchange:
             self._generation = cluster.generation
         left = [i for i in range(len(shards)) if i not in self._drawn]
         # The trees of a usual step are sent once to each worker.
-        usual, homes = [i for i in left if i not in self._steps], self.shards.homes
-        parts, workers = [(shards[i],) for i in usual], [homes[i] for i in usual]
-        drawn = cluster.submit_calls(draw, parts, (self.step,), workers=workers)
-        self._drawn |= zip(usual, drawn, strict=True)
-        for i in set(left) - set(usual):
-            self._drawn[i] = cluster.submit_call(
-                draw_again,
-                [shards[i]],
-                self._steps[i],
-                worker=homes[i],
-            )
+        self._draw([i for i in left if i not in self._steps], self.step)
+        behind = [i for i in left if i in self._steps]
+        self._draw(behind, Each([self._steps[i] for i in behind]))
         ordered = [self._drawn[i] for i in range(len(shards))]
         growing = self.shards.growing_future
         without_trees = self.again(self.step.n_iter)
@@ -222,6 +215,13 @@ class _Exchange:
             self.shards.n_jobs,
             self.shards.threads_of_hosts,
         )
+
+    def _draw(self, numbers: list[int], step: Step | Each) -> None:
+        """Submit the tasks of some shards, which have the same step or one each."""
+        shards, homes = self.shards.futures(), self.shards.homes
+        parts, workers = [(shards[i],) for i in numbers], [homes[i] for i in numbers]
+        drawn = self.shards.cluster.submit_calls(draw, parts, (step,), workers)
+        self._drawn |= zip(numbers, drawn, strict=True)
 
     def catch_up(self, lagging: Lagging) -> None:
         """Repeat the step with more trees for the shards that lack them."""
@@ -261,12 +261,6 @@ def move_shard(shards: list) -> Any:
 def draw(shard: Any, step: Step) -> Any:
     """Carry out a step on a shard."""
     return shard.run(step)
-
-
-@keeping_freed_memory()
-def draw_again(shards: list, step: Step) -> Any:
-    """Carry out a step on a shard that lacked trees."""
-    return shards[0].run(step)
 
 
 @keeping_freed_memory()

@@ -16,7 +16,7 @@ from treecrf.learners.training_data import LabeledSequences
 
 TYPES = (RawData, LabeledSequences, HashedPart, EncodedPart, EncodedSequences, Drawn, Grown)
 
-# Longer lists are measured by a sample: that of the objects of all positions takes seconds.
+# Longer lists are measured by a sample; measuring the tokens of all positions takes seconds.
 MAX_ITEMS = 200
 
 

@@ -259,8 +259,9 @@ def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
             raise TypeError(
                 f"{argument}{name} is not given; expected the name of the column of {content}"
             )
-    # The columns of files are found when they are read.
-    for argument, column in columns.items() if is_frame(X) else ():
+    if is_path(X):  # The columns of files are found when they are read.
+        return
+    for argument, column in columns.items():
         if column is not None:
             require_column(X._meta, column, f"{argument}{name}", f"X{name}")
 

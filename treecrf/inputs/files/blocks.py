@@ -133,15 +133,13 @@ class CsvFile(TableFile):
         super().__init__(source)
 
     def _read_names(self) -> list[str]:
-        self._check_encoding()
         self.block_bytes = max(BLOCK_BYTES, LINES_IN_BLOCK * self._first_line_bytes())
         with self._open() as reader:
             return reader.schema.names
 
-    def _check_encoding(self) -> None:
+    def _check_encoding(self, start: bytes) -> None:
         """Raise ValueError for UTF-16, as which some programs export tables, unless expected."""
-        with self._stream() as file:
-            is_utf_16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        is_utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         if is_utf_16 and not codecs.lookup(self.encoding).name.startswith("utf-16"):
             raise ValueError(f"the text is encoded in UTF-16; expected {self.encoding}")
 
@@ -149,6 +147,8 @@ class CsvFile(TableFile):
         n = 0
         with self._stream() as file:
             while part := file.read(BLOCK_BYTES):
+                if n == 0:
+                    self._check_encoding(part)
                 end = part.find(b"\n")
                 if end >= 0:
                     return n + end
