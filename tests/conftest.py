@@ -35,6 +35,21 @@ def pytest_configure(config):
     settings.load_profile("fast" if fast else "exhaustive")
 
 
+def pytest_runtest_setup(item):
+    """Build fixtures from the same random numbers, whichever test is the first to use them."""
+    seed_estimators()
+
+
+def pytest_runtest_call(item):
+    """Start each test from the same random numbers, whatever ran before it."""
+    seed_estimators()
+
+
+def seed_estimators():
+    """Seed the generator that estimators with ``random_state=None`` draw from."""
+    np.random.seed(0)  # noqa: NPY002
+
+
 @pytest.fixture
 def few_codes(monkeypatch):
     """Store categories with more than five values in lists, like those with hundreds of words.
