@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.open_files import count_open_files
+from support.open_files import open_files
 
 from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.inputs.files import pieces
@@ -213,12 +213,12 @@ def test_masks_of_labels_need_data_in_memory():
 def fitted(folder):
     """A fitted model, which must stay as it is; nothing may be left of the scratch files."""
     crf = TreeCRF(**SETTINGS, sampling=0.2).fit(TABLE.select(FEATURES), "tag", groups="doc")
-    before, n_files = dict(vars(crf)), count_open_files()
+    before, files = dict(vars(crf)), open_files()
     yield crf
     assert vars(crf) == before
     assert list((folder / "scratch").iterdir()) == []
     gc.collect()
-    assert count_open_files() <= n_files
+    assert open_files() <= files
 
 
 def fit_again(crf, folder, **arguments):
