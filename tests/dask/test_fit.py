@@ -379,6 +379,31 @@ def test_unreadable_files_are_named(workers, tmp_path):
             DaskTreeCRF(**SAMPLED).fit(path, "tag", groups="doc")
 
 
+def test_errors_in_values_name_the_file(workers, tmp_path):
+    one, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    FEATURES[:100].to_parquet(one)
+    rest = FEATURES[FEATURES["doc"] > FEATURES["doc"][100]]
+    for changed, message in (
+        (rest.assign(number="x"), r"numbers in .*a\.parquet|categories in .*b\.parquet, but num"),
+        (rest.drop(columns="word"), r"b\.parquet lacks the column 'word' of .*a\.parquet"),
+        (rest.assign(number=np.inf), r"b\.parquet: .*infinite"),
+        (FEATURES[100:], r"group 'd\d+' is in .*a\.parquet and in .*b\.parquet"),
+    ):
+        changed.to_parquet(other)
+        for path in (tmp_path, f"file://{tmp_path}"):
+            with pytest.raises((ValueError, TypeError), match=message) as caught:
+                DaskTreeCRF(**SAMPLED).fit(path, "tag", groups="doc")
+            assert str(path) in str(caught.value)
+
+
+def test_futures_of_another_client(workers, cluster):
+    with Client(cluster, set_as_default=False) as other:
+        futures = [other.submit(pair, i, pure=False) for i in range(N)]
+        with pytest.raises(ValueError, match=r"X holds a future of another client, <Client: "):
+            DaskTreeCRF(**SAMPLED, client=workers).fit(futures)
+        assert_equal_models(DaskTreeCRF(**SAMPLED, client=other).fit(futures), expected())
+
+
 def test_groups_of_a_score(workers):
     """They may be a series. Lists of sequences have none, whatever the training data had."""
     given = frames()

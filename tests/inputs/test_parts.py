@@ -1,5 +1,7 @@
 """Parts that are read one by one give the description and the values of all data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -85,10 +87,10 @@ def _length(x):
 
 
 def described(raws, categorical="from_dtype"):
-    parts = [describe_part(part, i, categorical) for i, part in enumerate(raws)]
+    raws = [replace(raw, place=f"partition {i}") for i, raw in enumerate(raws)]
+    parts = [describe_part(raw, categorical) for raw in raws]
     if has_attributes([part for part in parts if part is not None]):
-        parts = [describe_part(part, i, categorical, as_attributes=True)
-                 for i, part in enumerate(raws)]  # fmt: skip
+        parts = [describe_part(raw, categorical, as_attributes=True) for raw in raws]
     return parts
 
 
@@ -172,9 +174,9 @@ def test_categories_of_different_types():
 
 def test_errors_name_the_partition():
     with pytest.raises(ValueError, match=r"^partition 3: sequence 1 is empty"):
-        describe_part(raw(["ab", ""]), 3, "from_dtype")
+        describe_part(replace(raw(["ab", ""]), place="partition 3"), "from_dtype")
     with pytest.raises(ValueError, match=r"^partition 2: sequence 0: 1 labels for 2 positions"):
-        describe_part(raw(["ab"], ["x"]), 2, "from_dtype")
+        describe_part(replace(raw(["ab"], ["x"]), place="partition 2"), "from_dtype")
 
 
 def test_labels_of_parts():
@@ -199,13 +201,13 @@ def test_groups_in_two_parts(module):
         return RawData(table, [0] * len(groups), Segmentation(groups="g"))
 
     raws = [part(["a", "a", "b"]), part(["c"]), part(["d", "b"]), part([])]
-    hashed, numbers = find_shared_group(described(raws))
-    assert numbers == [0, 2]
+    hashed, places = find_shared_group(described(raws))
+    assert places == ["partition 0", "partition 2"]
     assert [group_of_hash(raw, hashed) for raw in raws] == ["'b'", None, "'b'", None]
     assert find_shared_group(described(raws[:2])) is None
     numbers = RawData(np.eye(2), [0, 1], Segmentation(groups=[1.0, 2.0]))
     others = RawData(np.eye(2), [0, 1], Segmentation(groups=np.array([2, 3])))
-    assert find_shared_group(described([numbers, others]))[1] == [0, 1]
+    assert find_shared_group(described([numbers, others]))[1] == ["partition 0", "partition 1"]
 
 
 def test_no_sequences():

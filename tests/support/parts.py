@@ -28,8 +28,9 @@ def raw_parts(X: list, y: list, parts: list[np.ndarray], **others: list | None) 
             chosen(y, indices),
             Segmentation(),
             **{name: chosen(items, indices) for name, items in others.items()},
+            place=f"partition {i}",
         )
-        for indices in parts
+        for i, indices in enumerate(parts)
     ]
 
 

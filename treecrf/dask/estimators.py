@@ -41,7 +41,6 @@ from treecrf.learners.boosted.memm import TreeMEMM
 from treecrf.learners.boosted.window import SlidingWindowClassifier
 from treecrf.learners.effects import warn_without_effect
 from treecrf.learners.iterations import Callbacks
-from treecrf.utils.fleet import Each
 
 CLIENT = """    client : distributed.Client or None, default=None
         Client of the cluster that trains the model. None means the client that was created last.
@@ -124,7 +123,7 @@ class DaskMixin:
         ------
         ValueError, TypeError
             If a parameter, a sequence or a label sequence is invalid, or a sequence is in several
-            partitions. The message names the partition.
+            partitions. The message names the partition, or its file.
         FileNotFoundError
             If no file has the path, or matches the pattern.
         MemoryError
@@ -358,7 +357,7 @@ class DaskMixin:
             groups = self._columns.group
         with Cluster(self._client()) as cluster:
             raw = raw_fleet(cluster, X, y, groups, sample_weight)
-            counts = raw.map(prediction.count_correct, self.to_local(), Each(range(raw.n_parts)))
+            counts = raw.map(prediction.count_correct, self.to_local())
         n_correct, n = np.array(counts).sum(axis=0)
         if not n:
             raise ValueError("y holds no known labels")
@@ -377,7 +376,7 @@ def _validation(
     refuse_other_collections(X, "X_val")
     if is_distributed(X) or is_table(X):
         return raw_fleet(cluster, X, y, groups, sample_weight, "_val")
-    raw = RawData(X, y, Segmentation(None, groups), sample_weight, place="")
+    raw = RawData(X, y, Segmentation(None, groups), sample_weight)
     return local_fleet(cluster, [raw])
 
 

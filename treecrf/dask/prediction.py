@@ -174,13 +174,13 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
     return pd.DataFrame(columns, index=index)
 
 
-def count_correct(raw: RawData, model: Any, number: int) -> tuple[float, float]:
+def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
     """Return the weight of the correct labels of a partition, and that of all known ones."""
     if not len(raw.X):
         return 0.0, 0.0
     if not raw.segmentation.is_long:
         raw = replace(raw, segmentation=model._segmentation(raw.X, None, None))
-    with named(raw.place, number):
+    with named(raw.place):
         sequences, labels = model._read_labeled(raw)
     known = labels.known
     if not known.any():

@@ -126,13 +126,22 @@ def parts_of(X: Any, name: str = "X") -> list:
     TypeError
         If X is not one of the supported collections.
     """
-    if is_frame(X) or is_bag(X):
-        return list(X.to_delayed())
-    if are_parts(X):
-        return list(X)
+    return _placed_parts_of(X, name)[0]
+
+
+def _placed_parts_of(X: Any, name: str) -> tuple[list, list[str]]:
+    """Return the parts, and what error messages call them: the number, or the file."""
     if is_path(X):
-        return [delayed(read_table, pure=False)(file) for file in files_of(X)]
-    raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
+        files = files_of(X)
+        parts = [delayed(read_table, pure=False)(file) for file in files]
+        return parts, [name_of_file(file) for file in files]
+    if is_frame(X) or is_bag(X):
+        parts = list(X.to_delayed())
+    elif are_parts(X):
+        parts = list(X)
+    else:
+        raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
+    return parts, [f"partition {i}" for i in range(len(parts))]
 
 
 def described_type(X: Any) -> str:
@@ -194,11 +203,16 @@ def read_table(file: Any) -> Any:
         If the file cannot be read. The message names it.
     """
     parquet = import_pyarrow().parquet
-    if isinstance(file, str):
-        with naming(file):
+    with naming(name_of_file(file)):
+        if isinstance(file, str):
             return parquet.read_table(file, use_threads=False, partitioning=None)
-    with naming(file.path), file as opened:
-        return parquet.read_table(opened, use_threads=False)
+        with file as opened:
+            return parquet.read_table(opened, use_threads=False)
+
+
+def name_of_file(file: Any) -> str:
+    """Return the path of a file, or its URL."""
+    return file if isinstance(file, str) else file.full_name
 
 
 def raw_fleet(
@@ -229,8 +243,9 @@ def raw_fleet(
     if is_bag(X):
         _check_arguments_of_bag(groups, sample_weight, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
-    sources = {"X": parts_of(X, f"X{name}")}
-    n_parts = len(sources["X"])
+    parts, places = _placed_parts_of(X, f"X{name}")
+    sources = {"X": parts}
+    n_parts = len(places)
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
         _require_collection(given[argument], f"{argument}{name}")
@@ -243,7 +258,7 @@ def raw_fleet(
 
     def submit() -> list[Future]:
         parts = [_submitted(cluster, values, name) for values in sources.values()]
-        arguments = (layout, Each(range(n_parts)))
+        arguments = (layout, Each(places))
         return cluster.submit_calls(read_raw, list(zip(*parts, strict=True)), arguments)
 
     return DaskFleet(cluster, n_parts, submit, keep=False)
@@ -313,6 +328,11 @@ def _submitted(cluster: Cluster, values: list, name: str) -> list[Future]:
                 f"a future of X{name} was lost with its worker, or in a restart of the cluster; "
                 "pass delayed objects, which can be computed again"
             )
+        if isinstance(value, Future) and value.client is not cluster.client:
+            raise ValueError(
+                f"X{name} holds a future of another client, {value.client}; expected futures of "
+                f"{cluster.client}, or that client as the parameter client"
+            )
     return cluster.submit_delayed(values)
 
 
@@ -324,26 +344,26 @@ def read_raw(X: Any, *values: Any) -> RawData:
     X : object
         Partition of X.
     *values
-        Partitions of other arguments, the `Layout`, and the number of the partition.
+        Partitions of other arguments, the `Layout`, and the place of the partition.
 
     Raises
     ------
     TypeError, ValueError
         If the partition is not of this layout. The message names it.
     """
-    *others, layout, number = values
+    *others, layout, place = values
     given = {"y": layout.y, "groups": layout.groups, "sample_weight": layout.sample_weight}
     given |= zip(layout.others, others, strict=True)
     if layout.are_bags:
         X = list(X)
         given |= {name: list(given[name]) for name in layout.others}
-    with named(None, number):
+    with named(place):
         if given["y"] is None:
             X, given = _unpacked(X, given, layout.are_bags)
         weight = given["sample_weight"]
         if isinstance(weight, str):
             X, weight = _without_column(X, weight)
-    return RawData(X, given["y"], Segmentation(None, given["groups"]), weight)
+    return RawData(X, given["y"], Segmentation(None, given["groups"]), weight, place=place)
 
 
 def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[str, Any]]:

@@ -70,8 +70,8 @@ class RawData:
         Weights of the sequences or of the positions.
     init_score : list of arrays or None
         Scores to which those of the model are added.
-    place : str or None
-        Where a part of the data is, for error messages; "" if they are all data.
+    place : str
+        Part of the data that these are, for error messages, such as a file; "" for all data.
     """
 
     X: Any
@@ -79,7 +79,7 @@ class RawData:
     segmentation: Segmentation
     sample_weight: Any = None
     init_score: Any = None
-    place: str | None = None
+    place: str = ""
 
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"

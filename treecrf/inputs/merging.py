@@ -42,16 +42,16 @@ def merged(
     ------
     ValueError, TypeError
         If the forms or the columns of two parts, or the kinds of a column in them, do not fit
-        together. The message names the column and both partitions.
+        together. The message names the column and both parts.
     """
-    numbered = [(i, part) for i, part in enumerate(parts) if part is not None]
-    if not numbered:
+    present = [part for part in parts if part is not None]
+    if not present:
         raise ValueError("X holds no sequences in any partition")
-    _check_forms(numbered)
-    described = [part.described for _, part in numbered]
+    _check_forms(present)
+    described = [part.described for part in present]
     is_symbols = described[0].schema.form == "symbols"
     if schema is None:
-        schema = _merged_symbols(numbered) if is_symbols else _merged_tables(numbered)
+        schema = _merged_symbols(present) if is_symbols else _merged_tables(present)
     with_missing = is_symbols and any(each.form == "dense" for each in described)
     return Description(
         schema,
@@ -73,12 +73,11 @@ def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
     ValueError
         If there is only one label, or none.
     """
-    known = [(i, part.labels) for i, part in enumerate(parts) if part is not None]
-    known = [(i, labels) for i, labels in known if len(labels)]
+    known = [(part.place, part.labels) for part in parts if part is not None and len(part.labels)]
     _refuse_different(
         known,
         label_kind,
-        lambda kind, i: f"the labels are {KINDS_OF_LABELS[kind]} in partition {i}",
+        lambda kind, place: f"the labels are {KINDS_OF_LABELS[kind]} in {place}",
         "all strings or all integers",
         TypeError,
     )
@@ -93,90 +92,94 @@ def merged_labels(parts: Sequence[PartDescription | None]) -> np.ndarray:
 
 def find_shared_group(
     parts: Sequence[PartDescription | None],
-) -> tuple[int, list[int]] | None:
+) -> tuple[int, list[str]] | None:
     """Find a group with positions in several parts.
 
     Returns
     -------
     hashed : int
         Its hash, for `group_of_hash`.
-    numbers : list of int
-        The parts.
+    places : list of str
+        The parts, in their order.
     """
-    owners = [i for i, part in enumerate(parts) if part is not None and part.groups is not None]
+    owners = [part for part in parts if part is not None and part.groups is not None]
     if len(owners) < 2:
         return None
-    hashes = np.concatenate([parts[i].groups for i in owners])
-    numbers = np.repeat(owners, [len(parts[i].groups) for i in owners])
+    hashes = np.concatenate([part.groups for part in owners])
+    numbers = np.repeat(range(len(owners)), [len(part.groups) for part in owners])
     order = np.argsort(hashes, kind="stable")
     equal = np.flatnonzero(np.diff(hashes[order]) == 0)
     if not len(equal):
         return None
     shared = hashes[order[equal[0]]]
-    return int(shared), sorted(set(numbers[hashes == shared].tolist()))
+    return int(shared), [owners[i].place for i in np.unique(numbers[hashes == shared])]
 
 
 def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
     """Raise TypeError if the same group would have different names in two parts."""
-    numbered = [
-        (i, part)
-        for i, part in enumerate(parts)
+    kinds = [
+        (part.place, next(iter(part.kinds_of_groups)))
+        for part in parts
         if part is not None and len(part.kinds_of_groups) == 1
     ]
     _refuse_different(
-        numbered,
-        lambda part: next(iter(part.kinds_of_groups)),
-        lambda kind, i: f"groups holds {kind} in partition {i}",
+        kinds,
+        lambda kind: kind,
+        lambda kind, place: f"groups holds {kind} in {place}",
         "a single type",
         TypeError,
     )
 
 
-def _check_forms(numbered: list[tuple[int, PartDescription]]) -> None:
+def _check_forms(parts: list[PartDescription]) -> None:
     def form_of(part: PartDescription) -> str:
         described = part.described
         return "symbols" if described.schema.form == "symbols" else described.form
 
     _refuse_different(
-        numbered,
+        _placed(parts),
         form_of,
-        lambda form, i: f"partition {i} holds {FORMS[form]}",
+        lambda form, place: f"{place} holds {FORMS[form]}",
         "sequences of the same form",
         ValueError,
     )
 
 
+def _placed(parts: list[PartDescription]) -> list[tuple[str, PartDescription]]:
+    return [(part.place, part) for part in parts]
+
+
 def _refuse_different(
-    numbered: list[tuple[int, Any]],
+    placed: list[tuple[str, Any]],
     kind_of: Callable[[Any], Any],
-    describe: Callable[[Any, int], str],
+    describe: Callable[[Any, str], str],
     expected: str,
     error: type[Exception],
 ) -> None:
-    """Raise an error if parts are of different kinds."""
-    kinds: dict[Any, int] = {}
-    for i, part in numbered:
-        kinds.setdefault(kind_of(part), i)
+    """Raise an error if values, each with the place of its part, are of different kinds."""
+    kinds: dict[Any, str] = {}
+    for place, value in placed:
+        kinds.setdefault(kind_of(value), place)
     if len(kinds) > 1:
-        (one, i), (other, j) = list(kinds.items())[:2]
-        raise error(f"{describe(one, i)}, but {describe(other, j)}; expected {expected}")
+        (one, first), (other, second) = list(kinds.items())[:2]
+        raise error(f"{describe(one, first)}, but {describe(other, second)}; expected {expected}")
 
 
-def _merged_symbols(numbered: list[tuple[int, PartDescription]]) -> InputSchema:
-    symbols = [(i, part.described.schema.categories[0]) for i, part in numbered]
+def _merged_symbols(parts: list[PartDescription]) -> InputSchema:
+    symbols = [(part.place, part.described.schema.categories[0]) for part in parts]
     values = _united("X", symbols)
     if not len(values):
         raise ValueError("all symbols of X are missing")
-    return replace(numbered[0][1].described.schema, categories={0: values})
+    return replace(parts[0].described.schema, categories={0: values})
 
 
-def _united(column: str, categories: list[tuple[int, np.ndarray]]) -> np.ndarray:
+def _united(column: str, categories: list[tuple[str, np.ndarray]]) -> np.ndarray:
     """Return the values of a category in any part, sorted."""
-    known = [(i, values) for i, values in categories if len(values)]
+    known = [(place, values) for place, values in categories if len(values)]
     _refuse_different(
         known,
         lambda values: values.dtype.kind,
-        lambda kind, i: f"{column} holds {TYPES[kind]} in partition {i}",
+        lambda kind, place: f"{column} holds {TYPES[kind]} in {place}",
         "a single type",
         TypeError,
     )
@@ -185,22 +188,22 @@ def _united(column: str, categories: list[tuple[int, np.ndarray]]) -> np.ndarray
     return np.unique(np.concatenate([values for _, values in known]))
 
 
-def _merged_tables(numbered: list[tuple[int, PartDescription]]) -> InputSchema:
-    names, indices = _matched_columns(numbered)
+def _merged_tables(parts: list[PartDescription]) -> InputSchema:
+    names, indices = _matched_columns(parts)
     n = len(indices[0]) if names is None else len(names)
     with_categories, with_numbers, are_numbers, are_booleans = np.zeros((4, n), dtype=bool)
     categories: dict[int, list] = {}
-    for (i, part), at in zip(numbered, indices, strict=True):
+    for part, at in zip(parts, indices, strict=True):
         kinds = part.described.schema.kinds
         with_numbers[at[(kinds != CATEGORY) & part.has_values]] = True
         are_numbers[at[kinds == NUMBER]] = True
         are_booleans[at[kinds == BOOLEAN]] = True
         for k, values in part.described.schema.categories.items():
-            categories.setdefault(int(at[k]), []).append((i, values))
+            categories.setdefault(int(at[k]), []).append((part.place, values))
             with_categories[at[k]] |= len(values) > 0
     mixed = np.flatnonzero(with_categories & with_numbers)
     if len(mixed):
-        _refuse_mixture(int(mixed[0]), names, numbered, indices)
+        _refuse_mixture(int(mixed[0]), names, parts, indices)
     kinds = np.select(
         [with_categories, are_numbers, are_booleans], [CATEGORY, NUMBER, BOOLEAN], CATEGORY
     ).astype(np.uint8)
@@ -214,7 +217,7 @@ def _merged_tables(numbered: list[tuple[int, PartDescription]]) -> InputSchema:
 
 
 def _matched_columns(
-    numbered: list[tuple[int, PartDescription]],
+    parts: list[PartDescription],
 ) -> tuple[tuple[str, ...] | None, list[np.ndarray]]:
     """Match the columns of parts by their names, or by their order if they have none.
 
@@ -225,24 +228,24 @@ def _matched_columns(
     indices : list of int arrays
         For each column of each part, its index among all columns.
     """
-    schemas = [part.described.schema for _, part in numbered]
+    schemas = [part.described.schema for part in parts]
     _refuse_different(
-        numbered,
+        _placed(parts),
         lambda part: part.described.schema.names is None,
-        lambda lacks, i: f"partition {i} has {'no column names' if lacks else 'column names'}",
+        lambda lacks, place: f"{place} has {'no column names' if lacks else 'column names'}",
         "column names in all partitions, or in none",
         ValueError,
     )
     if schemas[0].names is None:
         _refuse_different(
-            numbered,
+            _placed(parts),
             lambda part: part.described.schema.n_features,
-            lambda n, i: f"partition {i} has {n} features",
+            lambda n, place: f"{place} has {n} features",
             "the same number in all partitions",
             ValueError,
         )
         return None, [np.arange(schema.n_features) for schema in schemas]
-    if numbered[0][1].described.form == "sparse":
+    if parts[0].described.form == "sparse":
         names = tuple(sorted(set().union(*(schema.names for schema in schemas))))
         if not names:
             raise ValueError("the sequences have 0 features: all dicts are empty")
@@ -252,8 +255,8 @@ def _matched_columns(
             for schema in schemas
         ]
     names, indices = schemas[0].names, []
-    for (i, _), schema in zip(numbered, schemas, strict=True):
-        order = order_of(schema.names, names, f"partition {i}", f"partition {numbered[0][0]}")
+    for part, schema in zip(parts, schemas, strict=True):
+        order = order_of(schema.names, names, part.place, parts[0].place)
         indices.append(np.argsort(order))
     return names, indices
 
@@ -261,18 +264,18 @@ def _matched_columns(
 def _refuse_mixture(
     j: int,
     names: tuple[str, ...] | None,
-    numbered: list[tuple[int, PartDescription]],
+    parts: list[PartDescription],
     indices: list[np.ndarray],
 ) -> NoReturn:
     """Raise TypeError for a column of categories in one part, and of numbers in another."""
-    owners: dict[bool, int] = {}
-    for (i, part), at in zip(numbered, indices, strict=True):
+    owners: dict[bool, str] = {}
+    for part, at in zip(parts, indices, strict=True):
         for k in np.flatnonzero(at == j).tolist():
             schema = part.described.schema
             is_category = schema.kinds[k] == CATEGORY
             if len(schema.categories[k]) if is_category else part.has_values[k]:
-                owners.setdefault(bool(is_category), i)
+                owners.setdefault(bool(is_category), part.place)
     raise TypeError(
-        f"{column_name(names, j)} holds categories in partition {owners[True]}, but numbers in "
-        f"partition {owners[False]}; expected a single type"
+        f"{column_name(names, j)} holds categories in {owners[True]}, but numbers in "
+        f"{owners[False]}; expected a single type"
     )

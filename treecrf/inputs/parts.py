@@ -43,6 +43,8 @@ class PartDescription:
 
     Attributes
     ----------
+    place : str
+        The part, for error messages.
     described : Description
     dtype : numpy dtype
         Common type of the values.
@@ -62,6 +64,7 @@ class PartDescription:
     has_init_score : bool
     """
 
+    place: str
     described: Description
     dtype: np.dtype
     has_values: np.ndarray
@@ -75,9 +78,8 @@ class PartDescription:
 
 
 @contextmanager
-def named(place: str | None, number: int) -> Iterator[None]:
-    """Put the place of a part, or its number, before the messages of errors in its values."""
-    place = f"partition {number}" if place is None else place
+def named(place: str) -> Iterator[None]:
+    """Put the place of a part before the messages of errors in its values."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -89,7 +91,6 @@ def named(place: str | None, number: int) -> Iterator[None]:
 
 def describe_part(
     raw: RawData,
-    number: int,
     categorical: Any,
     schema: InputSchema | None = None,
     as_attributes: bool = False,
@@ -99,8 +100,6 @@ def describe_part(
     Parameters
     ----------
     raw : RawData
-    number : int
-        Number of the part, for error messages.
     categorical : "from_dtype", None, or list
         The parameter ``categorical_features``.
     schema : InputSchema, optional
@@ -110,7 +109,7 @@ def describe_part(
     """
     if _is_empty(raw):
         return None
-    with named(raw.place, number):
+    with named(raw.place):
         raw = raw.resolved()
         sequences = _read(raw, categorical, schema, as_attributes)
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
@@ -118,6 +117,7 @@ def describe_part(
         groups = _groups_of(raw, sequences.offsets)
     present = [values for values in labels.present() if len(values)]
     return PartDescription(
+        place=raw.place,
         described=Description.of(sequences),
         dtype=sequences.dtype,
         has_values=_find_values(sequences),

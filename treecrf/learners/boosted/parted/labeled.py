@@ -58,13 +58,12 @@ def describe(
     Raises
     ------
     ValueError, TypeError
-        If a part is not valid, or a sequence lies in two of them. The message names the partition.
+        If a part is not valid, or a sequence lies in two of them. The message names the part.
     """
-    numbers = Each(range(fleet.n_parts))
-    parts = fleet.map(describe_part, numbers, categorical, schema)
+    parts = fleet.map(describe_part, categorical, schema)
     present = [part for part in parts if part is not None]
     if schema is None and has_attributes(present):
-        parts = fleet.map(describe_part, numbers, categorical, None, True)
+        parts = fleet.map(describe_part, categorical, None, True)
     _check_groups(fleet, parts)
     if not any(part.has_weight for part in present) and present:
         raise ValueError(ONLY_ZEROS)
@@ -78,11 +77,11 @@ def _check_groups(fleet: Fleet, parts: list[PartDescription | None]) -> None:
     found = find_shared_group(parts)
     if found is None:
         return
-    hashed, numbers = found
+    hashed, (first, second, *_) = found
     group = next(name for name in fleet.map(group_of_hash, hashed) if name is not None)
     raise ValueError(
-        f"group {group} is in partitions {numbers[0]} and {numbers[1]}; expected all positions of "
-        "a sequence in one partition: sort or partition the data by group"
+        f"group {group} is in {first} and in {second}; expected all positions of a sequence in one "
+        "partition: sort or partition the data by group"
     )
 
 
@@ -110,15 +109,13 @@ class Labeling:
 
 
 def label(
-    raw: RawData, number: int, is_empty: bool, allowed: Any, labeling: Labeling
+    raw: RawData, is_empty: bool, allowed: Any, labeling: Labeling
 ) -> LabeledSequences | None:
     """Read a part with the schema of all, and check its labels.
 
     Parameters
     ----------
     raw : RawData
-    number : int
-        Number of the part, which error messages name.
     is_empty : bool
         Whether the part has no sequences.
     allowed : list of bool arrays or None
@@ -132,7 +129,7 @@ def label(
     """
     if is_empty:
         return None
-    with named(raw.place, number):
+    with named(raw.place):
         estimator, classes = labeling.estimator, labeling.classes
         sequences, raw = read_part(raw, labeling.described)
         offsets, segmentation = sequences.offsets, raw.segmentation
@@ -279,8 +276,8 @@ class LabeledParts:
             If a part is not valid, or no sequence can be used.
         """
         is_empty = [part is None for part in parts]
-        numbers, allowed = range(raws.n_parts), allowed or [None] * raws.n_parts
-        labeled = raws.derive(label, Each(numbers), Each(is_empty), Each(allowed), labeling)
+        allowed = Each(allowed or [None] * raws.n_parts)
+        labeled = raws.derive(label, Each(is_empty), allowed, labeling)
         present = View(labeled, itself, chosen=[not empty for empty in is_empty])
         examined, lengths = zip(*present.map(_examined), strict=True)
         unknown = Unknown.of_all(examined)
