@@ -190,7 +190,9 @@ def test_local_data_are_predicted_here(fitted, local):
     assert fitted.score(X, y) == local.score(X, y)
 
 
-def test_errors_without_a_cluster():
+def test_errors_without_a_cluster(monkeypatch):
+    # Clients of other tests.
+    monkeypatch.setattr("distributed.client._global_clients", {})
     crf = DaskTreeCRF()
     with pytest.raises(NotFittedError):
         crf.predict(collection())

@@ -154,8 +154,16 @@ def test_spilled_shards(workers):
         assert toys.run(toy, N_ITER, after=lambda i: workers.run(spill)) == TREES
 
 
+@pytest.fixture
+def replicas(workers):
+    """Keep copies of results, of which Dask drops those that no task needs."""
+    workers.amm.stop()
+    yield
+    workers.amm.start()
+
+
 @pytest.mark.parametrize("runs_on_copies", [False, True])
-def test_copied_shards(workers, monkeypatch, runs_on_copies):
+def test_copied_shards(workers, replicas, monkeypatch, runs_on_copies):
     """Copies of a shard have different numbers of trees; tasks run on that of its own worker."""
     caught_up = []
     monkeypatch.setattr(
@@ -164,7 +172,8 @@ def test_copied_shards(workers, monkeypatch, runs_on_copies):
 
     def act(i):
         if i == 1:
-            workers.replicate(toy.futures(), n=3)
+            while any(len(holders) < 3 for holders in workers.who_has(toy.futures()).values()):
+                workers.replicate(toy.futures(), n=3)
         if i == 3 and runs_on_copies:
             toy.homes[:] = [*toy.homes[1:], toy.homes[0]]
 

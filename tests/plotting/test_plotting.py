@@ -48,6 +48,7 @@ X, Y = make_future_bags("or", n_sequences=60, random_state=0)
 @pytest.fixture(autouse=True)
 def closed():
     """Check that every figure can be drawn without a warning, and close it."""
+    plt.close("all")  # figures of examples in docstrings
     yield
     for number in plt.get_fignums():
         plt.figure(number).canvas.draw()
