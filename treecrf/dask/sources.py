@@ -112,36 +112,23 @@ def refuse_other_collections(X: Any, name: str = "X") -> None:
         raise TypeError(f"{name} is {described_type(X)}; {COLLECTIONS}")
 
 
-def parts_of(X: Any, name: str = "X") -> list:
-    """Return a delayed object or a future for each partition.
-
-    Parameters
-    ----------
-    X : dask data frame, bag, list of delayed objects or futures, or path of Parquet files
-    name : str, default="X"
-        Name of the argument in error messages.
-
-    Raises
-    ------
-    TypeError
-        If X is not one of the supported collections.
-    """
-    return _placed_parts_of(X, name)[0]
-
-
 def _placed_parts_of(X: Any, name: str) -> tuple[list, list[str]]:
-    """Return the parts, and what error messages call them: the number, or the file."""
+    """Return a delayed object or a future for each partition or file, and what errors call them."""
     if is_path(X):
         files = files_of(X)
         parts = [delayed(read_table, pure=False)(file) for file in files]
-        return parts, [name_of_file(file) for file in files]
-    if is_frame(X) or is_bag(X):
-        parts = list(X.to_delayed())
-    elif are_parts(X):
-        parts = list(X)
-    else:
-        raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
+        return parts, [_name_of_file(file) for file in files]
+    parts = _parts_of(X, name)
     return parts, [f"partition {i}" for i in range(len(parts))]
+
+
+def _parts_of(X: Any, name: str) -> list:
+    """Return a delayed object or a future for each partition of a collection."""
+    if is_frame(X) or is_bag(X):
+        return list(X.to_delayed())
+    if are_parts(X):
+        return list(X)
+    raise TypeError(f"{name} is {described_type(X)}; {EXPECTED}")
 
 
 def described_type(X: Any) -> str:
@@ -203,14 +190,14 @@ def read_table(file: Any) -> Any:
         If the file cannot be read. The message names it.
     """
     parquet = import_pyarrow().parquet
-    with naming(name_of_file(file)):
+    with naming(_name_of_file(file)):
         if isinstance(file, str):
             return parquet.read_table(file, use_threads=False, partitioning=None)
         with file as opened:
             return parquet.read_table(opened, use_threads=False)
 
 
-def name_of_file(file: Any) -> str:
+def _name_of_file(file: Any) -> str:
     """Return the path of a file, or its URL."""
     return file if isinstance(file, str) else file.full_name
 
@@ -249,7 +236,7 @@ def raw_fleet(
     others = tuple(argument for argument in given if argument not in columns)
     for argument in others:
         _require_collection(given[argument], f"{argument}{name}")
-        sources[argument] = parts_of(given[argument])
+        sources[argument] = _parts_of(given[argument], f"{argument}{name}")
         n_others = len(sources[argument])
         if n_others != n_parts:
             raise ValueError(f"X{name} has {n_parts} partitions, {argument}{name} has {n_others}")

@@ -117,14 +117,9 @@ def find_shared_group(
 
 def check_kinds_of_groups(parts: Sequence[PartDescription | None]) -> None:
     """Raise TypeError if the same group would have different names in two parts."""
-    kinds = [
-        (part.place, next(iter(part.kinds_of_groups)))
-        for part in parts
-        if part is not None and len(part.kinds_of_groups) == 1
-    ]
     _refuse_different(
-        kinds,
-        lambda kind: kind,
+        _placed([part for part in parts if part is not None and len(part.kinds_of_groups) == 1]),
+        lambda part: next(iter(part.kinds_of_groups)),
         lambda kind, place: f"groups holds {kind} in {place}",
         "a single type",
         TypeError,

@@ -27,7 +27,7 @@ def cut(raw: RawData, n_rows: int) -> list[RawData]:
     offsets = _offsets(raw)
     arguments = {name: getattr(raw, name) for name in ("y", "sample_weight", "init_score")}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
-        return [replace(raw, place="")]
+        return [raw]
     bounds = list(runs(offsets, n_rows))
     if raw.segmentation.is_long:
         tables = rows_of(raw.X, [(int(offsets[i]), int(offsets[j])) for i, j in bounds])
