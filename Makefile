@@ -106,8 +106,10 @@ $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
 	touch $@
 
 # The package with the libraries of an extra, in one installation. Modules that are compiled already
-# are not compiled again.
+# are not compiled again. seqeval has no wheel: without isolation, its build needs setuptools-scm,
+# or its version is 0.0.0, which no requirement accepts.
 $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
+	$(INSTALL) setuptools-scm
 	$(INSTALL) --no-build-isolation --editable ".[plot,progress,$*]"
 	touch $(VENV)/.installed $@
 
