@@ -16,6 +16,9 @@ from treecrf.utils.hashing import likely_bound, mix, smallest
 
 # Maximum number of positions from which quantiles are computed.
 MAX_SAMPLES = 200_000
+# Bins hold at least this number of positions on average, unless a column has fewer bins than this.
+MIN_POSITIONS_OF_BIN = 16
+MIN_BINS = 16
 # Samples of parts are joined in blocks of columns of about this size.
 MAX_BYTES = 1 << 28
 # About this many values are sorted at a time, of many short columns or of a few long ones.
@@ -35,8 +38,8 @@ def learn_thresholds(
         Description of all sequences.
     columns : int array (n_columns,)
     max_bins : int
-        Maximum number of bins per column; columns with more distinct values have thresholds at
-        quantiles.
+        Maximum number of bins per column, which few positions lower; columns with more distinct
+        values have thresholds at quantiles.
     seed : int
         Seed for the choice of the positions from which quantiles are computed, if there are many.
 
@@ -49,6 +52,7 @@ def learn_thresholds(
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
+    max_bins = min(max_bins, max(MIN_BINS, described.n_positions // MIN_POSITIONS_OF_BIN))
     chosen = Each(_choose(fleet, described.n_positions, seed))
     n_columns, n_rows = described.schema.n_features, min(described.n_positions, MAX_SAMPLES)
     n_blocks = 1

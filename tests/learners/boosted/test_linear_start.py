@@ -17,7 +17,7 @@ import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.inspection import permutation_importance
 from treecrf.learners.boosted import start as start_module
-from treecrf.learners.boosted.start import STRONG, LinearStart
+from treecrf.learners.boosted.start import HALF, LinearStart
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -95,7 +95,7 @@ def test_training_starts_from_the_linear_model(letters):
     assert (np.diff(crf.train_score_) > 0).all()
     assert crf.train_score_[0] > -np.log(3)
     assert crf.init_.get_params()["solver"] == "lbfgs"
-    assert crf.init_.l2_regularization == STRONG
+    assert crf.init_.l2_regularization == HALF.penalty
     assert crf.init_.window == 1
     assert small(init="zero").fit(X, y).init_ is None
     for objective in ("exponential", "hamming_log", "hamming_exponential"):
@@ -107,9 +107,11 @@ def test_much_data_start_from_stochastic_gradient_descent(letters, monkeypatch):
     X, y = letters
     n = sum(map(len, y))
     monkeypatch.setattr(start_module, "POSITIONS_OF_PENALTY", n // 2)
+    assert small().fit(X, y).init_.solver == "lbfgs"
+    monkeypatch.setattr(start_module, "POSITIONS_OF_SGD", n)
     crf = small().fit(X, y)
     assert crf.init_.solver == "sgd"
-    assert crf.init_.l2_regularization == pytest.approx(STRONG * n / (n // 2))
+    assert crf.init_.l2_regularization == pytest.approx(HALF.penalty * n / (n // 2))
 
 
 def test_estimators_are_cloned_unless_they_are_fitted(letters):
@@ -269,5 +271,5 @@ def test_the_own_linear_model_does_not_warn_of_settings_that_a_user_cannot_chang
     with pytest.warns(ConvergenceWarning, match="LinearCRF did not converge in max_iter=1 "):
         small(init=LinearCRF(**settings)).fit(crowded, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start_module, "_penalty", lambda *_: settings)
+        patch.setattr(start_module, "_solver", lambda *_: settings)
         assert small().fit(crowded, y).init_.max_iter == 1

@@ -22,15 +22,16 @@ from treecrf import (
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.boosted import base, selection
 from treecrf.learners.boosted.selection import (
-    MIN_COMPARED,
+    MAX_FOLDS,
     N_FOLDS,
-    N_FOLDS_OF_MANY,
     Candidate,
-    first_sample,
     folds,
     in_blocks,
-    second_sample,
+    n_held_out_of,
 )
+from treecrf.learners.boosted.start import HALF, WHOLE, OwnStart
+from treecrf.learners.stopping import Stopping
+from treecrf.learners.training_data import at_random
 
 FAST = {"second_order": True, "l2_regularization": 5.0, "learning_rate": 0.3, "max_leaf_nodes": 8}
 
@@ -78,17 +79,32 @@ def contents(data):
     return [(row.tobytes(), codes.tobytes()) for row, codes in zip(rows, labels, strict=True)]
 
 
-def test_folds_hold_out_each_sequence_once():
-    X, y = sensors()
+def test_folds_hold_out_different_sequences():
+    X, y = sensors(n=25)
     data = prepared(auto(), X, y)
     parts = folds(data)
-    assert len(parts) == N_FOLDS
+    assert len(parts) == MAX_FOLDS
     held_out = [one for part in parts for one in contents(part.held_out)]
-    assert sorted(held_out) == sorted(contents(data.training))
+    assert len(set(held_out)) == MAX_FOLDS * 25 // N_FOLDS
     for part in parts:
         both = contents(part.training) + contents(part.held_out)
-        assert sorted(both) == sorted(held_out)
-        assert len(contents(part.held_out)) in (24 // N_FOLDS, 24 // N_FOLDS + 1)
+        assert sorted(both) == sorted(contents(data.training))
+        assert len(contents(part.held_out)) == 25 // N_FOLDS
+
+
+@pytest.mark.parametrize(
+    "n_positions, n_held_out",
+    [(500, 100), (10_000, 2_000), (15_000, 3_000), (50_000, 3_000), (100_000, 5_000)],
+)
+def test_many_positions_are_held_out_once(n_positions, n_held_out, monkeypatch):
+    assert n_held_out_of(n_positions) == n_held_out
+    monkeypatch.setattr(selection, "MIN_POSITIONS", 20)
+    monkeypatch.setattr(selection, "HELD_OUT_POSITIONS", 300)
+    X, y = sensors(n=n_positions // 100, length=10)  # a tenth of all numbers
+    parts = folds(prepared(auto(), X, y))
+    assert len(parts) == min(MAX_FOLDS, -(-3_000 // n_held_out))
+    for part in parts:
+        assert len(part.held_out.codes) == pytest.approx(n_held_out / 10, abs=10)
 
 
 def test_folds_do_not_depend_on_the_order_of_sequences():
@@ -139,7 +155,7 @@ def test_all_sequences_train_the_chosen_number_of_iterations():
 def test_additive_effects_start_from_a_linear_model():
     X, y = sensors()
     crf = auto().fit(X, y)
-    assert crf.init_.l2_regularization in (1.0, 10.0)
+    assert crf.init_.l2_regularization == WHOLE.penalty
 
 
 def test_interactions_need_trees():
@@ -175,8 +191,10 @@ def test_models_do_not_depend_on_threads_and_order(settings):
         np.testing.assert_array_equal(p, q)
 
 
-def test_much_data_choose_the_start_on_a_sample(monkeypatch):
-    X, y = sensors(n=60)
+def test_much_data_choose_on_a_sample(monkeypatch):
+    X, y = products(n=60)
+    of_sample = auto().fit(*chosen_sample(X, y, 400)).n_iter_
+    assert 0 < of_sample < 20
     monkeypatch.setattr(selection, "MAX_POSITIONS", 400)
     sizes = []
 
@@ -185,11 +203,20 @@ def test_much_data_choose_the_start_on_a_sample(monkeypatch):
         return folds(data, *others)
 
     monkeypatch.setattr(selection, "folds", counted)
-    crf = auto(max_iter=6).fit(X, y)
+    crf = auto().fit(X, y)
     assert sizes == [390]
     assert crf.init_ is not None
-    assert crf.n_iter_ == 6
+    # More positions tolerate more iterations.
+    assert crf.n_iter_ == min(25, round(of_sample * 900 / 390))
     assert not len(crf.validation_score_)
+
+
+def chosen_sample(X, y, n_positions):
+    """The sequences on which `choose` chooses if it may use ``n_positions`` only."""
+    training = prepared(auto(), X, y).training
+    taken = contents(at_random(training, n_positions, selection.SEED, N_FOLDS))
+    chosen = [i for i, one in enumerate(contents(training)) if one in taken]
+    return [X[i] for i in chosen], [y[i] for i in chosen]
 
 
 def test_validation_data_replace_the_folds():
@@ -250,87 +277,77 @@ def test_symbols_that_are_all_missing_in_a_fold():
     assert auto(max_iter=3).fit(X, y).n_iter_ == 3
 
 
-def candidate(scores):
-    crf = auto(n_iter_no_change=10, tol=0.0)
-    one = Candidate(crf, [], None, None)
-    one.scores = scores
-    return one
-
-
-def test_starts_are_given_up_only_if_they_rise_too_slowly():
-    slow = [0.001 * i for i in range(25)]
-    assert candidate(slow).is_hopeless(1.0)
-    assert not candidate(slow).is_hopeless(0.03)
-    assert not candidate(slow[:MIN_COMPARED]).is_hopeless(1.0)
-    assert not candidate(slow).is_hopeless(-np.inf)
-    over = [0.5] + [0.4] * 10
-    assert candidate(over).is_over
-    assert candidate(over).is_hopeless(0.6)
-    assert not candidate(over).is_hopeless(0.5)
-
-
-def own_start(penalty):
-    """The start that `init="auto"` makes."""
-    start = LinearCRF(l2_regularization=penalty)
-    start._standardized = True
-    return start
+def test_scores_may_rise_as_they_did_unless_training_is_over():
+    stopping = Stopping(n_iter_no_change=10)
+    rising = Candidate(None, [], [0.1 * i for i in range(13)])
+    assert rising.best == pytest.approx(1.2)
+    assert rising.possible(stopping) == pytest.approx(1.2 + 0.6)
+    falling = Candidate(None, [], [0.5, 0.7, 0.6, 0.5])
+    assert falling.possible(stopping) == falling.best == 0.7
+    over = Candidate(None, [], [0.0, 0.9, *np.linspace(0.5, 0.8, 10)])
+    assert over.possible(stopping) == 0.9
 
 
 @pytest.mark.parametrize("make", [sensors, products])
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
-    crf = auto(max_iter=30, n_iter_no_change=30).fit(X, y)
-    starts = {
-        "zero": None,
-        1.0: own_start(1.0),
-        10.0: own_start(10.0),
-    }
+    settings = {"max_iter": 60, "n_iter_no_change": 10}
+    crf = auto(**settings).fit(X, y)
     best = {}
-    for name, init in starts.items():
-        scores = auto(max_iter=20, n_iter_no_change=30, init=init or "zero").fit(X, y)
-        best[name] = scores.validation_score_.max()
-    chosen = "zero" if crf.init_ is None else crf.init_.l2_regularization
-    assert best[chosen] == max(best.values())
+    for init in WHOLE, HALF:
+        with mock.patch.object(TreeCRF, "_candidates", lambda _, init=init: [init]):
+            best[init.penalty] = auto(**settings).fit(X, y)
+    scores = {penalty: one.validation_score_.max() for penalty, one in best.items()}
+    penalty = max(scores, key=scores.get)
+    assert crf.init_.l2_regularization == penalty
+    np.testing.assert_array_equal(crf.validation_score_, best[penalty].validation_score_)
+    np.testing.assert_array_equal(crf.train_score_, best[penalty].train_score_)
 
 
-def test_scores_do_not_depend_on_the_other_starts():
-    X, y = sensors()
-    crf = auto().fit(X, y)
-    alone = auto(init=own_start(crf.init_.l2_regularization)).fit(X, y)
-    np.testing.assert_array_equal(crf.validation_score_, alone.validation_score_)
-    np.testing.assert_array_equal(crf.train_score_, alone.train_score_)
-
-
-def test_starts_are_compared_on_few_folds_of_many_examples(monkeypatch):
-    X, y = sensors()
+def runs_of(monkeypatch):
+    """A list that receives the start of each run on a fold, and the number of its iterations."""
     runs = []
 
     class Run(selection.FoldRun):
         def __init__(self, learner, part, init, threads):
-            runs.append(init)
             super().__init__(learner, part, init, threads)
+            self.record = [init, 0]
+            runs.append(self.record)
+
+        def scores(self, n_iter):
+            self.record[1] = n_iter
+            return super().scores(n_iter)
 
     monkeypatch.setattr(selection, "FoldRun", Run)
-    monkeypatch.setattr(selection, "COMPARED_POSITIONS", 100)
-    auto().fit(X, y)
-    assert runs == [1.0] * 5 + [10.0] * 5 + [None] * 5
-    runs.clear()
-    monkeypatch.setattr(selection, "MANY_EXAMPLES", 1)
-    crf = auto().fit(X, y)
-    assert runs == [1.0, 10.0, None] + [crf.init_.l2_regularization] * 2
+    return runs
 
 
-def test_many_examples_have_fewer_folds(monkeypatch):
+def test_starts_are_compared_on_few_folds(monkeypatch):
     X, y = sensors()
-    data = prepared(auto(), X, y)
-    assert len(folds(data, 4)) == N_FOLDS
-    monkeypatch.setattr(selection, "MANY_EXAMPLES", 4 * 24 * 15 - 1)
-    assert len(folds(data, 4)) == N_FOLDS_OF_MANY
+    runs = runs_of(monkeypatch)
+    auto().fit(X, y)
+    assert [init for init, _ in runs] == [WHOLE] * MAX_FOLDS + [HALF] * MAX_FOLDS
+    runs.clear()
+    monkeypatch.setattr(selection, "COMPARED_POSITIONS", 60)
+    monkeypatch.setattr(selection, "MAX_FOLDS", 2)
+    auto().fit(X, y)
+    assert [init for init, _ in runs] == [WHOLE, HALF, WHOLE]
+
+
+def test_starts_that_cannot_win_are_given_up(monkeypatch):
+    X, y = sensors()
+    runs = runs_of(monkeypatch)
+    weak = OwnStart(1000.0, 1.0)
+    slow = {"learning_rate": 0.01, "max_iter": 100}
+    monkeypatch.setattr(TreeCRF, "_candidates", lambda _: [WHOLE, weak])
+    crf = auto(**slow).fit(X, y)
+    assert crf.init_.l2_regularization == WHOLE.penalty
+    assert {n for init, n in runs if init is weak} == {selection.COMPARED_ITERATIONS}
 
 
 def cut_data(data, n_positions, **rules):
     """The blocks of training data, checked against the sequences."""
-    blocks = in_blocks(data.training, n_positions, **rules)
+    blocks = in_blocks(data.training, n_positions, N_FOLDS, **rules)
     assert set(data.training.sequences.offsets) <= set(blocks.sequences.offsets)
     np.testing.assert_array_equal(blocks.codes, data.training.codes)
     return blocks
@@ -345,12 +362,13 @@ def cut_data(data, n_positions, **rules):
         ([120] * 5, [120] * 5),  # one in each fold
         ([310, 110, 90], [51, 52, 52, 51, 52, 52, 55, 55, 90]),
         ([99] * 4, [99] * 4),  # too short
+        ([30_000], [500] * 60),
         ([1000] + [20] * 50, [100] * 10 + [20] * 50),
     ],
 )
 def test_long_sequences_are_cut_into_blocks(lengths, expected):
     X, y = (
-        np.split(part, np.cumsum(lengths)[:-1]) for part in map(np.concatenate, sensors(100, 60))
+        np.split(part, np.cumsum(lengths)[:-1]) for part in map(np.concatenate, sensors(500, 60))
     )
     X, y = X[: len(lengths)], y[: len(lengths)]
     X[-1], y[-1] = X[-1][: lengths[-1]], y[-1][: lengths[-1]]
@@ -427,7 +445,7 @@ def test_blocks_keep_what_belongs_to_positions():
         auto(init="zero"), X, [unknown], allowed=[masks], sample_weight=[weights],
         init_score=[scores],
     )  # fmt: skip
-    blocks = in_blocks(data.training, 500)
+    blocks = in_blocks(data.training, 500, N_FOLDS)
     kept = np.r_[0:100, 150:200, 300:500]  # blocks with weight and information
     assert blocks.sequences.n_sequences == 7
     np.testing.assert_array_equal(blocks.sequences.rows(0, 7), X[0][kept])
@@ -443,20 +461,23 @@ def test_sequences_without_useful_blocks_remain_whole():
     crf = auto(init="zero", max_iter=3)
     weights = [np.where(np.arange(500) < 100, 0.0, 1.0)]
     data = prepared(crf, X, [unknown], sample_weight=weights)
-    assert in_blocks(data.training, 500) is data.training
+    assert in_blocks(data.training, 500, N_FOLDS) is data.training
     assert crf.fit(X, [unknown], sample_weight=weights).n_iter_ == 3
 
 
-def test_much_data_of_one_sequence_choose_the_start_on_some_blocks(monkeypatch):
+def test_much_data_of_one_sequence_are_sampled_in_blocks(monkeypatch):
     X, y = sensors(1, 3000)
     monkeypatch.setattr(selection, "MAX_POSITIONS", 1000)
-    data = prepared(auto(), X, y)
-    data = replace(data, training=first_sample(data.training, 1000))
-    data = second_sample(data, 1000).training
-    assert np.diff(data.sequences.offsets).tolist() == [50] * 20
+    sampled = []
+
+    def captured(data, *others):
+        sampled.append(data.training)
+        return folds(data, *others)
+
+    monkeypatch.setattr(selection, "folds", captured)
     crf = auto(max_iter=4).fit(X, y)
+    assert np.diff(sampled[0].sequences.offsets).tolist() == [50] * 20
     assert crf.init_ is not None
-    assert crf.n_iter_ == 4
 
 
 def test_future_features_do_not_support_auto():

@@ -173,7 +173,7 @@ class BoostedSequenceClassifier(BoostedModel):
         return Forest(n_labels, self.order)
 
     def _candidates(self) -> list:
-        """Return the starts to choose from; the last one if there is nothing to judge them by."""
+        """Return the starts to choose from; without data to judge them by, several are None."""
         return [None]
 
     def _fit_start(self, data: TrainingInput, init: Any) -> LinearStart | None:

@@ -44,9 +44,9 @@ from treecrf.learners.boosted.sampled import (
     Sampling,
 )
 from treecrf.learners.boosted.start import (
+    HALF,
     MAX_POSITIONS,
-    STRONG,
-    WEAK,
+    WHOLE,
     LinearStart,
     is_linear,
     starting_parts,
@@ -437,7 +437,7 @@ class TreeCRF(BoostedSequenceClassifier):
 
     def _candidates(self) -> list:
         if self.init == "linear":
-            return [STRONG]
+            return [HALF]
         if self.init != "auto":
             return [self.init if is_linear(self.init) else None]
         is_supported = (
@@ -446,8 +446,7 @@ class TreeCRF(BoostedSequenceClassifier):
             and self.objective == "log"
             and self.monotonic_cst is None
         )
-        # The weak penalty needs the fewest iterations.
-        return [WEAK, STRONG, None] if is_supported else [None]
+        return [WHOLE, HALF] if is_supported else [None]
 
     def _fit_start(self, data: TrainingInput, init: Any) -> LinearStart | None:
         if data.earlier:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,27 +15,28 @@ from treecrf.learners.training_data import LabeledSequences, TrainingInput, at_r
 from treecrf.utils.progress import Progress
 from treecrf.utils.threads import Threads
 
-# Maximum number of folds, and that for many examples: each fold costs nearly as much as training.
+# A fold holds out a fifth of the positions; of more positions this number, and of many this
+# fraction.
 N_FOLDS = 5
-N_FOLDS_OF_MANY = 3
-MANY_EXAMPLES = 1 << 17
+HELD_OUT_POSITIONS = 3_000
+HELD_OUT_FRACTION = 1 / 20
+# Folds are used until they have held out that number of positions, up to this number of folds.
+MAX_FOLDS = 3
 # With fewer training positions, the scores of held-out sequences are mostly noise.
 MIN_POSITIONS = 200
+# With more training positions, a sample of the sequences is enough to choose by.
+MAX_POSITIONS = 100_000
 # Sequences with more than a fold's part of the positions are cut into blocks of this fraction of
-# them, and of this minimum length.
-N_BLOCKS = 20
-MIN_BLOCK = 50
-# With more training positions or more examples, cross-validation takes long and matters little.
-MAX_POSITIONS = 10_000
-MAX_EXAMPLES = 1 << 20
-# Starts are compared for this fraction of the iterations; where examples are many, on the first
-# folds with this number of held-out positions.
-COMPARED_FRACTION = 1 / 5
-COMPARED_POSITIONS = 400
-# From this iteration on, a start is given up if the best score is further away than this multiple
-# of the increase over the second half of its iterations.
-MIN_COMPARED = 20
-MAX_GAIN = 1.0
+# all positions, within these lengths.
+BLOCK_FRACTION = 1 / 20
+MIN_BLOCK, MAX_BLOCK = 50, 500
+# Starts are compared on the first folds with this number of held-out positions, after this number
+# of iterations and then after every further stride, until one of them is the best.
+COMPARED_POSITIONS = 1_000
+COMPARED_ITERATIONS = 12
+STRIDE = 4
+# A score may still rise by this multiple of its rise in the second half of the iterations so far.
+POSSIBLE_RISE = 1.0
 # With the default parameters, nothing is random.
 SEED = 0
 
@@ -49,7 +52,7 @@ class Choice:
     n_iter : int
     scores : list of float
         Mean scores of the folds before the first and after each iteration. Empty if the number of
-        iterations was not chosen.
+        iterations was not chosen, or on a sample.
     """
 
     init: Any
@@ -65,57 +68,61 @@ def choose(learner: Any, data: TrainingInput) -> Choice:
     learner : BoostedSequenceClassifier
     data : TrainingInput
     """
-    n_positions, has_held_out = len(data.training.codes), data.held_out is not None
-    limit = max_positions(learner, len(data.classes), n_positions, has_held_out)
-    if limit is None:
+    has_held_out = data.held_out is not None
+    if not needs_choice(learner, has_held_out):
         return default_choice(learner)
-    is_whole = n_positions <= limit
-    training = data.training if is_whole else first_sample(data.training, limit)
-    return choose_on_sample(
-        learner, replace(data, training=training), is_whole, is_whole and not has_held_out
-    )
+    n_positions = len(data.training.codes)
+    sampled = at_random(data.training, MAX_POSITIONS, SEED, N_FOLDS)
+    return choose_on_sample(learner, replace(data, training=sampled), n_positions, has_held_out)
+
+
+def needs_choice(learner: Any, has_held_out: bool) -> bool:
+    """Return whether there are starts or numbers of iterations to choose from."""
+    if not learner.early_stopping or learner.warm_start:
+        return False
+    return not has_held_out or len(learner._candidates()) > 1
 
 
 def default_choice(learner: Any) -> Choice:
-    """Return the choice without any comparison: the last start, and all iterations."""
-    return Choice(learner._candidates()[-1], learner.max_iter, [])
-
-
-def max_positions(learner: Any, n_labels: int, n_positions: int, has_held_out: bool) -> int | None:
-    """Return the maximum number of positions for a choice; None if there is none to make."""
-    if not learner.early_stopping or learner.warm_start:
-        return None
-    limit = min(MAX_POSITIONS, MAX_EXAMPLES // learner._n_scores(n_labels))
-    counts_iterations = n_positions <= limit and not has_held_out
-    return limit if counts_iterations or len(learner._candidates()) > 1 else None
+    """Return the choice without any comparison: all iterations, from scores of 0 if possible."""
+    candidates = learner._candidates()
+    return Choice(candidates[0] if len(candidates) == 1 else None, learner.max_iter, [])
 
 
 def choose_on_sample(
-    learner: Any, data: TrainingInput, is_whole: bool, counts_iterations: bool
+    learner: Any, data: TrainingInput, n_positions: int, has_held_out: bool
 ) -> Choice:
-    """Choose as `choose` does, given all training sequences or the first sample of them.
+    """Choose as `choose` does, on all training sequences or a sample of them.
+
+    On a sample, more iterations are chosen in proportion to its size: trees that are grown on more
+    positions fit less noise.
 
     Parameters
     ----------
     learner : BoostedSequenceClassifier
     data : TrainingInput
-    is_whole : bool
-        Whether these are all training sequences.
-    counts_iterations : bool
-        Whether to choose the number of iterations as well.
+    n_positions : int
+        Number of positions of all training sequences.
+    has_held_out : bool
+        Whether validation data will end training, so that only the start is to be chosen.
     """
     data = replace(data, seed=SEED)
     rules = as_transitions(learner.transitions, data.classes, learner.order)
     if rules is not None and learner._is_backward():
         rules = rules.reversed()
-    candidates, n_scores = learner._candidates(), learner._n_scores(len(data.classes))
-    if counts_iterations:
-        choice = cross_validated(learner, folds(data, n_scores, rules), candidates)
-    else:
-        limit = min(MAX_POSITIONS, MAX_EXAMPLES // n_scores)
-        data = data if is_whole else second_sample(data, limit, rules)
-        choice = best_start(learner, folds(data, 1, rules), candidates)
-    return choice or default_choice(learner)
+    if len(data.training.codes) > MAX_POSITIONS:
+        blocks = in_blocks(data.training, MAX_POSITIONS, N_FOLDS, rules)
+        data = replace(data, training=at_random(blocks, MAX_POSITIONS, SEED))
+    best = _best_candidate(learner, folds(data, rules), has_held_out)
+    if best is None:
+        return default_choice(learner)
+    if has_held_out:
+        return Choice(best.init, learner.max_iter, [])
+    scores, ratio = best.scores, n_positions / len(data.training.codes)
+    n_iter = int(np.argmax(scores))
+    if n_positions <= MAX_POSITIONS:
+        return Choice(best.init, n_iter, scores[: n_iter + 1])
+    return Choice(best.init, min(round(ratio * n_iter), learner.max_iter), [])
 
 
 class FoldRun:
@@ -137,146 +144,152 @@ class FoldRun:
         self._held_out = learner._scored(data, part.held_out, encoder, threads)
         self._scores = [self._held_out.value(forest, threads)]
 
-    def score(self, n_iter: int) -> float:
-        """Return the score of the held-out sequences after ``n_iter`` iterations."""
+    def scores(self, n_iter: int) -> list[float]:
+        """Return the scores of the held-out sequences before and after each of the iterations."""
         booster = self._booster
         while len(self._scores) <= n_iter:
             booster.step()
             self._scores.append(self._held_out.value(booster.forest, booster.threads))
-        return self._scores[n_iter]
+        return self._scores[: n_iter + 1]
 
 
+@dataclass
 class Candidate:
-    """A start, and training from it on the folds in step.
-
-    Parameters
-    ----------
-    learner : BoostedSequenceClassifier
-    parts : list of TrainingInput
-        The folds.
-    init : object
-        Value of the parameter ``init``.
-    threads : Threads
+    """A start, and training from it on some folds.
 
     Attributes
     ----------
+    init : object
+        Value of the parameter ``init``.
+    runs : list of FoldRun
     scores : list of float
-        Mean scores of the folds that take part, before the first and after each iteration.
+        Mean scores of the folds before the first and after each iteration.
     """
 
-    def __init__(self, learner: Any, parts: list[TrainingInput], init: Any, threads: Threads):
-        self.init = init
-        self.scores: list[float] = []
-        self._parts = parts
-        self._runs: list[FoldRun] = []
-        self._threads = threads
-        self._learner = learner
-        self._stopping: Stopping = learner._stopping()
-
-    def begin(self, n_folds: int) -> None:
-        """Begin again with the first folds; iterations that they have had are not repeated."""
-        for part in self._parts[len(self._runs) : n_folds]:
-            self._runs.append(FoldRun(self._learner, part, self.init, self._threads))
-        self.scores = []
-        self.advance()
-
-    def advance(self) -> None:
-        """Add an iteration."""
-        scores = [run.score(len(self.scores)) for run in self._runs]
-        sizes = [run.n_held_out for run in self._runs]
-        self.scores.append(float(np.average(scores, weights=sizes)))
+    init: Any
+    runs: list[FoldRun]
+    scores: list[float]
 
     @property
-    def is_over(self) -> bool:
-        """Whether early stopping ends training."""
-        return self._stopping.is_reached(self.scores)
+    def best(self) -> float:
+        """The best score."""
+        return max(self.scores)
 
-    def is_hopeless(self, target: float) -> bool:
-        """Return whether the scores will not reach a target: they rise ever more slowly."""
-        if max(self.scores) >= target:
-            return False
-        if self.is_over or len(self.scores) <= MIN_COMPARED:
-            return self.is_over
+    def possible(self, stopping: Stopping) -> float:
+        """Return the score that more iterations may reach, which is the best if training ends."""
         latest, half = self.scores[-1], self.scores[len(self.scores) // 2]
-        return latest + MAX_GAIN * (latest - half) < target
+        rise = 0.0 if stopping.is_reached(self.scores) else POSSIBLE_RISE * (latest - half)
+        return max(self.best, latest + rise)
+
+    def add(self, scores: list[list[float]]) -> None:
+        """Replace the scores by the means of those of the folds."""
+        sizes = [run.n_held_out for run in self.runs]
+        self.scores = np.average(scores, axis=0, weights=sizes).tolist()
 
 
-def cross_validated(learner: Any, parts: list[TrainingInput], inits: list) -> Choice | None:
-    """Choose the start and the number of iterations by the scores of the held-out sequences.
-
-    The result is None if there are no folds, or no finite scores.
+class Race:
+    """Candidates that are trained on folds side by side.
 
     Parameters
     ----------
     learner : BoostedSequenceClassifier
     parts : list of TrainingInput
         The folds.
-    inits : list
-        The starts, the one that needs the fewest iterations first.
+    threads : Threads
+    inner : Threads
+        Threads of each run.
     """
-    with Threads(learner.n_jobs) as threads:
-        n_compared = len(parts) if len(parts) > N_FOLDS_OF_MANY else _n_compared(parts)
-        best = _best_start(learner, parts, n_compared, inits, threads)
-        if best is None:
-            return None
-        best.begin(len(parts))
-        with _progress(learner, learner.max_iter) as progress:
-            while len(best.scores) <= learner.max_iter and not best.is_over:
-                best.advance()
-                progress.update(len(best.scores) - 1, {"validation": best.scores[-1]})
-    n_iter = int(np.argmax(best.scores))
-    if best.scores[n_iter] == -np.inf:
-        return None
-    return Choice(best.init, n_iter, best.scores[: n_iter + 1])
+
+    def __init__(self, learner: Any, parts: list[TrainingInput], threads: Threads, inner: Threads):
+        self.learner = copy.copy(learner)
+        self.learner.n_jobs = inner.n_threads
+        self.parts = parts
+        self.threads = threads
+        self.inner = inner
+
+    def begin(self, inits: list, n_folds: int) -> list[Candidate]:
+        """Return a candidate for each start, with its runs on the first folds."""
+        jobs = [(init, part) for init in inits for part in self.parts[:n_folds]]
+        runs = self.threads.map(self._run, jobs)
+        return [
+            Candidate(init, runs[i * n_folds : (i + 1) * n_folds], [])
+            for i, init in enumerate(inits)
+        ]
+
+    def _run(self, job: tuple[Any, TrainingInput]) -> FoldRun:
+        init, part = job
+        return FoldRun(self.learner, part, init, self.inner)
+
+    def advance(self, candidates: list[Candidate], n_iter: int) -> None:
+        """Train candidates for a number of iterations in all."""
+        runs = [run for candidate in candidates for run in candidate.runs]
+        scores = iter(self.threads.map(lambda run: run.scores(n_iter), runs))
+        for candidate in candidates:
+            candidate.add([next(scores) for _ in candidate.runs])
+
+    def compare(self, inits: list) -> Candidate:
+        """Return the best of some starts; its runs are on the folds that it was compared on."""
+        n_held_out = np.cumsum([len(part.held_out.codes) for part in self.parts])
+        n_folds = min(len(self.parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
+        candidates = rising = self.begin(inits, n_folds)
+        n_iter, stopping = COMPARED_ITERATIONS, self.learner._stopping()
+        while rising and len(candidates) > 1:
+            self.advance(rising, min(n_iter, self.learner.max_iter))
+            target = max(candidate.best for candidate in candidates)
+            possible = {id(each): each.possible(stopping) for each in candidates}
+            candidates = [
+                each for each in candidates if each.best == target or possible[id(each)] > target
+            ]
+            rising = [each for each in candidates if possible[id(each)] > each.best]
+            if n_iter >= self.learner.max_iter:
+                break
+            n_iter += STRIDE
+        return max(candidates, key=lambda candidate: candidate.best)
+
+    def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
+        """Train the best candidate on all folds, until early stopping ends it."""
+        stopping, max_iter = self.learner._stopping(), self.learner.max_iter
+        jobs = [(best.init, part) for part in self.parts[len(best.runs) :]]
+        best.runs += self.threads.map(self._run, jobs)
+        n_iter = 0
+        while True:
+            self.advance([best], n_iter)
+            n_over = _n_until_over(best.scores, stopping)
+            best.scores = best.scores[:n_over]
+            report(len(best.scores) - 1, {"validation": best.scores[-1]})
+            if n_iter == max_iter or stopping.is_reached(best.scores):
+                return
+            n_iter = min(n_iter + STRIDE, max_iter)
 
 
-def best_start(learner: Any, parts: list[TrainingInput], inits: list) -> Choice | None:
-    """Choose the start as `cross_validated` does for many examples, and all iterations."""
-    with Threads(learner.n_jobs) as threads:
-        best = _best_start(learner, parts, _n_compared(parts), inits, threads)
-    return None if best is None else Choice(best.init, learner.max_iter, [])
+def _n_until_over(scores: list[float], stopping: Stopping) -> int:
+    """Return the number of scores at which early stopping ends training, or of all."""
+    over = (n for n in range(1, len(scores)) if stopping.is_reached(scores[:n]))
+    return next(over, len(scores))
 
 
-def _n_compared(parts: list[TrainingInput]) -> int:
-    """Return the number of folds that are enough to compare starts."""
-    n_held_out = np.cumsum([len(part.held_out.codes) for part in parts])
-    return min(len(parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
-
-
-def _best_start(
-    learner: Any, parts: list[TrainingInput], n_folds: int, inits: list, threads: Threads
+def _best_candidate(
+    learner: Any, parts: list[TrainingInput], has_held_out: bool
 ) -> Candidate | None:
-    """Compare the starts in step on the first folds; give up those that fall behind."""
+    """Return the best start, trained on all folds if the number of iterations matters.
+
+    The result is None if there are no folds, or no finite scores.
+    """
     if not parts:
         return None
-    candidates = [Candidate(learner, parts, init, threads) for init in inits]
-    if len(candidates) == 1:
-        return candidates[0]
-    for candidate in candidates:
-        candidate.begin(n_folds)
-    n_iter = max(MIN_COMPARED, round(COMPARED_FRACTION * learner.max_iter))
-    n_iter = min(n_iter, learner.max_iter)
-    with _progress(learner, n_iter) as progress:
-        for i in range(1, n_iter + 1):
-            for candidate in candidates:
-                if not candidate.is_over:
-                    candidate.advance()
-            target = max(max(candidate.scores) for candidate in candidates)
-            progress.update(i, {"validation": target})
-            candidates = [each for each in candidates if not each.is_hopeless(target)]
-            if len(candidates) == 1:
-                break
-    best = max(candidates, key=lambda candidate: max(candidate.scores))
-    return best if max(best.scores) > -np.inf else None
+    inits = learner._candidates()
+    name = f"{type(learner).__name__}, cross-validation"
+    with Threads(learner.n_jobs) as threads:
+        n_inner = max(1, threads.n_threads // len(parts))
+        with Threads(n_inner) as inner, Progress(learner.verbose, 0, learner.max_iter, name) as bar:
+            race = Race(learner, parts, threads, inner)
+            best = race.compare(inits) if len(inits) > 1 else race.begin(inits, len(parts))[0]
+            if not has_held_out:
+                race.finish(best, bar.update)
+    return best if best.best > -np.inf else None
 
 
-def _progress(learner: Any, n_iter: int) -> Progress:
-    return Progress(learner.verbose, 0, n_iter, f"{type(learner).__name__}, cross-validation")
-
-
-def folds(
-    data: TrainingInput, n_scores: int = 1, rules: Transitions | None = None
-) -> list[TrainingInput]:
+def folds(data: TrainingInput, rules: Transitions | None = None) -> list[TrainingInput]:
     """Return the training data of each fold, the other sequences being held out.
 
     The folds depend on the content of the sequences, not on their order. Their list is empty if
@@ -285,8 +298,6 @@ def folds(
     Parameters
     ----------
     data : TrainingInput
-    n_scores : int, default=1
-        Number of examples of each position. Many examples have fewer folds.
     rules : Transitions, optional
         Rules that blocks obey.
     """
@@ -294,25 +305,32 @@ def folds(
     n_positions = len(training.codes)
     if n_positions < MIN_POSITIONS:
         return []
-    training = in_blocks(training, n_positions, rules)
-    n_folds = N_FOLDS_OF_MANY if n_positions * n_scores > MANY_EXAMPLES else N_FOLDS
+    n_held_out = n_held_out_of(n_positions)
+    n_parts = round(n_positions / n_held_out)
+    training = in_blocks(training, n_positions, n_parts, rules)
     ranks = np.argsort(np.argsort(training.hashes(data.seed)))
-    fold_of = ranks % n_folds
     if len(ranks) < 2:
         return []
+    n_folds = min(MAX_FOLDS, -(-HELD_OUT_POSITIONS // n_held_out), len(ranks))
     parts = []
-    for fold in range(fold_of.max() + 1):
-        kept, held_out = training.parted(fold_of == fold)
+    for fold in range(n_folds):
+        kept, held_out = training.parted(ranks % n_parts == fold)
         if kept.sequences.of_symbols and not len(kept.sequences.symbols()):
             return []
         parts.append(replace(data, training=kept, held_out=held_out))
     return parts
 
 
+def n_held_out_of(n_positions: int) -> int:
+    """Return the number of positions that a fold holds out, about."""
+    of_many = max(HELD_OUT_POSITIONS, int(n_positions * HELD_OUT_FRACTION))
+    return min(n_positions // N_FOLDS, of_many)
+
+
 def in_blocks(
-    data: LabeledSequences, n_positions: int, rules: Transitions | None = None
+    data: LabeledSequences, n_positions: int, n_parts: int, rules: Transitions | None = None
 ) -> LabeledSequences:
-    """Cut sequences that are too long for folds of ``n_positions`` positions into blocks.
+    """Cut sequences that are too long for ``n_parts`` parts of ``n_positions`` into blocks.
 
     A block is like a sequence: its first label has no previous one, and windows do not reach into
     its neighbors. Where the label before a cut may not come last, or the one after it may not come
@@ -320,9 +338,10 @@ def in_blocks(
     """
     offsets = data.sequences.offsets
     lengths = np.diff(offsets)
-    if lengths.max() * N_FOLDS <= n_positions:
+    if lengths.max() * n_parts <= n_positions:
         return data
-    n_blocks = np.maximum(lengths // max(MIN_BLOCK, n_positions // N_BLOCKS), 1)
+    size = int(np.clip(n_positions * BLOCK_FRACTION, MIN_BLOCK, MAX_BLOCK))
+    n_blocks = np.maximum(lengths // size, 1)
     bounds = [
         start + np.arange(n) * length // n
         for start, length, n in zip(offsets[:-1], lengths, n_blocks, strict=True)
@@ -335,16 +354,3 @@ def in_blocks(
     possible[offsets] = True
     cuts = np.flatnonzero(possible)
     return data.cut(np.unique(cuts[np.searchsorted(cuts, bounds)]))
-
-
-def first_sample(data: LabeledSequences, n_positions: int) -> LabeledSequences:
-    """Choose training sequences with about ``n_positions`` positions, enough of them for folds."""
-    return at_random(data, n_positions, SEED, N_FOLDS)
-
-
-def second_sample(
-    data: TrainingInput, n_positions: int, rules: Transitions | None = None
-) -> TrainingInput:
-    """Choose blocks of sequences that are too long, if there are some in the first sample."""
-    training = in_blocks(data.training, n_positions, rules)
-    return replace(data, training=at_random(training, n_positions, data.seed))

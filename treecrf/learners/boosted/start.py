@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import ChainMap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.learner import SequenceLearner
@@ -18,14 +16,37 @@ from treecrf.utils.threads import Threads
 
 # The class of linear models. It is found by name, because its package depends on this one.
 LINEAR = "LinearCRF"
-# Penalties of linear models to start from: the strong one leaves the details to the trees, and the
-# weak one is best where the effects of the features add up. They hold up to a number of positions,
-# and grow in proportion beyond it. Then some passes of stochastic gradient descent are enough.
-STRONG, WEAK = 10.0, 1.0
+# Penalties hold up to a number of positions, and grow in proportion beyond it.
 POSITIONS_OF_PENALTY = 10_000
+# Because trees follow, some iterations of L-BFGS are enough or, from a number of positions on, some
+# passes of stochastic gradient descent.
+LBFGS_ITERATIONS = 30
+POSITIONS_OF_SGD = 50_000
 EPOCHS = 10
 # With more training positions, the linear model is fitted to a sample of the sequences.
 MAX_POSITIONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class OwnStart:
+    """A linear model to start from that is not a parameter of the user.
+
+    Attributes
+    ----------
+    penalty : float
+        Its L2 penalty.
+    share : float
+        Factor of its weights.
+    """
+
+    penalty: float
+    share: float
+
+
+# All of a linear model is best where the effects of features add up. In general it is better to
+# start from half of one, as a first step of boosting with this learning rate: a linear model that
+# lacks interactions relies too much on the previous label, which trees are slow to correct.
+WHOLE, HALF = OwnStart(1.0, 1.0), OwnStart(3.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -49,9 +70,8 @@ class LinearStart:
 
         Parameters
         ----------
-        given : LinearCRF or float
-            A fitted estimator is used as it is, and another one is cloned and fitted. A number is
-            `STRONG` or `WEAK`.
+        given : LinearCRF or OwnStart
+            A fitted estimator is used as it is, and another one is cloned and fitted.
         data : TrainingInput
         settings : dict
             Parameters of the linear model, unless an estimator is given.
@@ -63,26 +83,21 @@ class LinearStart:
             If a fitted estimator has other labels or other attributes, or the scores of its labels
             depend on the attributes and the previous label jointly.
         """
-        is_own = given in (STRONG, WEAK)
-        if is_own:
-            given = _class_of_linear_models()(
-                **settings, **_penalty(given, len(data.training.codes))
-            )
-            given._standardized = True
+        share = 1.0
+        if isinstance(given, OwnStart):
+            share, solver = given.share, _solver(given.penalty, len(data.training.codes))
+            given = _class_of_linear_models()(**settings, **solver)
+            given._is_start = True
         if given.transition_features:
             raise ValueError("init: transition_features=True; expected a LinearCRF without them")
         if not hasattr(given, "classes_"):
-            with warnings.catch_warnings():
-                if is_own:
-                    # Trees follow, and its settings are not parameters of the user.
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                given = given._fitted_to(data, n_jobs)
+            given = given._fitted_to(data, n_jobs)
         elif not np.array_equal(given.classes_, data.classes):
             raise ValueError(
                 f"init was fitted to the labels {given.classes_.tolist()}; expected "
                 f"{data.classes.tolist()}"
             )
-        return cls(given._rounded())
+        return cls(given._rounded(share))
 
     @classmethod
     def mean(cls, starts: list[LinearStart]) -> LinearStart:
@@ -162,11 +177,11 @@ def table_of_parts(
     return scores
 
 
-def _penalty(strength: float, n_positions: int) -> dict[str, Any]:
-    """Return the settings of a linear model to start from."""
-    if n_positions <= POSITIONS_OF_PENALTY:
-        return {"l2_regularization": strength}
-    penalty = strength * n_positions / POSITIONS_OF_PENALTY
+def _solver(penalty: float, n_positions: int) -> dict[str, Any]:
+    """Return the penalty and the solver of a linear model to start from."""
+    penalty *= max(1.0, n_positions / POSITIONS_OF_PENALTY)
+    if n_positions < POSITIONS_OF_SGD:
+        return {"l2_regularization": penalty, "max_iter": LBFGS_ITERATIONS}
     return {"l2_regularization": penalty, "solver": "sgd", "max_iter": EPOCHS, "random_state": 0}
 
 

@@ -170,8 +170,8 @@ class LinearSequenceClassifier(SequenceLearner):
     order = 1
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
-    # Whether numbers are standardized, as for the start of boosting.
-    _standardized = False
+    # Whether trees start from its scores: numbers are standardized, and weights need not converge.
+    _is_start = False
 
     # Results of training that saved models store: numbers and arrays of numbers.
     _results: ClassVar[tuple[str, ...]] = ("n_iter_",)
@@ -256,7 +256,7 @@ class LinearSequenceClassifier(SequenceLearner):
         """Return the source of attributes, not fitted."""
         window = self._window()
         if self.attributes is None:
-            return WindowAttributes(window, self.missing, self.min_count, self._standardized)
+            return WindowAttributes(window, self.missing, self.min_count, self._is_start)
         if any(window):
             raise ValueError(
                 f"window={self.window!r} has no effect with attributes, which define the "

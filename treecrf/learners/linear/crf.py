@@ -298,7 +298,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
                 _, ended = minimize_sparse(monitor.scaled, penalties, *arguments)
             else:
                 _, ended = minimize_smooth(monitor.scaled, *arguments)
-        if not ended:
+        if not ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol, or standardize numeric features",

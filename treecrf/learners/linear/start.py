@@ -28,7 +28,7 @@ class LinearStartMixin:
     def _fitted_to(self, data: TrainingInput, n_jobs: int | None) -> LinearStartMixin:
         """Return a copy that is fitted to data which another estimator has read."""
         copied = clone(self)
-        copied._standardized = self._standardized
+        copied._is_start = self._is_start
         copied._validate_params()
         training, held_out, seed = data.training, None, data.seed
         if self.random_state is not None:
@@ -54,12 +54,12 @@ class LinearStartMixin:
         codes, candidates = completed(data.candidates, data.allowed, rules, classes, offsets)
         return replace(data, codes=codes, candidates=candidates)
 
-    def _rounded(self) -> LinearStartMixin:
-        """Return a copy whose weights are multiples of ``LEAF_UNIT``."""
+    def _rounded(self, share: float = 1.0) -> LinearStartMixin:
+        """Return a copy with this share of the weights, rounded to multiples of ``LEAF_UNIT``."""
         check_is_fitted(self, "classes_")
         copied = copy.copy(self)
         weights = self._weights
-        copied._weights = Weights(weights.layout, rounded_leaves(weights.vector))
+        copied._weights = Weights(weights.layout, rounded_leaves(share * weights.vector))
         return copied
 
     def _mean_with(self, others: list[LinearStartMixin]) -> LinearStartMixin:

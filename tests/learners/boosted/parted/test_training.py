@@ -232,7 +232,7 @@ def test_held_out_sequences_with_other_categories():
 
 @pytest.mark.parametrize("max_positions", [10_000, 60])
 def test_automatic_choices(max_positions, monkeypatch):
-    """Cross-validation on all sequences chooses the iterations; on a sample only the start."""
+    """Cross-validation on all sequences or on a sample chooses the start and the iterations."""
     monkeypatch.setattr(selection, "MAX_POSITIONS", max_positions)
     X, y = data_of("numbers", seed=6, n=48)
     settings = SMALL | {"early_stopping": "auto", "init": "auto", "max_iter": 4}
@@ -256,7 +256,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     settings = SMALL | {"init": "linear", "max_bins": 4, "early_stopping": True}
     whole = TreeCRF(**settings).fit(X, y)
     monkeypatch.setattr(crf, "MAX_POSITIONS", 70)
-    monkeypatch.setattr(training, "MAX_POSITIONS", 70)
+    monkeypatch.setattr(training, "MAX_START_POSITIONS", 70)
     monkeypatch.setattr(thresholds, "MAX_SAMPLES", 50)
     model = TreeCRF(**settings).fit(X, y)
     assert not np.array_equal(model.init_.state_weights_, whole.init_.state_weights_)

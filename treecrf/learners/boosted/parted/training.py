@@ -37,14 +37,16 @@ from treecrf.learners.boosted.parted.labeled import (
 from treecrf.learners.boosted.parted.steps import ShardSetup, Totals, total
 from treecrf.learners.boosted.sampled import Sampling
 from treecrf.learners.boosted.selection import (
+    MAX_POSITIONS,
     N_FOLDS,
     SEED,
     Choice,
     choose_on_sample,
     default_choice,
-    max_positions,
+    needs_choice,
 )
-from treecrf.learners.boosted.start import MAX_POSITIONS, LinearStart
+from treecrf.learners.boosted.start import MAX_POSITIONS as MAX_START_POSITIONS
+from treecrf.learners.boosted.start import LinearStart
 from treecrf.learners.class_weights import count_labels, label_weights
 from treecrf.learners.iterations import NO_CALLBACKS, Callbacks
 from treecrf.learners.training_data import (
@@ -246,19 +248,14 @@ class Preparation:
         """Choose the start and the number of iterations as for data in one place."""
         estimator, training = self.estimator, self.training
         has_held_out = self.validation is not None or self.marks is not None
-        n_positions = training.n_positions
-        limit = max_positions(estimator, len(self.classes), n_positions, has_held_out)
-        if limit is None:
+        if not needs_choice(estimator, has_held_out):
             return default_choice(estimator)
-        is_whole = n_positions <= limit
-        chosen = training if is_whole else training.at_random(limit, SEED, N_FOLDS)
-        return chosen.fleet.reduce(
-            _choose_joined,
-            estimator,
-            self.data,
-            chosen.described,
-            is_whole,
-            is_whole and not has_held_out,
+        sampled, n_positions = (
+            training.at_random(MAX_POSITIONS, SEED, N_FOLDS),
+            training.n_positions,
+        )
+        return sampled.fleet.reduce(
+            _choose_joined, estimator, self.data, sampled.described, n_positions, has_held_out
         )
 
     def _encoder(self) -> Encoder:
@@ -281,7 +278,7 @@ class Preparation:
             return estimator._fitted_copy(self.earlier)._fit_start(self.data, init)
         if hasattr(init, "classes_"):
             return estimator._fit_start_to(self.data, init)
-        sample = self.training.at_random(MAX_POSITIONS, self.seed)
+        sample = self.training.at_random(MAX_START_POSITIONS, self.seed)
         return sample.fleet.reduce(_fit_start_joined, estimator, self.data, sample.described, init)
 
     def _weights_of_labels(self) -> np.ndarray:
@@ -360,11 +357,11 @@ def _choose_joined(
     estimator: Any,
     data: TrainingInput,
     described: Description,
-    is_whole: bool,
-    counts_iterations: bool,
+    n_positions: int,
+    has_held_out: bool,
 ) -> Choice:
     data = replace(data, training=joined(parts, described))
-    return choose_on_sample(estimator, data, is_whole, counts_iterations)
+    return choose_on_sample(estimator, data, n_positions, has_held_out)
 
 
 def _fit_start_joined(
