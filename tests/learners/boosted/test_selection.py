@@ -194,7 +194,7 @@ def test_models_do_not_depend_on_threads_and_order(settings):
 def test_much_data_choose_on_a_sample(monkeypatch):
     X, y = products(n=60)
     of_sample = auto().fit(*chosen_sample(X, y, 400)).n_iter_
-    assert 0 < of_sample < 20
+    assert of_sample > 0
     monkeypatch.setattr(selection, "MAX_POSITIONS", 400)
     sizes = []
 
@@ -281,17 +281,18 @@ def test_scores_may_rise_as_they_did_unless_training_is_over():
     stopping = Stopping(n_iter_no_change=10)
     rising = Candidate(None, [], [0.1 * i for i in range(13)])
     assert rising.best == pytest.approx(1.2)
-    assert rising.possible(stopping) == pytest.approx(1.2 + 0.6)
+    assert rising.possible(stopping, 13) == pytest.approx(1.2 + 0.6)
+    assert rising.possible(stopping, 12) == rising.best
     falling = Candidate(None, [], [0.5, 0.7, 0.6, 0.5])
-    assert falling.possible(stopping) == falling.best == 0.7
+    assert falling.possible(stopping, 60) == falling.best == 0.7
     over = Candidate(None, [], [0.0, 0.9, *np.linspace(0.5, 0.8, 10)])
-    assert over.possible(stopping) == 0.9
+    assert over.possible(stopping, 60) == 0.9
 
 
 @pytest.mark.parametrize("make", [sensors, products])
 def test_the_best_start_is_that_of_separate_runs(make):
     X, y = make()
-    settings = {"max_iter": 60, "n_iter_no_change": 10}
+    settings = {"max_iter": 28, "n_iter_no_change": 10}
     crf = auto(**settings).fit(X, y)
     best = {}
     for init in WHOLE, HALF:

@@ -335,8 +335,8 @@ class BoostedSequenceClassifier(BoostedModel):
 
     def _sampling(self, n_labels: int, n_positions: int) -> Sampling | None:
         """Return the sampling of the examples that trees are fitted to; None for all of them."""
-        n_examples = n_positions * self._n_scores(n_labels)
-        return Sampling.of_parameters(self.sampling, self.max_examples, n_examples)
+        n_scores = self._n_scores(n_labels)
+        return Sampling.of_parameters(self.sampling, self.max_examples, n_positions, n_scores)
 
     def _n_scores(self, n_labels: int) -> int:
         """Return the number of scores of a position in training."""

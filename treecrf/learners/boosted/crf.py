@@ -147,12 +147,14 @@ class TreeCRF(BoostedSequenceClassifier):
         Which examples each tree is fitted to. A float is the absolute residual from which on every
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
+        examples. ``"auto"`` is 0.1 from a million examples on, or from 100 at each
+        position, which ten labels have with ``order=1``, and otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature.
+        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
+        if they would hold fewer than 16 training positions on average.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
         How missing values are handled. ``"weighting"`` sends the position to both children of a
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
@@ -175,15 +177,14 @@ class TreeCRF(BoostedSequenceClassifier):
         all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
     init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="auto"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
-        adds the trees to its scores. Its penalty of 10 leaves the details to the trees; from 10,000
-        training positions on it grows in proportion to them, and ten passes of stochastic gradient
-        descent are enough. With more than 1,000,000 positions, it is fitted to a sample of the
-        sequences. An estimator replaces it, with its own window; if it is fitted, it is used as it
-        is. Neither works with a beam or ``order=0``. ``"pseudo_likelihood"`` starts from scores of
-        0 and follows the gradient of the pseudo-likelihood in the first three iterations, whatever
-        the objective. With ``early_stopping``, ``"auto"`` chooses among scores of 0 and linear
-        models with penalties of 1 and 10 by cross-validation, on a sample of the sequences if there
-        are more than 10,000 positions; otherwise, it is ``"zero"``.
+        adds the trees to half of its scores. Its penalty is 3; from 10,000 training positions on it
+        grows in proportion to them. With more than 1,000,000 positions, it is fitted to a sample of
+        the sequences. An estimator replaces it, with its own window and all of its scores; if it is
+        fitted, it is used as it is. Neither works with a beam or ``order=0``.
+        ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
+        pseudo-likelihood in the first three iterations, whatever the objective. With
+        ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of a linear model
+        with a penalty of 1, by cross-validation; otherwise, it is ``"zero"``.
     beam_width : int or None, default=None
         Number of contexts (tuples of the previous ``order`` labels) that inference keeps at each
         position, in training and in prediction. Set it for many labels or high orders. None keeps
@@ -216,10 +217,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        with five folds, or three from 130,000 examples on, and all sequences are used for training.
-        Sequences with more than a fifth of the positions are cut into blocks for it. It takes place
-        from 200 training positions up to 10,000, and up to a million examples; all iterations are
-        run on other data, and in a warm start.
+        and then all sequences are used for training. Up to three folds hold out a fifth of the
+        positions each, or a single one 3,000 positions, but at least a twentieth; from 100,000
+        positions on, this is done on a sample of the sequences. Sequences that are too long for a
+        fold are cut into blocks for it. All iterations are run with fewer than 200 training
+        positions, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
@@ -262,7 +264,8 @@ class TreeCRF(BoostedSequenceClassifier):
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
         the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
-        The same for the validation sequences, or their ``scoring``; empty without them. With a
+        The same for the validation sequences, or their ``scoring``; empty without them, and if the
+        number of iterations was chosen on a sample. With a
         beam, which overestimates the likelihood of sequences, the mean of log q over the validation
         positions.
     evals_result_ : dict

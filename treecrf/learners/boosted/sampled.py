@@ -41,8 +41,9 @@ from treecrf.utils.scratch import Allocate
 from treecrf.utils.threads import Threads
 
 # Number of examples, triples of a position, its previous labels and a label, from which on
-# ``sampling="auto"`` draws samples.
+# ``sampling="auto"`` draws samples: in all, and at each position.
 MANY_EXAMPLES = 1 << 20
+MANY_AT_A_POSITION = 100
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 
@@ -68,7 +69,8 @@ class Sampling:
         cls,
         sampling: float | str | None,
         max_examples: int | None,
-        n_examples: int,
+        n_positions: int,
+        n_scores: int,
     ) -> Sampling | None:
         """Choose between all examples (None) and samples of them.
 
@@ -76,9 +78,11 @@ class Sampling:
         of sets of positions and sets of contexts. It is the faster one if labels are few and
         residuals large. `ListGrower` uses a list of examples. It is the faster one if nearly all
         examples have small residuals and are not in the sample, as with many labels, and its cost
-        does not grow with the number of positions. ``"auto"`` selects it for many examples.
+        does not grow with the number of positions. ``"auto"`` selects it for many examples, of
+        which each of ``n_positions`` has ``n_scores``.
         """
-        if sampling is None or (sampling == "auto" and n_examples < MANY_EXAMPLES):
+        is_few = n_positions * n_scores < MANY_EXAMPLES and n_scores < MANY_AT_A_POSITION
+        if sampling is None or (sampling == "auto" and is_few):
             return None
         return cls(THRESHOLD if sampling == "auto" else sampling, max_examples)
 

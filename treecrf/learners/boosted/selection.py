@@ -31,9 +31,10 @@ MAX_POSITIONS = 100_000
 BLOCK_FRACTION = 1 / 20
 MIN_BLOCK, MAX_BLOCK = 50, 500
 # Starts are compared on the first folds with this number of held-out positions, after this number
-# of iterations and then after every further stride, until one of them is the best.
+# of iterations and then after every further stride, until it is clear which one is the best, or the
+# maximum number is reached.
 COMPARED_POSITIONS = 1_000
-COMPARED_ITERATIONS = 12
+COMPARED_ITERATIONS, MAX_COMPARED_ITERATIONS = 12, 28
 STRIDE = 4
 # A score may still rise by this multiple of its rise in the second half of the iterations so far.
 POSSIBLE_RISE = 1.0
@@ -175,11 +176,12 @@ class Candidate:
         """The best score."""
         return max(self.scores)
 
-    def possible(self, stopping: Stopping) -> float:
-        """Return the score that more iterations may reach, which is the best if training ends."""
+    def possible(self, stopping: Stopping, max_iter: int) -> float:
+        """Return the score that more iterations may reach; the best one if there are no more."""
+        if len(self.scores) > max_iter or stopping.is_reached(self.scores):
+            return self.best
         latest, half = self.scores[-1], self.scores[len(self.scores) // 2]
-        rise = 0.0 if stopping.is_reached(self.scores) else POSSIBLE_RISE * (latest - half)
-        return max(self.best, latest + rise)
+        return max(self.best, latest + POSSIBLE_RISE * (latest - half))
 
     def add(self, scores: list[list[float]]) -> None:
         """Replace the scores by the means of those of the folds."""
@@ -232,19 +234,19 @@ class Race:
         n_held_out = np.cumsum([len(part.held_out.codes) for part in self.parts])
         n_folds = min(len(self.parts), 1 + int(np.searchsorted(n_held_out, COMPARED_POSITIONS)))
         candidates = rising = self.begin(inits, n_folds)
-        n_iter, stopping = COMPARED_ITERATIONS, self.learner._stopping()
-        while rising and len(candidates) > 1:
-            self.advance(rising, min(n_iter, self.learner.max_iter))
-            target = max(candidate.best for candidate in candidates)
-            possible = {id(each): each.possible(stopping) for each in candidates}
+        stopping, max_iter = self.learner._stopping(), self.learner.max_iter
+        last = min(MAX_COMPARED_ITERATIONS, max_iter)
+        n_iter, possible = min(COMPARED_ITERATIONS, last), {}
+        while rising and len(candidates) > 1 and n_iter <= last:
+            self.advance(rising, n_iter)
+            possible |= {each.init: each.possible(stopping, max_iter) for each in rising}
+            target = max(each.best for each in candidates)
             candidates = [
-                each for each in candidates if each.best == target or possible[id(each)] > target
+                each for each in candidates if each.best == target or possible[each.init] > target
             ]
-            rising = [each for each in candidates if possible[id(each)] > each.best]
-            if n_iter >= self.learner.max_iter:
-                break
+            rising = [each for each in candidates if possible[each.init] > each.best]
             n_iter += STRIDE
-        return max(candidates, key=lambda candidate: candidate.best)
+        return max(candidates, key=lambda each: possible[each.init])
 
     def finish(self, best: Candidate, report: Callable[[int, dict], None]) -> None:
         """Train the best candidate on all folds, until early stopping ends it."""

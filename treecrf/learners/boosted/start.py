@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.learner import SequenceLearner
-from treecrf.learners.training_data import TrainingInput
+from treecrf.learners.training_data import LabeledSequences, TrainingInput
 from treecrf.utils import checks, model_file
 from treecrf.utils.threads import Threads
 
@@ -18,10 +18,10 @@ from treecrf.utils.threads import Threads
 LINEAR = "LinearCRF"
 # Penalties hold up to a number of positions, and grow in proportion beyond it.
 POSITIONS_OF_PENALTY = 10_000
-# Because trees follow, some iterations of L-BFGS are enough or, from a number of positions on, some
-# passes of stochastic gradient descent.
+# Because trees follow, some iterations of L-BFGS are enough or, with as many positions, some passes
+# of stochastic gradient descent. These are faster on text, but come less near to the optimum on
+# tables of numbers, which take little time with either.
 LBFGS_ITERATIONS = 30
-POSITIONS_OF_SGD = 50_000
 EPOCHS = 10
 # With more training positions, the linear model is fitted to a sample of the sequences.
 MAX_POSITIONS = 1_000_000
@@ -85,7 +85,7 @@ class LinearStart:
         """
         share = 1.0
         if isinstance(given, OwnStart):
-            share, solver = given.share, _solver(given.penalty, len(data.training.codes))
+            share, solver = given.share, _solver(given.penalty, data.training)
             given = _class_of_linear_models()(**settings, **solver)
             given._is_start = True
         if given.transition_features:
@@ -177,10 +177,11 @@ def table_of_parts(
     return scores
 
 
-def _solver(penalty: float, n_positions: int) -> dict[str, Any]:
+def _solver(penalty: float, data: LabeledSequences) -> dict[str, Any]:
     """Return the penalty and the solver of a linear model to start from."""
+    n_positions = len(data.codes)
     penalty *= max(1.0, n_positions / POSITIONS_OF_PENALTY)
-    if n_positions < POSITIONS_OF_SGD:
+    if n_positions <= POSITIONS_OF_PENALTY or data.sequences.form == "dense":
         return {"l2_regularization": penalty, "max_iter": LBFGS_ITERATIONS}
     return {"l2_regularization": penalty, "solver": "sgd", "max_iter": EPOCHS, "random_state": 0}
 

@@ -62,12 +62,14 @@ class SlidingWindowClassifier(WindowClassifier):
         Which examples each tree is fitted to. A float is the absolute residual from which on every
         example is used. An example with a smaller residual is used with a probability proportional
         to it, and counts in inverse proportion, so that all sums are unbiased. None uses all
-        examples. ``"auto"`` is 0.1 from a million examples on, and otherwise None.
+        examples. ``"auto"`` is 0.1 from a million examples on, or from 100 labels on, and
+        otherwise None.
     max_examples : int or None, default=300_000
         Maximum number of examples per iteration, on average, if they are sampled. The threshold of
         ``sampling`` is raised accordingly. None is no limit.
     max_bins : int, default=255
-        Maximum number of quantile bins per numeric feature.
+        Maximum number of quantile bins per numeric feature. There are fewer bins, but at least 16,
+        if they would hold fewer than 16 training positions on average.
     missing : {"weighting", "surrogate", "impute", "indicator"}, default="weighting"
         How missing values are handled. ``"weighting"`` sends the position to both children of a
         test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
@@ -99,10 +101,11 @@ class SlidingWindowClassifier(WindowClassifier):
         Whether to stop when the score of the validation sequences has not improved by ``tol``
         for ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        with five folds, or three from 130,000 examples on, and all sequences are used for training.
-        Sequences with more than a fifth of the positions are cut into blocks for it. It takes place
-        from 200 training positions up to 10,000, and up to a million examples; all iterations are
-        run on other data, and in a warm start.
+        and then all sequences are used for training. Up to three folds hold out a fifth of the
+        positions each, or a single one 3,000 positions, but at least a twentieth; from 100,000
+        positions on, this is done on a sample of the sequences. Sequences that are too long for a
+        fold are cut into blocks for it. All iterations are run with fewer than 200 training
+        positions, and in a warm start.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     n_iter_no_change : int, default=10
