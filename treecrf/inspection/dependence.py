@@ -18,7 +18,6 @@ from treecrf.encoding.names import bracketed, feature_names, points_down
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model, feature_index, window_of
@@ -131,7 +130,8 @@ def partial_dependence(
     check_model(model)
     if response not in RESPONSES:
         raise ValueError(f"response={response!r}; expected 'probability' or 'score'")
-    sequences, codes = _read(model, RawData(X, None, Segmentation(lengths, groups)), response)
+    data = RawData(X, None, model._segmentation(X, lengths, groups))
+    sequences, codes = _read(model, data, response)
     if isinstance(model, FlatModel):
         model = model._predictor()
     grid = _Grid.of(model._schema, sequences, feature)

@@ -10,15 +10,16 @@ import numpy as np
 from scipy import sparse
 
 from treecrf.encoding.plan import BOUNDARY
+from treecrf.inputs.grouped import label_column
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.schema import BOOLEAN, CATEGORY
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.values import is_frame
 from treecrf.inspection.fitted_trees import code_of
 from treecrf.inspection.score_contributions import ScoreExplainer
-from treecrf.inspection.with_labels import with_labels
+from treecrf.inspection.with_labels import in_chain, read_labeled
 from treecrf.trees.forest import LABEL
-from treecrf.utils.typing import LabelsLike
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
 # Contributions that are listed in the text of an explanation.
 N_SHOWN = 10
@@ -117,7 +118,14 @@ class Explanation:
 
 
 def explain(
-    model: Any, x: Any, position: int, y: LabelsLike | None = None, *, label: Any = None
+    model: Any,
+    x: Any,
+    position: int,
+    y: LabelsLike | None = None,
+    *,
+    label: Any = None,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
 ) -> Explanation:
     """Explain the scores of the labels at one position of a sequence.
 
@@ -129,14 +137,18 @@ def explain(
     ----------
     model : fitted classifier
         A classifier with boosted trees, a flat model of one, or a linear model.
-    x : sequence
-        One sequence, in a form that the model accepts.
+    x : sequence or long table
+        One sequence, in a form that the model accepts, or a long table as in the model's
+        ``predict``.
     position : int
-        Position in the sequence; negative numbers count from the end.
-    y : array-like of shape (n_positions,), optional
-        Labels of the sequence, for the tests of previous labels; predicted by default.
+        Position in the sequence, or row of the long table; negative numbers count from the end.
+    y : array-like of shape (n_positions,) or str, optional
+        Labels of all positions, or the name of the data frame column with them, for the tests of
+        previous labels; predicted by default.
     label : str, int or bool, optional
         If given, only the score of this label is explained.
+    lengths, groups : optional
+        As in the model's ``predict``.
 
     Returns
     -------
@@ -172,21 +184,30 @@ def explain(
       +1.399  score of 'v' at position 1
     """
     explainer = ScoreExplainer.of(model, label)
-    data = RawData([x], None if y is None else [y], Segmentation())
-    sequences, codes = with_labels(model, data)
-    t = _checked(position, sequences.n_positions)
-    in_chain = sequences.n_positions - 1 - t if model._trained_backward else t
+    segmentation = model._segmentation(x, lengths, groups)
+    if not segmentation.is_long:
+        if is_frame(x) and isinstance(y, str):
+            x, y = label_column(x, y, is_long=True)
+        x, y = [x], None if y is None else [y]
+    sequences, labels = read_labeled(model, RawData(x, y, segmentation))
+    row = _checked(position, sequences.n_positions)
+    i = int(np.searchsorted(sequences.offsets, row, side="right")) - 1
+    first, last = sequences.offsets[i : i + 2].tolist()
+    t = last - 1 - row if model._trained_backward else row - first
+    sequences, codes = in_chain(
+        model, sequences.take(np.array([i])), None if labels is None else [labels[i]]
+    )
     previous = explainer.labels_before(sequences, codes)
-    values = explainer.values(sequences, previous, in_chain)[0]
-    describe = _Descriptions(explainer, sequences, previous[:, in_chain], in_chain)
+    values = explainer.values(sequences, previous, t)[0]
+    describe = _Descriptions(explainer, sequences, previous[:, t], t)
     return Explanation(
         base_values=explainer.base_values,
         values=values,
         feature_names=explainer.names,
         descriptions=np.array([describe(*pair) for pair in explainer.players.pairs], dtype=object),
         labels=model.classes_[explainer.codes],
-        label=model.classes_[codes[in_chain]].item() if label is None else label,
-        position=t,
+        label=model.classes_[codes[t]].item() if label is None else label,
+        position=row,
     )
 
 

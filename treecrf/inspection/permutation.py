@@ -11,7 +11,6 @@ from sklearn.utils import Bunch, check_random_state
 
 from treecrf.encoding.names import feature_names
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees
@@ -111,7 +110,7 @@ def permutation_importance(
     scorer = _scorer(scoring)
     names = feature_names(model._schema)
     chosen = np.arange(len(names)) if features is None else _chosen(features, names)
-    sequences, read = model._read_labeled(RawData(X, y, Segmentation(lengths, groups)))
+    sequences, read = model._read_labeled(RawData(X, y, model._segmentation(X, lengths, groups)))
     labels = read.complete()
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     score = float(scorer(model, sequences, labels))

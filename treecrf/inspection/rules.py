@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.labels import RawData
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inspection.coverage import fractions_of
 from treecrf.inspection.fitted_trees import FittedTrees, code_of, warn_of_linear_start
 from treecrf.trees.rules import Condition, leaf_values
@@ -115,7 +114,7 @@ def strongest_rules(
     if X is not None:
         conditions = [condition for (_, condition), _ in chosen]
         fractions = fractions_of(
-            model, grown, conditions, RawData(X, y, Segmentation(lengths, groups))
+            model, grown, conditions, RawData(X, y, model._segmentation(X, lengths, groups))
         )
     return [
         Rule(

@@ -14,7 +14,6 @@ from treecrf.encoding.names import bracketed, feature_name
 from treecrf.encoding.plan import BOUNDARY
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.offsets import split
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import check_model, code_of, window_of
 from treecrf.inspection.with_labels import with_labels
@@ -163,7 +162,7 @@ def contributions(
     (6, 2, 5)
     """
     explainer = ScoreExplainer.of(model, label)
-    segmentation = Segmentation(lengths, groups)
+    segmentation = model._segmentation(X, lengths, groups)
     sequences, codes = with_labels(model, RawData(X, y, segmentation))
     values = explainer.values(sequences, explainer.labels_before(sequences, codes))
     by_sequence = model._as_read(split(values, sequences.offsets))

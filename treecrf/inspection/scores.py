@@ -13,7 +13,6 @@ from treecrf.chains.lattice import Lattice, runs_of_tables
 from treecrf.chains.objectives import ChainLabels, make_objective
 from treecrf.inputs.labels import RawData, encode_labels
 from treecrf.inputs.offsets import positions_in_sequences, reversed_positions
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted_trees import FittedTrees, check_model
 from treecrf.learners.classifier import SequenceClassifier
@@ -79,7 +78,7 @@ def transition_scores(
     ((2, 2), (2,))
     """
     check_model(model)
-    sequences, _ = model._read(X, segmentation=Segmentation(lengths, groups))
+    sequences, _ = model._read(X, segmentation=model._segmentation(X, lengths, groups))
     n_labels, order = len(model.classes_), model._trained_order
     total, start = _Mean((n_labels, n_labels**order)), _Mean((n_labels, 1))
     for offsets, scores in _scores_of_parts(model, sequences):
@@ -204,7 +203,7 @@ def likelihood_curve(
         validation=validation if len(validation) else None,
         given=None
         if X is None
-        else _objective_on(model, RawData(X, y, Segmentation(lengths, groups))),
+        else _objective_on(model, RawData(X, y, model._segmentation(X, lengths, groups))),
     )
 
 

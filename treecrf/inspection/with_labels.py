@@ -20,13 +20,24 @@ def with_labels(model: SequenceClassifier, data: RawData) -> tuple[Sequences, np
     ValueError, TypeError
         If the data does not match the training data, or a label is unknown.
     """
-    if data.y is not None:
-        sequences, read = model._read_labeled(data)
-        labels = read.complete()
-    else:
-        sequences = model._sequences(data.X, data.segmentation)
-        labels = model.predict(sequences)
-    codes = encode_labels(labels, model.classes_)
+    return in_chain(model, *read_labeled(model, data))
+
+
+def read_labeled(
+    model: SequenceClassifier, data: RawData
+) -> tuple[Sequences, list[np.ndarray] | None]:
+    """Return sequences and their labels, if the data has any, in the direction of the input."""
+    if data.y is None:
+        return model._sequences(data.X, data.segmentation), None
+    sequences, labels = model._read_labeled(data)
+    return sequences, labels.complete()
+
+
+def in_chain(
+    model: SequenceClassifier, sequences: Sequences, labels: list[np.ndarray] | None
+) -> tuple[Sequences, np.ndarray]:
+    """Return sequences and codes of given or predicted labels, in the direction of the chain."""
+    codes = encode_labels(model.predict(sequences) if labels is None else labels, model.classes_)
     if model._trained_backward:
         sequences, codes = sequences.reversed(), codes[reversed_positions(sequences.offsets)]
     return sequences, codes

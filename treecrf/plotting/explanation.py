@@ -10,7 +10,7 @@ import numpy as np
 from treecrf.inspection import Explanation, explain
 from treecrf.inspection.fitted_trees import code_of
 from treecrf.plotting.common import COLORS, axes_of, plain, pyplot, set_title, shortened
-from treecrf.utils.typing import LabelsLike
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 
 BAR_INCHES = 0.3
 RAISES, LOWERS = COLORS[0], COLORS[5]
@@ -27,6 +27,8 @@ def plot_explanation(
     label: Any = None,
     against: Any = None,
     max_features: int = 12,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
     ax: Any = None,
 ) -> Any:
     """Plot the contributions to the score of a label at one position, as a waterfall.
@@ -38,18 +40,20 @@ def plot_explanation(
     ----------
     explanation : fitted classifier or Explanation
         A model, or the result of `treecrf.inspection.explain`.
-    x : sequence, optional
-        One sequence; required for a model.
+    x : sequence or long table, optional
+        As in `treecrf.inspection.explain`; required for a model.
     position : int, optional
-        Position in the sequence; required for a model.
-    y : array-like of shape (n_positions,), optional
-        Labels of the sequence, as in `treecrf.inspection.explain`; only for a model.
+        Position in the sequence, or row of the long table; required for a model.
+    y : array-like of shape (n_positions,) or str, optional
+        Labels of all positions, as in `treecrf.inspection.explain`; only for a model.
     label : str, int or bool, optional
         Label whose score is explained; that of the position by default.
     against : str, int or bool, optional
         If given, the difference between the scores of the two labels is explained.
     max_features : int, default=12
         Maximum number of features to show; the others are shown as one bar.
+    lengths, groups : optional
+        As in the model's ``predict``; only for a model.
     ax : matplotlib axes, optional
         Axes to draw on; those of a new figure by default.
 
@@ -79,7 +83,7 @@ def plot_explanation(
     ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']
     """
     pyplot()
-    found = _explained(explanation, x, position, y)
+    found = _explained(explanation, x, position, y, lengths=lengths, groups=groups)
     fall = _Waterfall.of(found, found.label if label is None else label, against, max_features)
     n_rows = len(fall.values) + 2
     ax = axes_of(ax, (7.5, 0.8 + BAR_INCHES * n_rows))
@@ -104,7 +108,7 @@ def plot_explanation(
     return ax
 
 
-def _explained(explanation: Any, x: Any, position: int | None, y: Any) -> Explanation:
+def _explained(explanation: Any, x: Any, position: int | None, y: Any, **cuts: Any) -> Explanation:
     if isinstance(explanation, Explanation):
         return explanation
     if x is None or position is None:
@@ -112,7 +116,7 @@ def _explained(explanation: Any, x: Any, position: int | None, y: Any) -> Explan
             "x or position is missing; pass a sequence and a position at which to explain the "
             "scores of the model"
         )
-    return explain(explanation, x, position, y)
+    return explain(explanation, x, position, y, **cuts)
 
 
 @dataclass(frozen=True)

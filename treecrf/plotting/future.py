@@ -8,9 +8,18 @@ import numpy as np
 
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.plotting.common import axes_of, pyplot, set_title
+from treecrf.plotting.one_sequence import OneSequence
+from treecrf.utils.typing import GroupsLike
 
 
-def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) -> Any:
+def plot_future_features(
+    model: FutureFeatureMEMM,
+    x: Any,
+    *,
+    groups: GroupsLike = None,
+    group: Any = None,
+    ax: Any = None,
+) -> Any:
     """Plot where in a sequence the discovered features are active.
 
     Each feature has two rows: the probability that a position is a positive instance, and the
@@ -20,8 +29,10 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     ----------
     model : FutureFeatureMEMM
         A fitted model.
-    x : sequence
-        One sequence, in a form that the model accepts.
+    x : sequence or long table
+        One sequence, in a form that the model accepts, or a long table with ``groups``.
+    groups, group : optional
+        Sequence to plot of a long table, as in `plot_sequence`.
     ax : matplotlib axes, optional
         Axes to draw on; those of a new figure by default.
 
@@ -36,8 +47,8 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If the sequence does not match the training data, no features were discovered, or ``ax``
-        is not an Axes object.
+        If the sequence does not match the training data, no features were discovered, the group
+        does not exist or is not given, or ``ax`` is not an Axes object.
 
     Examples
     --------
@@ -53,7 +64,8 @@ def plot_future_features(model: FutureFeatureMEMM, x: Any, *, ax: Any = None) ->
     'position'
     """
     pyplot()
-    values = model.future_values([x])[0]
+    one = OneSequence.of(model, x, None, None, groups, group)
+    values = model.future_values([one.x])[0]
     if not values.size:
         raise ValueError("the model has discovered no features")
     n = values.shape[1]

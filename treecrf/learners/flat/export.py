@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.flat.tables import FlatTables, frame_of
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 
@@ -170,7 +169,7 @@ class WeightExports:
         >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        sequences = self._sequences(X, Segmentation(lengths, groups))
+        sequences = self._sequences(X, self._segmentation(X, lengths, groups))
         matrix, flat = self.matrix(sequences), self._flat
         np.savez_compressed(
             file,

@@ -12,7 +12,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.offsets import reversed_positions
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -58,7 +57,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         sequences = self._sequences(X, segmentation)
         matrix = self.matrix(sequences)
         if segmentation.is_long:
@@ -98,7 +97,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.matrix(["ab", "bba"]).shape
         (5, 2)
         """
-        sequences = self._sequences(X, Segmentation(lengths, groups))
+        sequences = self._sequences(X, self._segmentation(X, lengths, groups))
         model, offsets = self._model, sequences.offsets
         if self._trained_backward:
             sequences = sequences.reversed()
@@ -141,7 +140,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         """
         rows = self.transform(X, lengths=lengths, groups=groups)
         names = self.get_feature_names_out()
-        if Segmentation(lengths, groups).is_long:
+        if self._segmentation(X, lengths, groups).is_long:
             return _named(rows, names)
         return [_named(rows_of_one, names) for rows_of_one in rows]
 

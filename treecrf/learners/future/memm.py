@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.boosted.local import LocalClassifier
 from treecrf.learners.boosted.loop import Booster, Validation, report_to
 from treecrf.learners.boosted.selection import Choice
@@ -434,7 +433,7 @@ class FutureFeatureMEMM(LocalClassifier):
         >>> [values.ndim for values in memm.future_values(["aab", "b"])]
         [3, 3]
         """
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups)
         sequences, _ = self._read(X, segmentation=segmentation)
         encoder = self._encoder
         encoded = encoder.base.encode(sequences)

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.dicts import are_dicts
-from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import is_frame
 from treecrf.learners.future.memm import FutureFeatureMEMM
 from treecrf.utils.documentation import DocumentationLink
@@ -171,7 +170,7 @@ class FutureFeatures(
         [3, 1]
         """
         check_is_fitted(self)
-        segmentation = Segmentation(lengths, groups)
+        segmentation = self.estimator_._segmentation(X, lengths, groups)
         X = X if segmentation.is_long else list(X)
         joined = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         joined = joined[..., 1] if segmentation.is_long else [values[..., 1] for values in joined]
