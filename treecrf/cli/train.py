@@ -40,6 +40,7 @@ from treecrf.inputs.labels import ColumnNames, as_labels
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.registry import LEARNERS
+from treecrf.utils.warn import warn
 
 DESCRIPTION = (
     "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) require "
@@ -108,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="read tables in pieces, and keep temporary files in this folder instead of memory",
     )
-    add("--quiet", action="store_true", help="do not show progress")
+    add("--quiet", action="store_true", help="do not show progress; warnings remain")
     add_jobs(parser)
     add_reading(parser, with_model=False)
     names = textwrap.fill(
@@ -155,6 +156,7 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
     _check_missing_labels(learner, source, data)
     if not options.quiet:
         _describe(data, own_reading.format)
+    _warn_of_columns(data)
     validation = _validation(options, reading, learner, data)
     with _named(source, options.validation):
         learner.fit(data.sequences, data.labels, *validation)
@@ -205,12 +207,13 @@ def _describe(data: FileData, format_name: str) -> None:
     sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
     parts = [f"{name}: {n:,}" for name, n in sizes.items()]
     print(", ".join([*parts, f"format: {format_name}"]), file=sys.stderr)
-    for j, doubt in doubtful_columns(s) if data.is_table else ():
-        name = s.names[j]
-        print(
-            f"column {name!r} {doubt}, and is used as a category; --drop {name} leaves it out",
-            file=sys.stderr,
-        )
+
+
+def _warn_of_columns(data: FileData) -> None:
+    names = data.sequences.names
+    for j, doubt in doubtful_columns(data.sequences) if data.is_table else ():
+        mend = f"--drop {names[j]} leaves it out"
+        warn(f"column {names[j]!r} {doubt}, and is used as a category; {mend}")
 
 
 def _validation(
