@@ -279,10 +279,12 @@ def test_the_extension_determines_the_format(name, expected, tmp_path):
     assert format_of(Source(str(tmp_path / name))) == expected
 
 
+TABS = "\ta=b" * 9
 CONTENTS = {
     "csv": ['a,b\n1,"x, y"\n', "a,b,c\n"],
     "tsv": ["a\tb\n1\tx y\n2\t\n"],
     "conll": ["He PRP B\nruns VB O\n\nNo UH O\n", "a X\n, Y\n", "a\tX\n\nb\tY\n"],
+    "conllu": [f"# a = b : c\n1-2{TABS}\n1{TABS}\n\n1{TABS}\n", f"1{TABS}\n"],
     "crfsuite": ["B\tw=He\tcap\nO\tw=runs\n\nO\tw=no\n"],
     None: [
         "",

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -173,6 +174,16 @@ def parquet(text):
     return content.getvalue()
 
 
+CONLLU = """\
+# text = I don't
+1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdo\t_\tAUX\tVBP\t_\t_\t_\t_\t_
+3\tn't\t_\t_\tRB\t_\t_\t_\t_\t_
+
+1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
+
+"""
 CONTENTS = {
     "csv": (TABLE.encode(), True),
     "tsv": (TABLE.replace(",", "\t").encode(), True),
@@ -180,6 +191,7 @@ CONTENTS = {
     "parquet": (parquet(TABLE), True),
     "conll": (WORDS.encode(), False),
     "conll and gzip": (gzip.compress(WORDS.encode()), False),
+    "conllu": (CONLLU.encode(), False),
     "crfsuite": (b"X\ta\tb:2\nY\tb\n\nY\tc\n", False),
     "sparse": (b"1 2 2\n1 1 1 0 0\n1 2 0 1\n", False),
 }
@@ -268,3 +280,34 @@ def test_pipes_of_a_shell(folder, run):
     status, text, errors = shell(command)
     start = "".join(expected.splitlines(keepends=True)[:3])
     assert (status, text, errors) == (0, start + expected, "")
+
+
+def test_a_treebank(folder, run):
+    (folder / "bank.conllu").write_text(CONLLU * 3)
+    options = ["--max-iter", "9", "--quiet", "--jobs", "1", "--set", "l2_regularization=1"]
+    assert run("train", "bank.conllu", "--model", "tags", *options) == (0, "", "")
+    model = treecrf.load(folder / "tags")
+    assert model.classes_.tolist() == ["AUX", "PRON"]
+    assert model.get_feature_names_out().tolist() == ["form"]
+    assert "labels missing     3;" in run("evaluate", "bank.conllu", "--model", "tags")[1]
+    words = ["predict", "bank.conllu", "--model", "tags", "--keep", "id", "--keep", "form"]
+    text = run(*words, "--reference")[1]
+    assert text.startswith("1\tI\tPRON\tPRON\n2\tdo\tAUX\tAUX\n3\tn't\t\t")
+    (folder / "new.conllu").write_text(re.sub("PRON|AUX", "_", CONLLU) * 3)
+    assert run("predict", "new.conllu", *words[2:])[1] == run(*words)[1]
+    assert "new.conllu: no labels" in run("evaluate", "new.conllu", "--model", "tags")[2]
+
+
+def test_another_column_of_a_treebank(folder, run):
+    (folder / "bank.conllu").write_text(CONLLU * 3)
+    options = ["--max-iter", "2", "--quiet", "--jobs", "1", "--set", "l2_regularization=1"]
+    words = ["train", "bank.conllu", "--model", "tags", *options, "--label"]
+    assert run(*words, "xpos") == (0, "", "")
+    assert treecrf.load(folder / "tags").classes_.tolist() == ["PRP", "RB", "VBP"]
+    assert "accuracy" in run("evaluate", "bank.conllu", "--model", "tags")[1]
+    assert "--label 3: '3' is not a column of CoNLL-U: id, form, lem" in run(*words, "3")[2]
+    assert (
+        "format conll has the label in the last column" in run(*words, "3", "--format", "conll")[2]
+    )
+    errors = run("train", "bank.conllu", "--model", "tags", "--format", "conll")[2]
+    assert "line 2: 10 columns; expected 5, as in line 1; line 1 starts with #: only" in errors

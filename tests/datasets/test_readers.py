@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from scipy import sparse
 
 from treecrf.datasets import (
     iter_conll,
+    iter_conllu,
     iter_crfsuite,
     iter_nettalk,
     iter_protein,
     iter_sparse,
     read_conll,
+    read_conllu,
     read_crfsuite,
     read_nettalk,
     read_protein,
@@ -24,6 +27,7 @@ from treecrf.datasets import (
 
 READERS = {
     "conll": iter_conll,
+    "conllu": iter_conllu,
     "crfsuite": iter_crfsuite,
     "nettalk": iter_nettalk,
     "protein": iter_protein,
@@ -31,6 +35,7 @@ READERS = {
 }
 SMALL = {
     "conll": "a b X\nc d Y\n\ne f X\n",
+    "conllu": "# c\n1\ta\ta\tX\t_\t_\t0\t_\t_\t_\n\n1\tb\tb\tY\t_\t_\t0\t_\t_\t_\n",
     "crfsuite": "X\ta:2\tb\nY\tc\n\nX\td\n",
     "nettalk": "aback\txb@k-\t0>1<<\t0\nto\ttx\t>0\t0\n",
     "protein": "# notice\n<>\nG _\nV e\nend\n<>\nL h\n<end>\n",
@@ -139,6 +144,63 @@ def test_lines_that_separate_documents_and_comments_are_skipped():
     X, y = read_conll(io.StringIO(text), comment="# a")
     assert X == [[{"x0": "He", "x1": "PRP"}, {"x0": "#", "x1": "#"}]]
     assert y == [["X", "Y"]]
+
+
+TREEBANK = """\
+# newdoc id = weblog
+# sent_id = 1
+# text = I don't like 1 000 ...
+1\tI\tI\tPRON\tPRP\tCase=Nom\t4\tnsubj\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdo\tdo\tAUX\tVBP\tMood=Ind\t4\taux\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\t_
+4\tlike\tlike\tVERB\tVB\t_\t0\troot\t_\t_
+5\t1 000\t1000\tNUM\tCD\t_\t4\tobj\t_\t_
+
+# text = # _
+1\t#\t#\tSYM\t_\t_\t0\troot\t_\t_
+1.1\tis\tbe\tVERB\t_\t_\t_\t_\t1:x\t_
+2\t_\t_\t_\t_\t_\t1\tdep\t_\t_
+"""
+
+
+def test_conllu_words_are_without_ranges_and_empty_nodes():
+    X, y = read_conllu(io.StringIO(TREEBANK))
+    words = [["I", "do", "n't", "like", "1 000"], ["#", "_"]]
+    assert [[{"form": word} for word in sentence] for sentence in words] == X
+    assert y == [["PRON", "AUX", "PART", "VERB", "NUM"], ["SYM", None]]
+    X, y = read_conllu(io.StringIO(TREEBANK), columns=["lemma", "upos"], label="feats")
+    assert X[0][2] == {"lemma": "not", "upos": "PART"}
+    assert y == [["Case=Nom", "Mood=Ind", "_", "_", "_"], ["_", "_"]]  # no features, not unknown
+    for wrong in ({"label": "tag"}, {"columns": ["form", "tag"]}):
+        with pytest.raises(
+            ValueError, match="'tag' is not a column of CoNLL-U: id, form, lemma, u"
+        ):
+            read_conllu(io.StringIO(TREEBANK), **wrong)
+    with pytest.raises(ValueError, match="line 4: 1 columns; expected 10"):
+        read_conllu(io.StringIO(TREEBANK.replace("\t", " ")))
+
+
+@pytest.mark.parametrize("name", ["a.conllu", "a.CoNLLu", "a.conllu.gz"])
+def test_conllu_is_not_read_as_conll(name, tmp_path):
+    path, text = tmp_path / name, TREEBANK.encode()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert read_conllu(path) == read_conllu(io.StringIO(TREEBANK))
+    with pytest.raises(ValueError, match="some lines are not words; read_conllu leaves them out"):
+        read_conll(path, comment="#", label=3)
+
+
+def test_the_error_of_a_comment_names_the_parameter():
+    hint = 'starts with #: comment="#" skips such lines'
+    for text, message in (
+        ("# id = 1\na b c\n", f"line 2: 3 columns; expected 4, as in line 1; line 1 {hint}"),
+        ("a b c\n# id\n", f"line 2: 2 columns; expected 3, as in line 1; line 2 {hint}"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            read_conll(io.StringIO(text))
+        assert read_conll(io.StringIO(text), comment="#")[1] == [["c"]]
+    with pytest.raises(ValueError, match=r"line 2: 2 columns; expected 3, as in line 1$"):
+        read_conll(io.StringIO("a b c\n# id\n"), comment="//")
 
 
 @pytest.mark.parametrize(

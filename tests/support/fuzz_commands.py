@@ -58,6 +58,7 @@ def lines(rng, form: str) -> str:
         word, label = "uvw"[rng.integers(3)], "ab"[i % 2]
         out.append({
             "conll": f"{word} {rng.integers(3)} {label}\n",
+            "conllu": f"{1 + i % 5}\t{word}\t_\t{label}\t{'_' * (i % 7)}" + "\t_" * 5 + "\n",
             "crfsuite": f"{label}\tw={word}\tx:{rng.integers(3)}\n",
             "sparse": f"{1 + i // 5} {1 + i % 5} 1 {rng.integers(3)} {i % 2}\n",
         }[form])  # fmt: skip
@@ -112,7 +113,7 @@ def reading_options(form: str) -> list[str]:
     return ["--format", form, *tables]
 
 
-FORMS = ("csv", "tsv", "parquet", "conll", "crfsuite", "sparse")
+FORMS = ("csv", "tsv", "parquet", "conll", "conllu", "crfsuite", "sparse")
 
 
 @functools.cache

@@ -64,7 +64,11 @@ def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> Non
         "content)",
     )
     default = " (default: that of the model)" if with_model else ""
-    add("--label", metavar="COLUMN", help=f"column of a table that contains the labels{default}")
+    add(
+        "--label",
+        metavar="COLUMN",
+        help=f"column of a table or of CoNLL-U that contains the labels{default}",
+    )
     one_of = group.add_mutually_exclusive_group() if with_model else group
     default = "that of the model" if with_model else "all rows are one sequence"
     one_of.add_argument(

@@ -45,7 +45,8 @@ from treecrf.utils.warn import warn
 DESCRIPTION = (
     "Train a model on the sequences of a file and save it. Tables (CSV, TSV, Parquet) require "
     "--label, and --group if they contain more than one sequence. In CoNLL files, the last column "
-    "is the label. CRFsuite's format and the sparse format of the papers also contain the labels."
+    "is the label. In CoNLL-U, it is upos or the column of --label, and the words are the only "
+    "feature. CRFsuite's format and the sparse format of the papers also contain the labels."
 )
 EXAMPLES = """\
 examples:

@@ -2,6 +2,7 @@
 
 from treecrf.datasets.conll import iter_conll, read_conll
 from treecrf.datasets.conll_tasks import fetch_conll2000, fetch_conll2002
+from treecrf.datasets.conllu import iter_conllu, read_conllu
 from treecrf.datasets.crfsuite import iter_crfsuite, read_crfsuite
 from treecrf.datasets.future_bags import make_future_bags
 from treecrf.datasets.hidden_markov import make_block_hmm, make_ring_hmm
@@ -19,6 +20,7 @@ __all__ = [
     "fetch_occupancy",
     "fetch_protein",
     "iter_conll",
+    "iter_conllu",
     "iter_crfsuite",
     "iter_nettalk",
     "iter_protein",
@@ -27,6 +29,7 @@ __all__ = [
     "make_future_bags",
     "make_ring_hmm",
     "read_conll",
+    "read_conllu",
     "read_crfsuite",
     "read_nettalk",
     "read_protein",

@@ -41,7 +41,7 @@ def read_conll(
     separator : str, optional
         Separator of the columns; by default any run of spaces and tabs.
     comment : str, optional
-        Lines that start with it are skipped, such as ``"# "`` in CoNLL-U.
+        Lines that start with it are skipped.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -58,11 +58,13 @@ def read_conll(
         If the file cannot be read.
     ValueError
         If a line has a different number of columns than the first line or than `names`, there is
-        no column ``label``, or the encoding is wrong; the message names the file and the line.
+        no column ``label``, the encoding is wrong, or the name of the file ends with ``.conllu``;
+        the message names the file and the line.
 
     See Also
     --------
     iter_conll : Reads one sequence at a time.
+    read_conllu : Reads CoNLL-U, where some lines are not words.
 
     Examples
     --------
@@ -121,9 +123,14 @@ def iter_conll(
     [{'word': 'Yes', 'tag': 'UH'}] ['O']
     """
     lines = Lines(file, encoding)
+    if lines.name.lower().removesuffix(".gz").endswith(".conllu"):
+        raise ValueError(
+            f"{lines.name}: in CoNLL-U, some lines are not words; read_conllu leaves them out"
+        )
     skipped = (DOCUMENT,) if comment is None else (DOCUMENT, comment)
     n_columns = None if names is None else len(names) + isinstance(label, int)
-    for rows in split_rows(lines, splitter(separator), n_columns, skipped):
+    hint = "" if comment else 'comment="#" skips such lines'
+    for rows in split_rows(lines, splitter(separator), n_columns, skipped, hint):
         target, keys = _label_column(label, names, len(rows[0]), lines)
         columns = [j for j in range(len(rows[0])) if j != target]
         x = [{key: row[j] for key, j in zip(keys, columns, strict=True)} for row in rows]
@@ -160,6 +167,7 @@ def split_rows(
     split: Callable[[str], list[str]],
     n_columns: int | None,
     skipped: tuple[str, ...] = (),
+    of_comments: str = "",
 ) -> Iterator[list[list[str]]]:
     """Yield the rows of columns of one sequence at a time.
 
@@ -172,6 +180,8 @@ def split_rows(
         Expected number of columns; None for that of the first line.
     skipped : tuple of str
         Lines that start with one of these are left out.
+    of_comments : str
+        Hint for errors if other lines look like comments.
 
     Raises
     ------
@@ -179,7 +189,7 @@ def split_rows(
         If a line has a different number of columns.
     """
     rows: list[list[str]] = []
-    expected = f"expected {n_columns}"
+    expected, hint = f"expected {n_columns}", ""
     for line in lines:
         if not line.strip(" \t"):
             if rows:
@@ -188,11 +198,13 @@ def split_rows(
             continue
         if line.startswith(skipped):
             continue
+        if of_comments and not hint and line.startswith("#"):
+            hint = f"; line {lines.number} starts with #: {of_comments}"
         row = split(line)
         if n_columns is None:
             n_columns, expected = len(row), f"expected {len(row)}, as in line {lines.number}"
         if len(row) != n_columns:
-            raise lines.error(f"{len(row)} columns; {expected}")
+            raise lines.error(f"{len(row)} columns; {expected}{hint}")
         rows.append(row)
     if rows:
         yield rows

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
 from treecrf.datasets.conll import DOCUMENT, split_rows, splitter
+from treecrf.datasets.conllu import NAMES, index_of, label_of, words_of
 from treecrf.datasets.crfsuite import iter_crfsuite
 from treecrf.datasets.lines import Lines
 from treecrf.datasets.sparse_rows import iter_sparse
@@ -21,6 +22,8 @@ from treecrf.inputs.sequences import ListedSequences, LongSequences
 from treecrf.inputs.tables import sparse_table_of, table_of
 from treecrf.inputs.values import refuse_infinite, string_array
 
+# Columns of CoNLL-U: the only one in texts without annotations, and the label by default.
+WORD, UPOS = "form", "upos"
 # Name of all attributes of a position in a file without columns.
 ATTRIBUTES = "attributes"
 
@@ -78,7 +81,8 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
 
 
 def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
-    return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,))
+    hint = "only the format conllu has comments"
+    return split_rows(lines, splitter(reading.separator), None, (DOCUMENT,), hint)
 
 
 def _conll_text(
@@ -104,6 +108,49 @@ def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
             f"{n_columns} columns; the model was trained with {n_features} and the label"
         )
     return n_columns > n_features
+
+
+def read_conllu_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
+    """Read CoNLL-U: the words are a category, and one of the other columns is the label."""
+    stored = None if model is None else model.columns.label
+    name = reading.label or (stored if stored in NAMES else UPOS)
+    column = index_of(name, f"--label {name}")
+    words, labels, lengths = CodedStrings(), [], []
+    missing = None
+    with source.open() as file:
+        for rows in words_of(Lines(file, reading.encoding)):
+            found = [label_of(row, column) for row in rows]
+            if missing is None and None in found:
+                missing = f"sequence {len(lengths)}, position {found.index(None)}"
+            words.extend(row[NAMES.index(WORD)] for row in rows)
+            labels.append(found)
+            lengths.append(len(rows))
+    _check_not_empty(source, lengths)
+    kept = [other for other in NAMES if other != name]
+    return FileData(
+        table_of([words.finish()], offsets_of(lengths), (WORD,)),
+        _known_labels(labels),
+        missing_label=missing,
+        text=FileText(kept, lambda chosen: _conllu_text(source, reading, chosen)),
+    )
+
+
+def _known_labels(labels: list[list[str | None]]) -> list[np.ndarray] | None:
+    """Return arrays of labels, of objects if some are unknown; None if all are."""
+    unknown = [label is None for items in labels for label in items]
+    if all(unknown):
+        return None
+    return [np.array(items, dtype=object if any(unknown) else str) for items in labels]
+
+
+def _conllu_text(
+    source: Source, reading: Reading, chosen: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield some columns of each word."""
+    indices = [NAMES.index(name) for name in chosen]
+    with source.open() as file:
+        for words in words_of(Lines(file, reading.encoding)):
+            yield from ([word[j] for j in indices] for word in words)
 
 
 class AttributeTable:

@@ -7,7 +7,12 @@ from functools import partial
 
 from treecrf.cli.files.content import format_of_content
 from treecrf.cli.files.data import FileData, ModelInput, Reading
-from treecrf.cli.files.lines import read_conll_file, read_crfsuite_file, read_sparse_file
+from treecrf.cli.files.lines import (
+    read_conll_file,
+    read_conllu_file,
+    read_crfsuite_file,
+    read_sparse_file,
+)
 from treecrf.cli.files.tables import read_table
 from treecrf.inputs.files.blocks import CsvFile, ParquetFile
 from treecrf.inputs.files.source import HEAD_BYTES, Source
@@ -31,11 +36,18 @@ READERS: dict[str, Reader] = {
     "tsv": partial(_read_csv, separator="\t"),
     "parquet": _read_parquet,
     "conll": read_conll_file,
+    "conllu": read_conllu_file,
     "crfsuite": read_crfsuite_file,
     "sparse": read_sparse_file,
 }
 FORMATS = tuple(READERS)
 TABLES = ("csv", "tsv", "parquet")
+# Where the label is in the formats without names.
+LABELS = {
+    "conll": "has the label in the last column",
+    "crfsuite": "has the label first",
+    "sparse": "has the label first",
+}
 ENDINGS = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tab": "tsv"}
 
 
@@ -93,7 +105,8 @@ def format_of(source: Source) -> str:
 
 def _refuse_table_options(name: str, reading: Reading) -> None:
     for option in ("label", "group", "drop", "category", "missing"):
-        if getattr(reading, option):
+        if getattr(reading, option) and (option, name) != ("label", "conllu"):
             raise ValueError(
-                f"--{option} requires a table with named columns; the format {name} has no names"
+                f"--{option} requires a table with named columns; the format {name} "
+                f"{LABELS[name] if option == 'label' else 'is none'}"
             )
