@@ -32,6 +32,7 @@ from support.dask_data import (
 import treecrf
 from treecrf.callbacks import Checkpoint
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, WorkersLostError
+from treecrf.metrics import get_scorer
 
 N = 4
 FRAME = frame()
@@ -142,6 +143,7 @@ OPTIONS = [
     (DaskTreeCRF, {"subsample": 0.5, "max_examples": 200}),
     (DaskTreeCRF, {"early_stopping": True, "max_iter": 12, "scoring": "accuracy"}),
     (DaskTreeCRF, {"init": "linear", "class_weight": "balanced"}),
+    (DaskTreeCRF, {"early_stopping": True, "scoring": get_scorer("token_f1_macro")}),
     (DaskTreeCRF, {"early_stopping": "auto"}),
     (DaskTreeCRF, {"window": 1000, "early_stopping": True}),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -10,7 +12,13 @@ from support.family import BOOSTED, NEWTON, TREES, assert_predicts_the_same, eve
 import treecrf
 from treecrf import FutureFeatureMEMM, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import Log
-from treecrf.metrics import span_f1_score
+from treecrf.metrics import (
+    SCORERS,
+    get_scorer,
+    make_scorer,
+    span_f1_score,
+    token_recall_score,
+)
 
 SAMPLED = NEWTON | {"sampling": 0.05, "max_examples": 200}
 ENGINES = BOOSTED | {
@@ -56,6 +64,30 @@ def test_scores_are_those_of_predictions(name, scoring, letters):
     plain = clone(ENGINES[name]).fit(X, y)
     assert_predicts_the_same(model, plain, X)
     np.testing.assert_array_equal(model.train_score_, plain.train_score_)
+
+
+@every(ENGINES, fast=FAST)
+def test_scorers_and_their_names(name, letters):
+    X, y = letters
+    recall = make_scorer(token_recall_score, labels=["y"], average="macro")
+    for scoring, key in (
+        ("token_f1_macro", "token_f1_macro"),
+        (get_scorer("token_f1_macro"), "token_f1_macro"),
+        (SCORERS["sequence_accuracy"], "sequence_accuracy"),
+        (recall, repr(recall)),
+    ):
+        model = clone(ENGINES[name]).set_params(scoring=scoring)
+        copies = []
+        add = functools.partial(lambda copies, info: copies.append(info.model()), copies)
+        model.fit(X, y, eval_set=[(X[:9], y[:9])], callbacks=[add])
+        scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        expected = [scorer(copied, X[:9], y[:9]) for copied in copies]
+        np.testing.assert_allclose(model.evals_result_["valid_0"][key][1:], expected)
+    likelihoods = [
+        clone(ENGINES[name]).set_params(scoring=scoring).fit(X, y, X[:9], y[:9]).validation_score_
+        for scoring in ("log_likelihood", get_scorer("log_likelihood"))
+    ]
+    np.testing.assert_array_equal(*likelihoods)
 
 
 @every(ENGINES, fast=FAST)
@@ -261,6 +293,11 @@ def test_metrics_of_linear_models(settings, letters):
             ).mean(),
         }[scoring]()
         assert model.validation_score_[-1] == pytest.approx(expected)
+    for scoring in ("token_f1_macro", "sequence_accuracy", "log_likelihood"):
+        for given in (scoring, get_scorer(scoring)):
+            model = clone(crf).set_params(scoring=given).fit(X, y, X[:9], y[:9])
+            expected = get_scorer(scoring)(model, X[:9], y[:9])
+            assert model.validation_score_[-1] == pytest.approx(expected)
 
 
 def test_early_stopping_of_a_linear_model_on_a_metric(tmp_path):

@@ -93,19 +93,31 @@ class MetricScorer(Scorer):
         options = "".join(f", {name}={value!r}" for name, value in self._options.items())
         return f"make_scorer({self._metric.__name__}{options})"
 
+    @property
+    def name(self) -> str:
+        """The name in `SCORERS`, or else the representation."""
+        for name, other in SCORERS.items():
+            if isinstance(other, MetricScorer) and repr(other) == repr(self):
+                return name
+        return repr(self)
+
+    def of_labels(self, y_true: Any, y_pred: Any) -> float:
+        """Compute the score of predicted label sequences."""
+        return float(self._metric(y_true, y_pred, **self._options))
+
     def score(
         self, estimator: Any, X: Any, y: Any, *, lengths: Any = None, groups: Any = None
     ) -> float:
         """Compute the score, as when the scorer is called."""
         given = _given(estimator, X, lengths, groups)
         if not given:
-            return float(self._metric(y, estimator.predict(X), **self._options))
+            return self.of_labels(y, estimator.predict(X))
         model, inputs = _final(estimator, X, given)
         predicted = model.predict(inputs, **given)
         if "groups" in inspect.signature(self._metric).parameters:
             cuts = _with_values(given, X)
             return float(self._metric(y, predicted, **cuts, **self._options))
-        return float(self._metric(y, predicted, **self._options))
+        return self.of_labels(y, predicted)
 
 
 class LogLikelihoodScorer(Scorer):

@@ -21,9 +21,9 @@ from treecrf.encoding.sequence_keys import sequence_keys
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.schema import InputSchema
 from treecrf.learners.boosted.evaluation import (
-    METRICS,
     NEG_LOG_LOSS,
     OBJECTIVES,
+    SCORINGS,
     Evaluations,
     LabelScore,
     Scored,
@@ -102,7 +102,7 @@ class BoostedSequenceClassifier(BoostedModel):
         "interaction_cst": [StrOptions(set(INTERACTIONS)), list, tuple, set, None],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "scoring": [StrOptions({*OBJECTIVES, *METRICS}), callable],
+        "scoring": [StrOptions(SCORINGS), callable],
     }
 
     _needed: ClassVar[dict[str, Needs]] = BoostedModel._needed | {
@@ -216,7 +216,7 @@ class BoostedSequenceClassifier(BoostedModel):
                 None if part is data.held_out else self._scored(data, part, encoder, threads)
                 for part in data.evaluated
             ]
-            evaluations = Evaluations(sets, validation, self.scoring)
+            evaluations = Evaluations(sets, validation, self._scoring)
             history = self._boost_by(booster, evaluations, data, encoder, choice, callbacks)
         return encoder, history
 
@@ -405,11 +405,11 @@ class BoostedSequenceClassifier(BoostedModel):
     ) -> Scored | None:
         """Return validation data that are scored by ``scoring``."""
         validation = self._validation(replace(data, held_out=held_out), encoder, threads)
-        if validation is None or self.scoring in OBJECTIVES:
+        if validation is None or self._scoring in OBJECTIVES:
             return validation
         offsets, candidates = held_out.sequences.offsets, held_out.candidates
         true = TrueLabels(held_out.codes, offsets, candidates, held_out.weights)
-        metric = metric_of(self.scoring, true, data.classes, self._is_backward())
+        metric = metric_of(self._scoring, true, data.classes, self._is_backward())
 
         def predict(forest: Forest, threads: Threads) -> np.ndarray:
             return self._scored_predictions(validation, held_out, data, forest, encoder, threads)
@@ -431,7 +431,7 @@ class BoostedSequenceClassifier(BoostedModel):
         """
         copied = self._fitted_copy(self._model_attributes(data, forest, encoder))
         lattice = validation.lattice(self.order, threads)
-        if self.scoring == NEG_LOG_LOSS:
+        if self._scoring == NEG_LOG_LOSS:
             if lattice is not None:
                 return lattice.marginals()
             return np.concatenate(

@@ -12,17 +12,17 @@ import numpy as np
 from treecrf.chains.weighted_mean import MeanSums
 from treecrf.inputs.offsets import offsets_of, split
 from treecrf.learners.stopping import History
+from treecrf.metrics.scorers import SCORERS, LogLikelihoodScorer, MetricScorer
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.threads import Threads
 
 # Values of the parameter ``scoring`` that stand for values of objectives.
 OBJECTIVES = ("loss", "log_likelihood")
-# The score of the probabilities of the labels, and all scores that are no objectives.
+# The score of the probabilities of the labels, and all metrics that are means over positions.
 NEG_LOG_LOSS = "neg_log_loss"
-METRICS = ("accuracy", NEG_LOG_LOSS, "span_f1")
-# Metrics that are means over positions.
 MEANS = ("accuracy", NEG_LOG_LOSS)
+SCORINGS = {*OBJECTIVES, *MEANS, *SCORERS}
 Labels = list[np.ndarray]
 
 
@@ -101,6 +101,19 @@ class TrueLabels:
         return cls(codes, offsets_of(lengths), candidates, weights)
 
 
+def scoring_of(parameter: Any) -> Any:
+    """Return what a value of the parameter ``scoring`` stands for.
+
+    Returns
+    -------
+    str or callable
+        One of `OBJECTIVES` or `MEANS`, a `MetricScorer`, or a function of lists of labels.
+    """
+    if isinstance(parameter, str):
+        return parameter if parameter in OBJECTIVES else SCORERS.get(parameter, parameter)
+    return "log_likelihood" if isinstance(parameter, LogLikelihoodScorer) else parameter
+
+
 def metric_of(
     scoring: Any, data: TrueLabels, classes: np.ndarray, backward: bool = False
 ) -> Callable[[np.ndarray], float]:
@@ -108,7 +121,8 @@ def metric_of(
 
     Parameters
     ----------
-    scoring : {"accuracy", "neg_log_loss", "span_f1"} or callable
+    scoring : {"accuracy", "neg_log_loss"} or callable
+        As from `scoring_of`.
     data : TrueLabels
     classes : array (n_labels,)
     backward : bool, default=False
@@ -134,7 +148,8 @@ def metric_of(
         labels = split(classes[codes], data.offsets)
         return [array[::-1] for array in labels] if backward else labels
 
-    score, true = _span_f1 if scoring == "span_f1" else scoring, as_read(data.codes)
+    score = scoring.of_labels if isinstance(scoring, MetricScorer) else scoring
+    true = as_read(data.codes)
     return lambda codes: _number(score(true, as_read(codes)), scoring)
 
 
@@ -182,12 +197,6 @@ def no_known_labels() -> ValueError:
     return ValueError("scoring='accuracy' needs known labels in the validation sequences")
 
 
-def _span_f1(true: Labels, predicted: Labels) -> float:
-    from treecrf.metrics import span_f1_score  # metrics are imported when they are used
-
-    return span_f1_score(true, predicted)
-
-
 def _known_weights(data: TrueLabels) -> np.ndarray | None:
     """Return the weight of each position, 0 where the label is unknown; None for ones."""
     weights = data.weights
@@ -205,6 +214,8 @@ def _number(score: Any, scoring: Any) -> float:
 
 def name_of(scoring: Any) -> str:
     """Return the name of a metric."""
+    if isinstance(scoring, MetricScorer):
+        return scoring.name
     return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
 
 
@@ -217,6 +228,7 @@ class Evaluations:
         None stands for the validation data.
     validation : Scored or None
     scoring : str or callable
+        As from `scoring_of`.
     """
 
     def __init__(self, sets: list[Scored | None], validation: Scored | None, scoring: Any):

@@ -133,9 +133,9 @@ class TreeMEMM(LocalClassifier):
         Score of the validation sequences in ``validation_score_``, for early stopping: the
         objective of training (``"loss"``), the mean log-likelihood per position
         (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), ``"accuracy"``, the F1 score of spans (``"span_f1"``), or a function
-        of the lists of true and predicted label sequences. Higher is better. Labels are predicted
-        as by `predict`.
+        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
+        that module, or a function of the lists of true and predicted label sequences. Higher is
+        better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
     class_weight : dict, "balanced" or None, default=None

@@ -17,6 +17,7 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import split
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.sequences import Sequences
+from treecrf.learners.boosted.evaluation import scoring_of
 from treecrf.learners.boosted.start import LinearStart, starting_parts, table_of_parts
 from treecrf.learners.learner import SequenceLearner
 from treecrf.trees.forest import Forest, check_forest
@@ -41,6 +42,10 @@ class BoostedModel(SequenceLearner):
 
     # Where the constructor does not take it.
     scoring: Any = "loss"
+
+    @property
+    def _scoring(self) -> Any:
+        return scoring_of(self.scoring)
 
     _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
 

@@ -11,8 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.objectives import OBJECTIVES, ChainLabels, make_objective
 from treecrf.inputs.labels import Labels
-from treecrf.learners.boosted.evaluation import METRICS, NEG_LOG_LOSS, TrueLabels, metric_of
-from treecrf.learners.boosted.evaluation import OBJECTIVES as OBJECTIVES_OF_SCORING
+from treecrf.learners.boosted.evaluation import (
+    NEG_LOG_LOSS,
+    SCORINGS,
+    TrueLabels,
+    metric_of,
+    scoring_of,
+)
 from treecrf.learners.linear.base import LinearSequenceClassifier, Run, TrainingData
 from treecrf.learners.linear.likelihood import (
     LabelScore,
@@ -122,9 +127,9 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         Score of the validation sequences in ``validation_score_``, for early stopping: the
         objective of training (``"loss"``), the mean log-likelihood per position
         (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), ``"accuracy"``, the F1 score of spans (``"span_f1"``), or a function
-        of the lists of true and predicted label sequences. Higher is better. Labels are predicted
-        as by `predict`.
+        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
+        that module, or a function of the lists of true and predicted label sequences. Higher is
+        better. Labels are predicted as by `predict`.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous fit.
     class_weight : dict, "balanced" or None, default=None
@@ -216,7 +221,7 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "solver": [StrOptions({"lbfgs", "sgd"})],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "scoring": [StrOptions({*OBJECTIVES_OF_SCORING, *METRICS}), callable],
+        "scoring": [StrOptions(SCORINGS), callable],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
@@ -359,13 +364,14 @@ class LinearCRF(LinearStartMixin, LinearSequenceClassifier):
         """Return the score of the validation data."""
         if data is None:
             return None
-        if self.scoring == "loss":
+        scoring = scoring_of(self.scoring)
+        if scoring == "loss":
             return self._likelihood(data)
-        if self.scoring == "log_likelihood":
+        if scoring == "log_likelihood":
             return self._likelihood(data, "log")
         true = TrueLabels(data.codes, data.offsets, data.candidates, data.sample_weights)
-        metric = metric_of(self.scoring, true, data.classes)
-        if self.scoring == NEG_LOG_LOSS:
+        metric = metric_of(scoring, true, data.classes)
+        if scoring == NEG_LOG_LOSS:
             return LabelScore(data, metric, Lattice.marginals)
         return LabelScore(data, metric, self._fitted_copy({"classes_": data.classes})._best_codes)
 

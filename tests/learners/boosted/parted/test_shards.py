@@ -18,6 +18,7 @@ from treecrf.learners.boosted.parted.booster import LocalShards
 from treecrf.learners.boosted.parted.parts import EncodedPart
 from treecrf.learners.boosted.parted.shard import Shard
 from treecrf.learners.boosted.parted.steps import Behind
+from treecrf.metrics import get_scorer
 from treecrf.utils.scratch import Scratch
 
 LABELS = np.array(list("abc"))
@@ -206,7 +207,10 @@ def test_allowed_labels_and_scores_to_start_from():
 
 
 @pytest.mark.parametrize("kind", [TreeCRF, TreeMEMM, SlidingWindowClassifier])
-@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", "span_f1", "log_likelihood"])
+@pytest.mark.parametrize(
+    "scoring",
+    ["accuracy", "neg_log_loss", "span_f1", "log_likelihood", get_scorer("token_f1_macro")],
+)
 def test_scores_of_validation_sequences(kind, scoring):
     X, y = labeled(n_sequences=60)
     y = [np.array([{"a": "O", "b": "B-x", "c": "I-x"}[label] for label in of_one]) for of_one in y]

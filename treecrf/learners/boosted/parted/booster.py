@@ -265,7 +265,7 @@ def boost_on_shards(
     estimator = setup.estimator
     booster = FleetBooster(forest, shards, setup, choice.n_iter)
     validation = _scored(booster) if setup.totals.held_out.n_sequences else None
-    evaluations = Evaluations([], validation, estimator.scoring)
+    evaluations = Evaluations([], validation, estimator._scoring)
     return estimator._boost_by(booster, evaluations, data, setup.encoder, choice, callbacks)
 
 
@@ -273,14 +273,14 @@ def _scored(booster: FleetBooster) -> Scored:
     """Return validation data that are scored by the parameter ``scoring``."""
     setup, validation = booster.setup, FleetValidation(booster)
     estimator = setup.estimator
-    if estimator.scoring in OBJECTIVES:
+    if estimator._scoring in OBJECTIVES:
         return validation
-    if estimator.scoring in MEANS:
+    if estimator._scoring in MEANS:
         return MeanScore(validation)
     answers = booster.query_shards(_true_labels)
     by_number = {number: part for answer in answers for number, part in answer.items()}
     true = TrueLabels.joined([by_number[number] for number in sorted(by_number)])
-    metric = metric_of(estimator.scoring, true, setup.classes, estimator._is_backward())
+    metric = metric_of(estimator._scoring, true, setup.classes, estimator._is_backward())
     return LabelScore(validation, metric, validation.predictions)
 
 

@@ -149,7 +149,7 @@ def _encoded_held_out(data: LabeledSequences | None, encoding: Encoding) -> Enco
     if data is None:
         return None
     encoded = _encoded(data, encoding)
-    if encoding.estimator.scoring in OBJECTIVES:
+    if encoding.estimator._scoring in OBJECTIVES:
         return encoded
     return replace(encoded, sequences=data.sequences)
 

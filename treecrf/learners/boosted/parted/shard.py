@@ -302,7 +302,7 @@ class _HeldOutPart(_LabeledPart):
             self.data, setup.classes, setup.encoder, threads
         )
         self._begin(scores, allocate)
-        scoring = setup.estimator.scoring
+        scoring = setup.estimator._scoring
         self.predicts = scoring not in OBJECTIVES
         self.mean = PositionMean(scoring, true_labels(data)) if scoring in MEANS else None
 
