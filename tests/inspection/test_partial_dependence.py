@@ -184,17 +184,73 @@ def test_the_values_that_occur(letters, monkeypatch):
     np.testing.assert_allclose(partial_dependence(model, letters[0], 0, -1).average, whole.average)
 
 
-def test_quantiles_of_numbers_and_kinds_of_values():
+def test_ends_of_numbers_and_kinds_of_values():
     X, y = mixed_sequences()
     model = TreeCRF(**TREES).fit(X, y)
     assert partial_dependence(model, X, "loud").grid_values.tolist() == [False, True]
     assert partial_dependence(model, X, "word").grid_values.tolist() == list("abc")
     new = [[{"word": word, "size": 0.0, "loud": True} for word in ("q", "b", "q", "c")]]
     assert partial_dependence(model, new, "word", n_values=1).grid_values.tolist() == ["b"]
-    assert partial_dependence(model, X, "size").grid_values.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    grid = partial_dependence(model, X, "size").grid_values
+    assert {-3, -2, -1, 0, 1, 2, 3} < set(grid.tolist())
     column = np.array([row["size"] for x in X for row in x if row["size"] is not None])
     grid = partial_dependence(model, X, "size", n_values=3).grid_values
-    assert grid.tolist() == np.quantile(column, [0.05, 0.5, 0.95]).tolist()
+    assert grid.tolist() == np.linspace(*np.quantile(column, [0.05, 0.95]), 3).tolist()
+    linear = LinearCRF(solver="sgd", max_iter=5).fit(X, y)
+    grid = partial_dependence(linear, X, "size", n_values=7).grid_values
+    assert grid.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+
+
+def lamps(values_when_on, n=2000, seed=0):
+    """A lamp that is off in 70 % of the rows, and a label that is its state, with noise."""
+    rng = np.random.default_rng(seed)
+    is_on = rng.random(n) > 0.7
+    column = np.where(is_on, values_when_on(rng, n), 0)
+    labels = is_on ^ (rng.random(n) < 0.02)
+    tables = np.split(np.stack([column, rng.normal(size=n)], axis=1), 20)
+    return tables, np.split(labels.astype(int), 20)
+
+
+LAMPS = {
+    "many values": lambda rng, n: rng.uniform(400, 500, n),
+    "two values": lambda rng, n: np.full(n, 450.0),
+    "two ranges": lambda rng, n: rng.uniform(0, 10, n) + 400 * rng.integers(0, 2, n),
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "init"),
+    [*((values, "zero") for values in LAMPS), ("many values", "linear"), ("two ranges", "linear")],
+)
+@pytest.mark.parametrize("missing", ["weighting", "surrogate"])
+def test_lines_between_the_values_follow_the_model(values, missing, init):
+    X, y = lamps(LAMPS[values])
+    model = TreeCRF(init=init, max_iter=20, missing=missing, random_state=0).fit(X, y)
+    dense = np.linspace(0, 400, 81)
+    for offset in (0, None):
+        found = partial_dependence(model, X, 0, offset)
+        assert len(found.grid_values) <= 20
+        exact = partial_dependence(model, X, 0, offset, values=dense).average[:, 1]
+        drawn = np.interp(dense, found.grid_values, found.average[:, 1])
+        tolerance = 0.1 if values == "two ranges" or init == "linear" else 1e-9
+        np.testing.assert_allclose(drawn, exact, atol=tolerance)
+    if init == "zero" and values != "two ranges":
+        assert np.interp(130, found.grid_values, found.average[:, 1]) < 0.05
+
+
+def test_all_jumps_of_few_thresholds_are_drawn():
+    rng = np.random.default_rng(0)
+    X = [rng.random((30, 2)) for _ in range(30)]
+    y = [np.digitize(table[:, 0], [0.2, 0.3, 0.8]) % 2 for table in X]
+    model = TreeCRF(init="zero", max_iter=1, max_leaf_nodes=4).fit(X, y)
+    found = partial_dependence(model, X, 0)
+    dense = np.linspace(0.06, 0.94, 300)
+    exact = partial_dependence(model, X, 0, values=dense).average
+    for k in range(2):
+        drawn = np.interp(dense, found.grid_values, found.average[:, k])
+        np.testing.assert_allclose(drawn, exact[:, k], atol=1e-12)
+    mostly = [np.where(table < 0.97, 0.5, table) for table in X]
+    assert np.ptp(partial_dependence(model, mostly, 0).grid_values) > 0.4
 
 
 def test_long_tables(tables):

@@ -20,7 +20,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
-from treecrf.inspection.fitted_trees import check_model, feature_index, window_of
+from treecrf.inspection.fitted_trees import check_model, feature_index, has_trees, window_of
 from treecrf.inspection.replaced import ReplacedSequences, column_of
 from treecrf.inspection.scores import MAX_BYTES
 from treecrf.inspection.with_labels import with_labels
@@ -28,6 +28,7 @@ from treecrf.learners.classifier import SequenceClassifier
 from treecrf.learners.flat.model import FlatModel
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.contributions import without_feature
+from treecrf.trees.forest import TEST
 from treecrf.trees.resolved import Outcomes, resolved
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -35,6 +36,8 @@ from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
 RESPONSES = ("probability", "score")
 # Numeric values lie between these quantiles by default.
 QUANTILES = (0.05, 0.95)
+# Maximum part of them that are next to thresholds.
+AT_THRESHOLDS = 0.8
 
 # A function of sequences that returns scores (n_labels, n_positions, n_contexts).
 Scores = Callable[[Sequences, Threads], np.ndarray]
@@ -71,8 +74,10 @@ def partial_dependence(
         Offset in the window, to the right. None stands for all offsets: the feature has the value
         at all positions of all sequences.
     values : list, optional
-        Values of the feature. By default those that occur in X: for a category the ``n_values``
-        most frequent ones, for a number up to ``n_values`` quantiles between 5 % and 95 %.
+        Values of the feature. By default, the ``n_values`` most frequent ones in X for a category.
+        For a number, those in X if there are few, and otherwise evenly spaced values from the 5 %
+        to the 95 % quantile; also the values on both sides of the thresholds at which trees change
+        the score. If there are too many thresholds, some of them.
     n_values : int, default=20
         Maximum number of values, unless they are given.
     response : {"probability", "score"}, default="probability"
@@ -134,15 +139,19 @@ def partial_dependence(
     sequences, codes = _read(model, data, response)
     if isinstance(model, FlatModel):
         model = model._predictor()
-    grid = _Grid.of(model._schema, sequences, feature)
-    points = grid.given(values) if values is not None else grid.found(_positive(n_values))
-    if offset is None:
-        at, scores = "", [_everywhere(model, grid.feature, point) for point in points]
-    else:
+    grid, at = _Grid.of(model._schema, sequences, feature), ""
+    if offset is not None:
         left, right = window_of(model)
         offset = _checked(offset, left, right)
         at = bracketed(offset) if left or right else ""
         offset = -offset if model._trained_backward else offset
+    if values is not None:
+        points = grid.given(values)
+    else:
+        points = grid.found(_positive(n_values), _thresholds(model, grid.feature, offset))
+    if offset is None:
+        scores = [_everywhere(model, grid.feature, point) for point in points]
+    else:
         scores = [_at_offset(model, grid.feature, offset, point) for point in points]
     return Bunch(
         grid_values=np.array([point.value for point in points]),
@@ -241,8 +250,8 @@ class _Grid:
         items = as_list(values, "values", "values of the feature")
         return [self._point(self._checked_value(value)) for value in items]
 
-    def found(self, n_values: int) -> list[_Point]:
-        """Choose values that occur in the sequences."""
+    def found(self, n_values: int, thresholds: np.ndarray) -> list[_Point]:
+        """Choose values that occur in the sequences, and for numbers those next to thresholds."""
         if self._kind == BOOLEAN:
             return [self._point(value) for value in (False, True)]
         column = column_of(self.sequences, self.feature)
@@ -256,8 +265,8 @@ class _Grid:
             known = np.isin(distinct, self.schema.categories[self.feature])
             distinct, counts = distinct[known], counts[known]
             distinct = np.sort(distinct[np.argsort(-counts, kind="stable")[:n_values]])
-        elif len(distinct) > n_values:
-            distinct = np.unique(np.quantile(column, np.linspace(*QUANTILES, n_values)))
+        elif len(distinct):
+            distinct = _spread(column, distinct, n_values, thresholds)
         if not len(distinct):
             raise ValueError(f"no value of {self.name} in X occurs in the training data")
         return [self._point(value.item()) for value in distinct]
@@ -293,6 +302,56 @@ class _Grid:
         if self.schema.form == "symbols":
             row = np.array([value])
         return _Point(value, value if self.sequences.form == "symbols" else code, row)
+
+
+def _spread(
+    column: np.ndarray, distinct: np.ndarray, n_values: int, thresholds: np.ndarray
+) -> np.ndarray:
+    """Choose values of a number such that lines between them follow a function with jumps."""
+    ends = distinct[[0, -1]]
+    if len(distinct) > n_values:
+        quantiles = np.quantile(column, QUANTILES)
+        ends = quantiles if quantiles[0] < quantiles[1] else ends
+    jumps = thresholds[(thresholds >= ends[0]) & (thresholds < ends[1])]
+    n_jumps = int(AT_THRESHOLDS * (n_values - 1)) // 2
+    if len(jumps) > n_jumps:
+        # Both ends of the widest gaps, and between these every so many.
+        n_gaps = n_jumps // 3
+        widest = np.argsort(-np.diff(jumps), kind="stable")[:n_gaps]
+        evenly = np.linspace(0, len(jumps) - 1, n_jumps - 2 * n_gaps).astype(np.intp)
+        jumps = jumps[np.unique(np.concatenate([widest, widest + 1, evenly]))]
+    n_others = n_values - 2 * len(jumps)
+    others = np.linspace(*ends, n_others) if len(distinct) > n_others else distinct
+    # A test is true above its threshold.
+    return np.unique(np.concatenate([others, jumps, np.nextafter(jumps, np.inf)]))
+
+
+def _thresholds(model: SequenceClassifier, feature: int, offset: int | None) -> np.ndarray:
+    """Return the distinct thresholds of trees for a feature at an offset, or at all offsets."""
+    if not has_trees(model):
+        return np.zeros(0)
+    encoder, packed = model._encoder, model._forest.pack()
+    inner = packed["true_child"] >= 0
+    columns, offsets, tests = (
+        np.append(packed[name][inner], packed[f"surrogate_{name}"]).astype(np.intp) for name in TEST
+    )
+    found = [np.zeros(0)]
+    for column, is_indicator in _columns_of(encoder, feature):
+        learned = encoder.columns[column]
+        if learned.kind == "number" and not is_indicator:
+            here = (columns == column) & (True if offset is None else offsets == offset)
+            found.append(learned.values[np.unique(tests[here])])
+    return np.unique(np.concatenate(found))
+
+
+def _columns_of(encoder: Encoder, feature: int) -> list[tuple[int, bool]]:
+    """Return the columns of a feature, and whether they mark its missing values."""
+    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
+    return [
+        (column, kind == INDICATOR_COLUMN)
+        for column, (kind, j) in enumerate(origins)
+        if kind != DERIVED and j == feature
+    ]
 
 
 def _everywhere(model: SequenceClassifier, feature: int, point: _Point) -> Scores:
@@ -337,14 +396,12 @@ def _at_offset(model: SequenceClassifier, feature: int, offset: int, point: _Poi
 
 def _outcomes(encoder: Encoder, feature: int, offset: int, value: Any) -> Outcomes:
     """Return the outcomes of the tests of a feature at an offset."""
-    origins = [encoder.origin_of(column) for column in range(len(encoder.columns))]
-    own = [c for c, (kind, j) in enumerate(origins) if kind != DERIVED and j == feature]
+    own = _columns_of(encoder, feature)
 
     def outcomes(columns: np.ndarray, offsets: np.ndarray, tests: np.ndarray) -> np.ndarray:
         found = np.full(len(columns), -1)
-        for column in own:
+        for column, is_indicator in own:
             here = np.flatnonzero((columns == column) & (offsets == offset))
-            is_indicator = origins[column][0] == INDICATOR_COLUMN
             # The indicator of missing values is false.
             found[here] = 0 if is_indicator else _holds(encoder, column, tests[here], value)
         return found
