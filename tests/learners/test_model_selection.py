@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import treecrf
 from treecrf import FutureFeatureMEMM, FutureFeatures, HMMClassifier, LinearCRF, TreeCRF
 from treecrf.metrics import SCORERS, get_scorer, make_scorer, span_f1_score, token_recall_score
 
@@ -406,6 +407,44 @@ def test_scores_of_frames_without_metadata_routing(name, frame, table):
     fitted = clone(crf).fit(frame.iloc[train], y[train], groups="day")
     expected = scorer(fitted, frame.iloc[test][["a", "b"]], y[test], groups=groups[test])
     assert scores[0] == scorer(fitted, frame.iloc[test], y[test]) == expected
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3), GroupKFold(3)])
+def test_a_search_on_the_sequences_of_a_frame(cv, frame, table):
+    _, y, groups = table
+    X, labels = treecrf.split(frame.assign(state=y), "state", groups="day")
+    people = {"groups": np.arange(18) // 3} if isinstance(cv, GroupKFold) else {}
+    search = GridSearchCV(small(random_state=0), {"order": [0, 1]}, cv=cv, error_score="raise")
+    search.fit(X, labels, **people)
+    folds = GroupKFold(3).split(X, labels, **people) if people else KFold(3).split(X)
+    for k, (train, test) in enumerate(folds):
+        rows = [np.isin(groups, [f"g{i}" for i in part]) for part in (train, test)]
+        for order in (0, 1):
+            crf = small(random_state=0, order=order).fit(frame[rows[0]], y[rows[0]], groups="day")
+            expected = crf.score(frame[rows[1]], y[rows[1]])
+            assert search.cv_results_[f"split{k}_test_score"][order] == expected
+    best = clone(search.best_estimator_).fit(frame, y, groups="day")
+    predicted = search.best_estimator_.predict(frame, groups="day")
+    np.testing.assert_array_equal(predicted, best.predict(frame))
+
+
+def test_a_search_on_a_table_says_what_to_write(frame, table):
+    X, y, groups = table
+    folds = list(GroupKFold(3).split(frame, y, groups))
+    advice = (
+        r"searches of scikit-learn do not pass groups on: give them treecrf.split\(X, y, groups="
+    )
+    for table, cut, cv in (
+        (frame, "day", folds),
+        (frame, groups, GroupKFold(3)),
+        (frame, frame["day"], GroupKFold(3)),
+        (X, groups, GroupKFold(3)),
+    ):
+        search = GridSearchCV(small(), {"order": [0, 1]}, cv=cv, error_score="raise")
+        with pytest.raises(TypeError, match=advice):
+            search.fit(table, y, groups=cut)
+    with pytest.raises(TypeError, match=advice):
+        cross_val_score(small(), frame, y, cv=3, error_score="raise")
 
 
 def test_predictions_of_all_folds_of_a_frame(frame, table):

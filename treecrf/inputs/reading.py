@@ -18,6 +18,11 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.symbols import are_plain_strings, read_strings
 from treecrf.inputs.values import is_frame
 
+# How to use the tools of scikit-learn that take the items of X as samples.
+SEARCHES = (
+    "searches of scikit-learn do not pass groups on: give them treecrf.split(X, y, groups=...)"
+)
+
 
 def as_sequences(
     X: Any,
@@ -95,12 +100,12 @@ def _listed(X: Any) -> list:
     if is_frame(X):
         raise TypeError(
             f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "
-            "the column that separates them: groups='column'"
+            f"the column that separates them: groups='column'; {SEARCHES}"
         )
     if is_single or sparse.issparse(X) or is_flat:
         raise TypeError(
             f"X is {describe(X)}; expected a list of sequences: pass [X] and [y] for one sequence, "
-            "or lengths= or groups= for a long table"
+            f"or lengths= or groups= for a long table; {SEARCHES}"
         )
     try:
         return list(X)
