@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import IterationInfo
-from treecrf.metrics import token_accuracy_score
+from treecrf.metrics import span_f1_score, token_accuracy_score, token_f1_score
+from treecrf.utils.typing import HasColumns
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,8 @@ def main(path: Path) -> None:
     assert_type(crf.predict_log_likelihood(X, y), Floats)
     assert_type(crf.score(X, y), float)
     print(token_accuracy_score(y, crf.predict(X)))
+    f1: float = token_f1_score(y, crf.predict(X))
+    print(f1, assert_type(token_f1_score(y, y, average=None), Floats).shape)
 
     # A long table has one array of results.
     table, labels, days = np.concatenate(X), np.concatenate(y), np.repeat(np.arange(8), 10)
@@ -61,6 +64,15 @@ def main(path: Path) -> None:
     print(crf.decode(X, n_best=2)[0][0], crf.stream().push(X[0][0]))
 
 
+def of_a_frame(crf: TreeCRF, frame: HasColumns, y: list[list[str]]) -> float:
+    """Results of a table whose groups are a column."""
+    print(assert_type(crf.fit(frame, "y", groups="day").predict(frame), NDArray[Any]).shape)
+    print(assert_type(crf.predict_proba(frame), Floats).shape)
+    f1: float = span_f1_score(y, crf.predict([frame]), average="macro", scheme="IOB2")
+    assert_type(span_f1_score(y, y, average=None), Floats)
+    return f1
+
+
 def mistakes() -> None:
     """Mistakes that a type checker finds."""
     TreeCRF(decoding="greedy")  # type: ignore[arg-type]
@@ -68,6 +80,7 @@ def mistakes() -> None:
     TreeCRF(max_leafs=5)  # type: ignore[call-arg]
     TreeCRF().fit(3, ["xy"])  # type: ignore[arg-type]
     TreeCRF().fit(["ab"])  # type: ignore[call-arg]
+    token_f1_score(["ab"], ["ab"], averages=None)  # type: ignore[call-overload]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     FloatArray,
     GroupsLike,
+    HasColumns,
     LabelArray,
     LabelsLike,
     LengthsLike,
@@ -73,6 +74,18 @@ class SequenceClassifier(DocumentationLink, ChainModel):
 
     # What some parameters need to have an effect; a warning names those that have none.
     _needed: ClassVar[dict[str, Needs]] = OF_ALL
+
+    @overload
+    def predict(
+        self,
+        X: HasColumns,
+        *,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: LengthsLike = ...,
+        groups: GroupsLike = ...,
+    ) -> LabelArray: ...
 
     @overload
     def predict(
@@ -163,6 +176,18 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         return segmentation.join(
             self._labels(*self._read(X, allowed, known, segmentation, init_score))
         )
+
+    @overload
+    def predict_proba(
+        self,
+        X: HasColumns,
+        *,
+        allowed: MasksLike = ...,
+        known: MasksLike = ...,
+        init_score: ScoresLike = ...,
+        lengths: LengthsLike = ...,
+        groups: GroupsLike = ...,
+    ) -> FloatArray: ...
 
     @overload
     def predict_proba(

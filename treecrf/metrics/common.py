@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from treecrf.inputs.labels import label_array, label_kind
 from treecrf.inputs.segmentation import Segmentation
@@ -17,6 +17,74 @@ from treecrf.inputs.values import as_list, is_frame
 LabelSequences = Iterable[ArrayLike | str]
 
 AVERAGES = (None, "macro", "micro", "weighted")
+
+
+class TokenScore(Protocol):
+    """A score of positions: a number, or without an average an array."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: LabelSequences,
+        y_pred: LabelSequences,
+        *,
+        labels: ArrayLike | None = ...,
+        average: str = ...,
+        zero_division: float | str = ...,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y_true: LabelSequences,
+        y_pred: LabelSequences,
+        *,
+        labels: ArrayLike | None = ...,
+        average: None,
+        zero_division: float | str = ...,
+    ) -> NDArray[np.float64]: ...
+
+
+class SpanScore(Protocol):
+    """A score of spans: a number, or without an average an array."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: LabelSequences,
+        y_pred: LabelSequences,
+        *,
+        average: str = ...,
+        scheme: str | None = ...,
+        mode: str | None = ...,
+        zero_division: float = ...,
+        lengths: ArrayLike | None = ...,
+        groups: ArrayLike | None = ...,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y_true: LabelSequences,
+        y_pred: LabelSequences,
+        *,
+        average: None,
+        scheme: str | None = ...,
+        mode: str | None = ...,
+        zero_division: float = ...,
+        lengths: ArrayLike | None = ...,
+        groups: ArrayLike | None = ...,
+    ) -> NDArray[np.float64]: ...
+
+
+def token_score(function: Callable[..., Any]) -> TokenScore:
+    """Declare the type of a function."""
+    return function
+
+
+def span_score(function: Callable[..., Any]) -> SpanScore:
+    """Declare the type of a function."""
+    return function
 
 
 def positions(

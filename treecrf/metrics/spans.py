@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike
 from treecrf.inputs.labels import label_kind
 from treecrf.inputs.schemes import NAMES, scheme_named
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.metrics.common import LabelSequences, check_average, scalar_or_array, sequences
+from treecrf.metrics.common import (
+    LabelSequences,
+    check_average,
+    scalar_or_array,
+    sequences,
+    span_score,
+)
 
 
 def _import_seqeval() -> tuple[ModuleType, ModuleType]:
@@ -93,6 +99,7 @@ def _span_score(
     return scalar_or_array(score(true, pred, average=average, **options))
 
 
+@span_score
 def span_precision_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
@@ -144,6 +151,7 @@ def span_precision_score(
     )
 
 
+@span_score
 def span_recall_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
@@ -195,6 +203,7 @@ def span_recall_score(
     )
 
 
+@span_score
 def span_f1_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,

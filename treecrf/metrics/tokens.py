@@ -18,6 +18,7 @@ from treecrf.metrics.common import (
     positions,
     scalar_or_array,
     sequences,
+    token_score,
 )
 
 
@@ -152,6 +153,7 @@ def token_precision_recall_fscore(
     )
 
 
+@token_score
 def token_precision_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
@@ -192,6 +194,7 @@ def token_precision_score(
     return scalar_or_array(scores[0])
 
 
+@token_score
 def token_recall_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
@@ -232,6 +235,7 @@ def token_recall_score(
     return scalar_or_array(scores[1])
 
 
+@token_score
 def token_f1_score(
     y_true: LabelSequences,
     y_pred: LabelSequences,
