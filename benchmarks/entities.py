@@ -63,7 +63,7 @@ def settings_of(learner: str, penalties: tuple[float, ...]) -> list:
     """Candidate models of a learner, one per setting."""
     linear = {"min_count": FEWEST, "max_iter": 200, "tol": 1e-4}
     cut = {"piece_length": 5, "line_search": True, "max_step": 3.0}
-    grown = {"second_order": True, "learning_rate": 0.5, "max_leaf_nodes": 64}
+    grown = {"second_order": True, "learning_rate": 0.5, "max_leaf_nodes": 64, "sampling": "auto"}
     ended = {"early_stopping": True, "max_iter": 200, "decoding": "viterbi", "random_state": 0}
     if learner in OBJECTIVES:
         return [LinearCRF(objective=learner, l2_regularization=c, **linear) for c in penalties]

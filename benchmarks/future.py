@@ -27,7 +27,8 @@ DATA = ("bags", "nettalk", "scaling")
 N_TRAIN, N_VALIDATION, N_TEST = 400, 200, 100
 ORDERS = (1, 2, 3, 4)
 N_SEQUENCES, BAG_SIZES = (250, 500, 1000, 2000, 4000), (1, 2, 4, 8, 16, "to_end")
-STOPPING = {"early_stopping": True, "n_iter_no_change": 5, "max_iter": 500, "max_leaf_nodes": 20}
+STOPPING = {"early_stopping": True, "n_iter_no_change": 5, "max_iter": 500, "max_leaf_nodes": 20,
+            "l2_regularization": 40.0}  # fmt: skip
 
 
 def main() -> None:

@@ -23,9 +23,10 @@ from treecrf import LinearCRF, TreeCRF, TreeMEMM
 from treecrf.utils.threads import Threads
 
 WINDOWS = {"hyphen": 3, "sensors": 1}
+TREES = {"max_leaf_nodes": 100, "l2_regularization": 40.0}
 MODELS = {
-    "TreeCRF": partial(papers_model, TreeCRF),
-    "TreeMEMM": partial(papers_model, TreeMEMM),
+    "TreeCRF": partial(papers_model, TreeCRF, **TREES),
+    "TreeMEMM": partial(papers_model, TreeMEMM, **TREES),
     "LinearCRF": LinearCRF,
 }
 PARTS = ("read", "scores", "marginals")

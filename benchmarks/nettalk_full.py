@@ -29,6 +29,7 @@ SETTINGS = {
     "l2_regularization": 5.0,
     "max_leaf_nodes": 10,
     "max_iter": 120,
+    "sampling": "auto",
     "random_state": 0,
 }
 FROM_THE_RIGHT = {"learner": "RecurrentSlidingWindowClassifier", "direction": "right-to-left"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from papers_data import load
+from papers_data import NAMES, SETTINGS, load
 
 from treecrf.datasets import (
     fetch_conll2000,
@@ -207,11 +207,10 @@ def blocks(rng: np.random.RandomState, n: int) -> Sequences:
     return make_block_hmm(n_sequences=n, random_state=rng)
 
 
-PAPERS = {"protein": (5, 5), "nettalk": (6, 6), "hyphen": (2, 3)}
-
 TASKS = {
-    **{f"{name} {n or 'all'}": Task(window, 3 if n else 1, published(letters(name), n, 2000))
-       for name, window in PAPERS.items() for n in (50, 200, None)
+    **{f"{name} {n or 'all'}":
+       Task(SETTINGS[name]["window"], 3 if n else 1, published(letters(name), n, 2000))
+       for name in NAMES for n in (50, 200, None)
        if not (name == "protein" and n == 200)},
     "occupancy": Task(2, 1, published(occupancy, None, 2000)),
     "chunks 50": Task(2, 3, published(chunks, 50, 500)),

@@ -24,11 +24,13 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from treecrf import papers
 from treecrf.datasets import fetch_nettalk
 from treecrf.datasets.protein import AMINO_ACIDS
 from treecrf.datasets.windows import read_windows
 
-NAMES = ("protein", "nettalk", "hyphen")
+SETTINGS = {"protein": papers.PROTEIN, "nettalk": papers.NETTALK, "hyphen": papers.HYPHENATION}
+NAMES = tuple(SETTINGS)
 FORMS = ("rows", "dense")
 CHOICES = (*NAMES, *(f"{name}-{form}" for name in NAMES for form in FORMS))
 
@@ -145,21 +147,21 @@ def folder() -> Path:
 
 
 def _protein(part: str) -> Split:
-    return _from_windows(folder() / "protein" / f"sparse.protein.11.{part}", (5, 5), AMINO_ACIDS)
+    return _from_windows("protein", f"sparse.protein.11.{part}", AMINO_ACIDS)
 
 
 def _hyphen(part: str) -> Split:
-    path = folder() / "hyphen" / f"sparse.hyphen.6.{part}"
-    return _from_windows(path, (2, 3), string.ascii_lowercase)
+    return _from_windows("hyphen", f"sparse.hyphen.6.{part}", string.ascii_lowercase)
 
 
 def _nettalk(part: str) -> Split:
     words, stresses = fetch_nettalk(subset=part, data_home=folder(), return_X_y=True)
-    return Split(words, stresses, (6, 6), string.ascii_lowercase)
+    return Split(words, stresses, papers.NETTALK["window"], string.ascii_lowercase)
 
 
-def _from_windows(path: Path, window: tuple[int, int], alphabet: str) -> Split:
-    return Split(*read_windows(path, alphabet, window[0]), window, alphabet)
+def _from_windows(name: str, file: str, alphabet: str) -> Split:
+    window = SETTINGS[name]["window"]
+    return Split(*read_windows(folder() / name / file, alphabet, window[0]), window, alphabet)
 
 
 def check_against_files() -> None:

@@ -27,14 +27,15 @@ STAGES = (1, 20, 40, 60, 80, 100, 120, 140)
 LENGTH = 100
 MEMORY_CASES = (("symbols", 3), ("symbols", 5), ("float", 5))
 # Ways to train: options, and number of threads.
+SAMPLES = {"sampling": "auto"}
 NEWTON = {"second_order": True, "curvature": "diagonal"}
 WAYS = {
-    "samples": ({}, 1),
-    "samples, Newton": (NEWTON, 1),
-    "samples, Newton, 2 threads": (NEWTON, 2),
-    "samples, Newton, 4 threads": (NEWTON, 4),
-    "all examples": ({"sampling": None}, 1),
-    "all examples, Newton": (NEWTON | {"sampling": None}, 1),
+    "samples": (SAMPLES, 1),
+    "samples, Newton": (SAMPLES | NEWTON, 1),
+    "samples, Newton, 2 threads": (SAMPLES | NEWTON, 2),
+    "samples, Newton, 4 threads": (SAMPLES | NEWTON, 4),
+    "all examples": ({}, 1),
+    "all examples, Newton": (NEWTON, 1),
 }
 
 

@@ -9,15 +9,20 @@ from typing import Any, TypeVar
 
 from papers_data import Task
 
-from treecrf import LinearCRF, TreeCRF
+from treecrf import (
+    LinearCRF,
+    RecurrentSlidingWindowClassifier,
+    SlidingWindowClassifier,
+    TreeCRF,
+    TreeMEMM,
+    papers,
+)
 
-# Named here so that the tables can be reproduced when the defaults change.
 PAPERS = {
-    "second_order": False,
-    "learning_rate": 1.0,
-    "l2_regularization": 40.0,
-    "max_leaf_nodes": 100,
-    "early_stopping": False,
+    TreeCRF: papers.TREECRF,
+    TreeMEMM: papers.TREEMEMM,
+    SlidingWindowClassifier: papers.SLIDING_WINDOW,
+    RecurrentSlidingWindowClassifier: papers.RECURRENT_SLIDING_WINDOW,
 }
 PATH = Path(__file__).with_name("settings.json")
 LEARNERS = ("first", "second", "fast")
@@ -28,12 +33,11 @@ Model = TypeVar("Model")
 def papers_model(kind: type[Model], **parameters: Any) -> Model:
     """Make a tree learner with the settings of the papers, except for the given parameters.
 
-    A `TreeCRF` starts from scores of 0, and its Newton steps use the bound of the curvature.
+    Newton steps of a `TreeCRF` use the bound of the curvature.
     """
-    settings = PAPERS | parameters
-    if kind is TreeCRF:
-        curvature = {"curvature": "bound"} if settings["second_order"] else {}
-        settings = {"init": "zero"} | curvature | settings
+    settings = PAPERS[kind] | parameters
+    if kind is TreeCRF and settings["second_order"]:
+        settings = {"curvature": "bound"} | settings
     return kind(**settings)
 
 

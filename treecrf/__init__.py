@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from treecrf import callbacks, datasets, inspection, metrics, plotting
+    from treecrf import callbacks, datasets, inspection, metrics, papers, plotting
     from treecrf.inputs.long_tables import split
     from treecrf.learners.boosted.average import average
     from treecrf.learners.boosted.crf import TreeCRF
@@ -72,11 +72,12 @@ __all__ = [
     "inspection",
     "load",
     "metrics",
+    "papers",
     "plotting",
     "split",
 ]
 
-_SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "plotting")
+_SUB_PACKAGES = ("callbacks", "datasets", "inspection", "metrics", "papers", "plotting")
 # The modules of all other names. They are imported when a name is first used, so that the command
 # line starts at once.
 _HOMES = {

@@ -8,7 +8,7 @@ from . import HALF_WINDOWS, LABELS, LENGTHS
 from .synthetic import sequences
 
 N_ITERATIONS = 10
-# Those of `benchmarks/settings.py`, which asv cannot import.
+# `treecrf.papers.TREECRF`, which older versions lack, but with samples of many examples.
 PAPERS = {
     "second_order": False,
     "learning_rate": 1.0,
