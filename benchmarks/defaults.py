@@ -183,8 +183,9 @@ def by_lightgbm(task: Task, draw: Draw) -> Contestant:
     for column in train.columns:
         if not pd.api.types.is_float_dtype(train[column]):
             train[column] = train[column].astype("category")
-            values = test[column].astype(object)
-            test[column] = pd.Categorical(values, categories=train[column].cat.categories)
+            categories = train[column].cat.categories
+            values = test[column].where(test[column].isin(categories)).astype(object)
+            test[column] = pd.Categorical(values, categories=categories)
     model = lightgbm.LGBMClassifier(n_jobs=1, verbose=-1, random_state=0)
     labels = np.concatenate([np.asarray(each).astype(str) for each in draw.y])
     return Contestant(
