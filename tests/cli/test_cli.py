@@ -315,6 +315,47 @@ def test_sequences_are_labeled_in_batches(table, model, run, monkeypatch):
     assert run(*words) == expected
 
 
+@pytest.mark.parametrize("options", [[], ["--proba"], ["--keep-all", "--reference"]])
+def test_a_table_without_rows_gives_a_header(options, table, model, run):
+    empty = table.with_name("empty.csv")
+    empty.write_text(table.read_text().splitlines()[0] + "\n")
+    status, header, errors = run("predict", empty, "--model", model, *options)
+    assert (status, errors) == (0, "")
+    assert header == run("predict", table, "--model", model, *options)[1].splitlines(True)[0]
+    status, output, errors = run("evaluate", empty, "--model", model)
+    assert (status, output) == (1, "")
+    assert "the table has no rows" in errors
+    empty.write_text("id,nothing\n")
+    assert "there is no column" in run("predict", empty, "--model", model)[2]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n\n"])
+@pytest.mark.parametrize("name", ["a.csv", "a.conll", "a.crfsuite", "a.txt"])
+def test_empty_files_give_an_empty_output(name, text, table, model, run):
+    path = table.with_name(name)
+    path.write_text(text)
+    assert run("predict", path, "--model", model, "--keep-all", "--proba") == (0, "", "")
+    output = table.with_name("labels")
+    assert run("predict", path, "--model", model, "--output", output) == (0, "", "")
+    assert output.read_text() == ""
+
+
+def test_empty_files_of_parquet_are_damaged(table, model, run):
+    path = table.with_name("a.parquet")
+    path.write_bytes(b"")
+    assert run("predict", path, "--model", model)[0] == 1
+
+
+def test_blank_lines_in_conll_files_are_no_sequences(letters, tmp_path, run):
+    write_lines(tmp_path / "a.conll", letters, "{letter} {color} {label}\n")
+    run("train", tmp_path / "a.conll", "--model", tmp_path / "m", *SMALL)
+    text = (tmp_path / "a.conll").read_text()
+    (tmp_path / "b.conll").write_text("\n\n" + text.replace("\n\n", "\n\n\n\n") + "\n\n\n")
+    status, output, _ = run("predict", tmp_path / "b.conll", "--model", tmp_path / "m")
+    assert (status, output) == run("predict", tmp_path / "a.conll", "--model", tmp_path / "m")[:2]
+    assert output.count("\n\n") == len(letters[0])
+
+
 def test_spans_are_evaluated_if_labels_are_tags(tmp_path, run, monkeypatch):
     pytest.importorskip("seqeval")
     data, model = tmp_path / "data.conll", tmp_path / "model.treecrf"

@@ -224,7 +224,7 @@ def test_every_format_comes_through_standard_input(name, folder, run, stdin):
 def test_errors_name_standard_input(folder, run, stdin):
     words = ["predict", "-", "--model", "m"]
     for content, message in [
-        ("", "standard input: neither the extension nor the content determines the format"),
+        ("a", "standard input: neither the extension nor the content determines the format"),
         ("id,z\n1,2\n", "standard input: there is no column 'x'"),
         ("id,x\n1,much\n", "standard input: row 2, column 'x': 'much' is not a number"),
         ("a b\n\nc\n", "standard input: neither the extension"),

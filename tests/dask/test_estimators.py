@@ -23,6 +23,7 @@ from support.dask_data import cut, frame, sequences
 
 import treecrf
 from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM, sizes
+from treecrf.dask.prediction import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
@@ -163,6 +164,31 @@ def test_bags(fitted, local):
     assert [log for _, log in found] == logs.tolist()
     assert found[0][0].tolist() == labels[0].tolist()
     assert fitted.predict(bag.filter(lambda x: False)).compute() == []
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decode"])
+def test_empty_sequences_and_partitions(fitted, local, method):
+    X, _ = sequences(FRAME)
+    gaps = [X[0], X[0][:0], [], *X[1:]]
+    for parts in ([gaps], [[], gaps], [gaps[:2], [[]], gaps[3:]]):
+        bag = dask.bag.from_delayed([dask.delayed(part) for part in parts])
+        found = getattr(fitted, method)(bag).compute()
+        expected = getattr(local, method)(gaps)
+        expected = list(zip(*expected, strict=True)) if method == "decode" else expected
+        for ours, theirs in zip(found, expected, strict=True):
+            for one, other in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(one, other)
+    empty = collection(FRAME, 4).map_partitions(lambda part: part[:0], meta=FRAME[:0])
+    assert len(getattr(fitted, method)(empty).compute()) == 0
+    (part,) = dask.compute(*getattr(fitted, method)([dask.delayed(FRAME[:0])]))
+    assert len(part[0] if method == "decode" else part) == 0
+
+
+def test_empty_sequences_have_no_part_in_scores(local):
+    X, y = sequences(FRAME)
+    gaps = RawData([[], *X, X[0][:0]], [[], *y, []], Segmentation())
+    assert count_correct(gaps, local) == count_correct(RawData(X, y, Segmentation()), local)
+    assert count_correct(RawData([[]], [[]], Segmentation()), local) == (0, 0)
 
 
 def test_delayed_parts_and_files(fitted, local, tmp_path):

@@ -345,6 +345,8 @@ def test_bad_lengths_and_groups_are_refused(case, form):
     given, error, message = BAD[case]
     with pytest.raises(error, match=re.escape(message)):
         small().fit(table, Y, **given)
+    if case == "a length of 0":  # valid in predictions
+        return
     fitted = small().fit(table, Y, lengths=LENGTHS)
     for call in (fitted.predict, fitted.predict_proba, fitted.decode):
         with pytest.raises(error, match=re.escape(message)):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from support.family import (
     BOOSTED,
     CHAINS,
+    CORE,
     EXACT,
     FAMILY,
     FAST,
@@ -174,8 +175,114 @@ def test_no_sequences_have_no_predictions(name, fitted):
         model.predict([], allowed=[None])
     with pytest.raises(ValueError, match="X has 0 sequences, y has 1"):
         model.predict_log_likelihood([], ["x"])
-    with pytest.raises(ValueError, match="X holds no positions"):
-        model.predict("", lengths=[])
+    assert model.predict("", lengths=[]).shape == (0,)
+    assert model.predict_proba("", lengths=[]).shape == (0, 3)
+    with pytest.raises(ValueError, match="y holds no known labels"):
+        model.score([], [])
+
+
+# Sequences without positions, and others; and those of them that have positions.
+GAPS, GAP_LENGTHS = ["", "abca", [], "d", ""], [0, 4, 0, 1, 0]
+PRESENT = [1, 3]
+GAP_LABELS = ["", "xyzx", [], "z", np.array([])]
+
+
+def of_present(items) -> list:
+    return [items[i] for i in PRESENT]
+
+
+@every(PREDICTING)
+def test_empty_sequences_have_empty_predictions(name, fitted):
+    model = fitted(name)
+    known = [[], None, None, ["y"], ()]
+    allowed = [np.ones((0, 3)), None, [], None, None]
+    of_others = {"known": of_present(known), "allowed": of_present(allowed)}
+    for gaps, given in (({}, {}), ({"known": known, "allowed": allowed}, of_others)):
+        for method, shape in (
+            ("predict", ()),
+            ("predict_proba", (3,)),
+            ("predict_pairwise_proba", (3, 3)),
+        ):
+            predict = getattr(model, method)
+            found, expected = predict(GAPS, **gaps), predict(of_present(GAPS), **given)
+            assert_equal_arrays(of_present(found), expected)
+            for empty in (*found[::2], *predict(["", []])):
+                assert empty.shape == (0, *shape)
+                assert empty.dtype == expected[0].dtype
+        (labels, log_p), expected = model.decode(GAPS, **gaps), model.decode(["abca", "d"], **given)
+        assert_equal_arrays([*of_present(labels), log_p[PRESENT]], [*expected[0], expected[1]])
+        assert [len(path) for path in labels[::2]] == log_p[::2].tolist() == [0, 0, 0]
+        (paths, values), expected = (
+            model.decode(X, 3, **options) for X, options in ((GAPS, gaps), (["abca", "d"], given))
+        )
+        for ours, theirs in zip(of_present(paths), expected[0], strict=True):
+            assert_equal_arrays(ours, theirs)
+        assert_equal_arrays(of_present(values), expected[1])
+        assert [[len(path) for path in found] for found in paths[::2]] == [[0]] * 3
+        assert [found.tolist() for found in values[::2]] == [[0]] * 3
+
+
+@every(PREDICTING)
+def test_empty_sequences_have_no_part_in_scores(name, fitted):
+    model = fitted(name)
+    X, y = of_present(GAPS), of_present(GAP_LABELS)
+    log_p = model.predict_log_likelihood(GAPS, GAP_LABELS)
+    np.testing.assert_array_equal(log_p[PRESENT], model.predict_log_likelihood(X, y))
+    assert log_p[::2].tolist() == [0, 0, 0]
+    assert model.predict_log_likelihood(["", ""], ["", []]).tolist() == [0, 0]
+    assert model.score(GAPS, GAP_LABELS) == model.score(X, y)
+    weights = [[], [1, 2, 3, 4], [], [5], []]
+    assert model.score(GAPS, GAP_LABELS, weights) == model.score(X, y, of_present(weights))
+    with pytest.raises(ValueError, match="sequence 1: 2 labels for 0 positions"):
+        model.score(["ab", ""], ["xy", "xy"])
+
+
+@every(PREDICTING)
+def test_sequences_of_a_long_table_may_be_empty(name, fitted):
+    model = fitted(name)
+    long, y = {"X": "abcad", "lengths": GAP_LENGTHS}, "xyzxz"
+    assert_equal_arrays([model.predict(**long)], [np.concatenate(model.predict(GAPS))])
+    assert_equal_arrays([model.predict_proba(**long)], [np.concatenate(model.predict_proba(GAPS))])
+    expected = model.decode(GAPS)
+    assert_equal_arrays(model.decode(**long), [np.concatenate(expected[0]), expected[1]])
+    assert len(model.predict_pairwise_proba(**long)) == 5
+    assert model.score(**long, y=y) == model.score(GAPS, GAP_LABELS)
+    assert model.predict_log_likelihood(**long, y=y)[::2].tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="sequence 1 has length -1; expected at least 0"):
+        model.predict("ab", lengths=[3, -1])
+
+
+@every(PREDICTING)
+def test_other_methods_accept_empty_sequences(name, fitted):
+    model, X = fitted(name), of_present(GAPS)
+    if hasattr(model, "staged_predict_proba"):
+        for stage, expected in zip(
+            model.staged_predict_proba(GAPS), model.staged_predict_proba(X), strict=True
+        ):
+            assert_equal_arrays(of_present(stage), expected)
+            assert stage[2].shape == (0, 3)
+        shapes = [[p.shape for p in stage] for stage in model.staged_predict_proba([""])]
+        assert shapes == [[(0, 3)]] * model.n_iter_
+    if hasattr(model, "transform"):
+        assert [rows.shape[0] for rows in model.transform(GAPS)] == GAP_LENGTHS
+        assert (model.matrix(GAPS) != model.matrix(X)).nnz == 0
+        assert model.matrix([""]).shape == (0, model.n_conjunctions_)
+        assert of_present(model.attributes(GAPS)) == model.attributes(X)
+
+
+@every(PREDICTING, fast=CORE)
+def test_errors_count_empty_sequences(name, fitted):
+    model = fitted(name)
+    with pytest.raises(ValueError, match="sequence 2, position 0: no label is allowed"):
+        model.predict(["", "a", "b"], allowed=[None, None, [[0, 0, 0]]])
+    with pytest.raises(TypeError, match=r"sequence 2, position 1: symbol 3\.5 is of type float"):
+        model.predict(["ab", "", ["a", 3.5]])
+
+
+@every(FAMILY, fast=CORE)
+def test_empty_sequences_are_refused_in_training(name):
+    with pytest.raises(ValueError, match="sequence 1 is empty"):
+        clone(FAMILY[name]).fit(["ab", ""], ["xy", ""])
 
 
 # Transitions

@@ -376,6 +376,8 @@ def check_labels(
 
 def _mask(here: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
     table = np.asarray(item)
+    if not len(here) and not table.size:
+        return
     if table.shape != here.shape:
         raise ValueError(
             f"sequence {i}: allowed has the shape {table.shape}; expected {here.shape}"

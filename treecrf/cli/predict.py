@@ -6,12 +6,13 @@ import argparse
 import csv
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TextIO
 
 import numpy as np
 
 from treecrf.chains.lattice import runs_of_tables
-from treecrf.cli.files import STANDARD, FileData, Source, read_file
+from treecrf.cli.files import STANDARD, FileData, Source, is_blank, read_file
 from treecrf.cli.options import (
     add_data,
     add_jobs,
@@ -31,7 +32,8 @@ from treecrf.learners.classifier import SequenceClassifier
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table, the output is CSV with one "
     "row per row of the table. For the other formats, it has one line per position and a blank "
-    "line after each sequence. Columns of a table that the model does not use are ignored."
+    "line after each sequence. Columns of a table that the model does not use are ignored. The "
+    "output of an empty file is empty, and that of a table without rows is a header."
 )
 EXAMPLES = """\
 examples:
@@ -80,7 +82,11 @@ def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and write the predicted labels."""
     check_output(options.output, [options.data, options.model])
     model, source = loaded_model(options), Source(options.data)
-    data = read_file(source, reading_of(options, options.reference), input_of(model))
+    reading = replace(reading_of(options, options.reference), may_be_empty=True)
+    if is_blank(source, reading):
+        with opened_output(options.output):
+            return 0
+    data = read_file(source, reading, input_of(model))
     copied = _copied_columns(source, data, model, options)
     with opened_output(options.output) as file, named(source):
         results = predictions(model, data.sequences, options.proba)
@@ -139,7 +145,8 @@ def _write_table(
     group, label = data.columns.group, data.columns.label
     groups = data.groups if group is not None and group not in copied else None
     labels = data.labels if data.labels is not None and label not in copied else None
-    header = [*([group] if groups else []), *copied, *([label] if labels else [])]
+    header = [group] if groups is not None else []
+    header += [*copied, *([label] if labels is not None else [])]
     added = ["prediction", *(f"p_{name}" for name in shown)]
     for name in added:
         if name in header:
@@ -151,9 +158,9 @@ def _write_table(
     writer.writerow(header + added)
     texts = data.text.rows(copied) if copied else itertools.repeat(())
     for i, (predicted, probabilities) in enumerate(results):
-        first = [data.groups[i]] if groups else []
+        first = [groups[i]] if groups is not None else []
         for t, prediction in enumerate(predicted.tolist()):
-            true = [_shown(labels[i][t])] if labels else []
+            true = [_shown(labels[i][t])] if labels is not None else []
             p = [] if probabilities is None else map(_formatted, probabilities[t])
             writer.writerow([*first, *next(texts), *true, prediction, *p])
 

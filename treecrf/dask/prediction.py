@@ -178,8 +178,10 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
     """Return the weight of the correct labels of a partition, and that of all known ones."""
     if not len(raw.X):
         return 0.0, 0.0
-    if not raw.segmentation.is_long:
-        raw = replace(raw, segmentation=model._segmentation(raw.X, None, None))
+    segmentation = raw.segmentation
+    if not segmentation.is_long:
+        segmentation = model._segmentation(raw.X, None, None)
+    raw = replace(raw, segmentation=replace(segmentation, may_be_empty=True))
     with named(raw.place):
         sequences, labels = model._read_labeled(raw)
     known = labels.known
@@ -187,5 +189,5 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
         return 0.0, 0.0
     weights = raw.weights(sequences.offsets)
     weights = known if weights is None else weights * known
-    found = np.concatenate(model._labels(*model._read(sequences))) == labels.values
+    found = np.concatenate(model._labels(*model._read(sequences.without_empty()))) == labels.values
     return float((weights * found).sum()), float(weights.sum())

@@ -12,7 +12,7 @@ from scipy import sparse
 from treecrf.inputs.column_reader import ColumnReader, ColumnSpec
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
-from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import ListedSequences, LongSequences, Sequences
 from treecrf.inputs.sparse_matrices import as_csr
 from treecrf.inputs.symbols import as_symbols, read_symbols
@@ -66,7 +66,9 @@ def read_arrays(
     form = _common_form(items, wheres)
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
     is_long = segmentation.is_long
-    offsets = segmentation.offsets(lengths[0]) if is_long else offsets_of_items(lengths)
+    offsets = (
+        segmentation.offsets(lengths[0]) if is_long else segmentation.offsets_of_items(lengths)
+    )
     if schema is not None:
         schema.check_form(form)
     if form == "symbols":
@@ -97,7 +99,7 @@ def _read_numbers(
     description["dtype"] = np.result_type(*{item.dtype for item in items})
     if segmentation.is_long:
         return LongSequences.of(items[0], **description)
-    return ListedSequences(items=items, **description)
+    return ListedSequences(items=segmentation.in_places(items), **description)
 
 
 def _read_columns(

@@ -21,7 +21,7 @@ from treecrf.inputs._dicts import (
 from treecrf.inputs.column_reader import ColumnReader
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
-from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import CellNames, ColumnSpecs, sparse_table_of
 from treecrf.inputs.values import short_repr
@@ -122,7 +122,7 @@ def read_dicts(
     if segmentation.is_long:
         offsets = segmentation.offsets(len(rows))
     else:
-        offsets = offsets_of_items(list(map(len, items)))
+        offsets = segmentation.offsets_of_items(list(map(len, items)))
     n_entries = count_entries(rows)
     if n_entries < 0:
         rows = _as_plain_dicts(rows, offsets)

@@ -166,7 +166,7 @@ def warn_of_time(frames: list, offsets: np.ndarray) -> None:
         return
     times = np.concatenate([index.asi8 for index in indices])
     back = (times[1:] < times[:-1]) & (times[1:] != np.iinfo(np.int64).min)  # which marks NaT
-    back[offsets[1:-1] - 1] = False
+    back[offsets[(offsets > 0) & (offsets < offsets[-1])] - 1] = False
     if back.any():
         t = int(np.argmax(back)) + 1
         warn(

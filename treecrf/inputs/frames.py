@@ -13,7 +13,7 @@ from treecrf.inputs.column_reader import CHUNK, ColumnReader, ColumnValues
 from treecrf.inputs.doubts import warn_of_time
 from treecrf.inputs.files.refusal import refuse_files
 from treecrf.inputs.schema import InputSchema
-from treecrf.inputs.segmentation import Segmentation, offsets_of_items
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.tables import check_width, column_readers, order_of, table_of
 from treecrf.inputs.values import closest_name, column_names, is_frame, is_index, short_list
@@ -139,7 +139,7 @@ def _wrap(frame: Any, where: str, narwhals: ModuleType) -> Any:
 
 def _offsets(frames: list, segmentation: Segmentation) -> np.ndarray:
     if not segmentation.is_long:
-        return offsets_of_items([len(frame) for frame in frames])
+        return segmentation.offsets_of_items([len(frame) for frame in frames])
     name = segmentation.column
     groups = None if name is None else _groups_of(frames[0], name)
     _refuse_columns(segmentation.groups, frames[0])

@@ -65,6 +65,8 @@ def _table(item: Any, where: str, n_positions: int, n_labels: int) -> np.ndarray
         table = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{where} is not numeric; expected an array of numbers") from None
+    if n_positions == 0 and table.shape == (0,):
+        table = table.reshape(0, n_labels)
     if table.shape != (n_positions, n_labels):
         raise ValueError(f"{where} has shape {table.shape}; expected ({n_positions}, {n_labels})")
     return table

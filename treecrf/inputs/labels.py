@@ -271,7 +271,7 @@ class _Part:
 
     @property
     def has_labels(self) -> bool:
-        return self.missing is None or not self.missing.all()
+        return len(self.values) > 0 and (self.missing is None or not self.missing.all())
 
 
 def _nothing_known(length: int) -> _Part:
@@ -340,7 +340,7 @@ def _join(parts: list[_Part]) -> Labels:
     if len(set(map(label_kind, labeled))) > 1:
         raise TypeError("y mixes strings and numbers; expected all strings or all integers")
     offsets = offsets_of([len(part.values) for part in parts])
-    if all(part.missing is None and not part.choices for part in parts):
+    if labeled and all(part.missing is None and not part.choices for part in parts):
         return Labels(np.concatenate(labeled), offsets)
     # Placeholders must not widen the type of the labels.
     kind = labeled[0].dtype if labeled else np.dtype(bool)
@@ -354,8 +354,9 @@ def _join(parts: list[_Part]) -> Labels:
         for start, part in zip(offsets[:-1], parts, strict=True)
         for t, labels in part.choices.items()
     }
-    anywhere = np.concatenate(missing)
-    return Labels(np.concatenate(values), offsets, anywhere if anywhere.any() else None, choices)
+    anywhere = np.concatenate([np.zeros(0, dtype=bool), *missing])
+    values = np.concatenate([np.zeros(0, dtype=kind), *values])
+    return Labels(values, offsets, anywhere if anywhere.any() else None, choices)
 
 
 def label_array(item: Any, where: str) -> np.ndarray:

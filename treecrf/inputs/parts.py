@@ -26,7 +26,7 @@ from treecrf.inputs.dicts import (
 )
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import RawData, as_labels
-from treecrf.inputs.reading import as_sequences, is_empty_list
+from treecrf.inputs.reading import as_sequences, is_empty, is_empty_list
 from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import Sequences, codes_among
 from treecrf.inputs.tables import table_of
@@ -175,8 +175,7 @@ def _listed(raw: RawData) -> list:
 def _is_empty(raw: RawData) -> bool:
     if not raw.segmentation.is_long:
         return is_empty_list(raw.X)
-    shape = getattr(raw.X, "shape", None)
-    return shape[0] == 0 if shape else hasattr(raw.X, "__len__") and len(raw.X) == 0
+    return is_empty(raw.X)
 
 
 def _as_categories(sequences: Sequences, symbols: np.ndarray) -> Sequences:

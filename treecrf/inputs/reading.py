@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from treecrf.inputs.frames import read_frames
 from treecrf.inputs.grouped import as_groups
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
-from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.sequences import ListedSequences, Sequences
 from treecrf.inputs.symbols import are_plain_strings, read_strings
 from treecrf.inputs.values import is_frame
 
@@ -50,8 +51,8 @@ def as_sequences(
     Raises
     ------
     ValueError, TypeError
-        If the sequences have different forms or columns, a sequence is empty, or values are
-        infinite or of unsupported types.
+        If the sequences have different forms or columns, a sequence is empty where the
+        segmentation does not allow it, or values are infinite or of unsupported types.
     """
     if isinstance(X, Sequences):
         return X if schema is None else X.for_model(schema)
@@ -62,13 +63,20 @@ def as_sequences(
     items = [X] if segmentation.is_long else _listed(X)
     if not segmentation.is_long and are_plain_strings(items):
         return read_strings(items, schema, categorical_features)
+    if segmentation.may_be_empty:
+        present = [item for item in items if not is_empty(item)]
+        if not present:
+            return _without_positions(X, len(items), segmentation)
+        if len(present) < len(items):
+            are_present = np.array([not is_empty(item) for item in items])
+            items, segmentation = present, replace(segmentation, present=are_present)
     for name, matches, read in (
         ("a data frame", is_frame, read_frames),
         ("a list of dicts", are_dicts, read_dicts),
     ):
         mask = [matches(item) for item in items]
         if any(mask):
-            _check_forms(items, mask, name)
+            _check_forms(items, mask, name, segmentation)
             return read(items, segmentation, schema, categorical_features)
     if are_attribute_lists(items, schema):
         return read_attribute_lists(items, segmentation, schema, categorical_features)
@@ -82,12 +90,32 @@ def is_empty_list(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and not X
 
 
-def _check_forms(items: list, mask: list[bool], name: str) -> None:
+def is_empty(item: Any) -> bool:
+    """Return whether a sequence or a long table has no positions, whatever its form."""
+    shape = getattr(item, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return type(shape[0]) is int and shape[0] == 0
+    return isinstance(item, (str, list, tuple)) and not item
+
+
+def _without_positions(X: Any, n: int, segmentation: Segmentation) -> Sequences:
+    """Return sequences of which all are empty; they have no form that a model could refuse."""
+    offsets = np.zeros(n + 1, dtype=np.int64)
+    if segmentation.is_long:
+        offsets = segmentation.offsets(0, [] if segmentation.column and is_frame(X) else None)
+    items = [""] * (len(offsets) - 1)
+    return ListedSequences(
+        items=items, form="symbols", offsets=offsets, n_features=1, dtype=np.dtype("U1")
+    )
+
+
+def _check_forms(items: list, mask: list[bool], name: str, segmentation: Segmentation) -> None:
     """Raise ValueError if a sequence has another form; an empty list has no form."""
-    for i, (item, matches) in enumerate(zip(items, mask, strict=True)):
+    wheres = segmentation.item_names(len(items))
+    for item, where, matches in zip(items, wheres, mask, strict=True):
         if not matches and (not hasattr(item, "__len__") or len(item)):
             raise ValueError(
-                f"sequence {i} is {describe(item)}, sequence {mask.index(True)} is {name}; "
+                f"{where} is {describe(item)}, {wheres[mask.index(True)]} is {name}; "
                 "expected sequences of the same form"
             )
 

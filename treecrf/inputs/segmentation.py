@@ -21,10 +21,16 @@ class Segmentation:
     lengths : array-like of shape (n_sequences,), optional
     groups : array-like of shape (n_positions,) or str, optional
         A string names a column of a data frame.
+    may_be_empty : bool
+        Whether sequences without positions are allowed.
+    present : bool array (n_sequences,), optional
+        Which sequences of a list have positions, if only those are read.
     """
 
     lengths: Any = None
     groups: Any = None
+    may_be_empty: bool = False
+    present: np.ndarray | None = None
 
     @property
     def is_long(self) -> bool:
@@ -38,7 +44,25 @@ class Segmentation:
 
     def item_names(self, n: int) -> list[str]:
         """Name the ``n`` items of X in error messages."""
-        return ["X"] if self.is_long else [f"sequence {i}" for i in range(n)]
+        if self.is_long:
+            return ["X"]
+        places = range(n) if self.present is None else np.flatnonzero(self.present)
+        return [f"sequence {i}" for i in places]
+
+    def in_places(self, items: list) -> list:
+        """Return the items, and among them an empty one for each sequence that is not read."""
+        if self.present is None:
+            return items
+        read = iter(items)
+        return [next(read) if here else items[0][:0] for here in self.present.tolist()]
+
+    def offsets_of_items(self, lengths: list[int]) -> np.ndarray:
+        """Return the starts of the sequences in a list, given the lengths of those to read."""
+        if self.present is None:
+            return offsets_of_items(lengths)
+        every = np.zeros(len(self.present), dtype=np.int64)
+        every[self.present] = lengths
+        return offsets_of(every)
 
     def offsets(self, n: int, groups: Any = None, name: str = "X") -> np.ndarray:
         """Return the starts of the sequences among ``n`` positions, and the end of the last.
@@ -58,10 +82,10 @@ class Segmentation:
         """
         if self.lengths is not None and self.groups is not None:
             raise ValueError("pass either lengths or groups, not both")
-        if n == 0:
+        if n == 0 and not self.may_be_empty:
             raise ValueError(f"{name} holds no positions")
         if self.lengths is not None:
-            return _offsets_of_lengths(self.lengths, n, name)
+            return _offsets_of_lengths(self.lengths, n, name, 0 if self.may_be_empty else 1)
         if self.column is not None and groups is None:
             raise ValueError(
                 f"groups={self.column!r} names a column, but {name} is not a data frame; expected "
@@ -96,9 +120,12 @@ class Segmentation:
             raise ValueError(f"X has {len(offsets) - 1} sequences, {name} has {len(items)}")
         return items
 
-    def join(self, items: list[np.ndarray]) -> Any:
-        """Return the results of all sequences in the form of X: one long array, or a list."""
-        return np.concatenate(items) if self.is_long else items
+    def join(self, items: list[np.ndarray], empty: np.ndarray) -> Any:
+        """Return the results of all sequences in the form of X: one long array, or a list.
+
+        ``empty`` is the result of an empty sequence.
+        """
+        return np.concatenate([empty, *items]) if self.is_long else items
 
 
 def offsets_of_items(lengths: list[int]) -> np.ndarray:
@@ -112,7 +139,7 @@ def offsets_of_items(lengths: list[int]) -> np.ndarray:
     return offsets_of(lengths)
 
 
-def _offsets_of_lengths(lengths: Any, n: int, name: str) -> np.ndarray:
+def _offsets_of_lengths(lengths: Any, n: int, name: str, at_least: int) -> np.ndarray:
     array = np.asarray(lengths, dtype=None if hasattr(lengths, "dtype") else object)
     kinds = set(map(type, array.ravel().tolist()))
     if array.ndim != 1 or array.dtype.kind not in "iuO" or kinds - {int}:
@@ -120,9 +147,9 @@ def _offsets_of_lengths(lengths: Any, n: int, name: str) -> np.ndarray:
             f"lengths={short_repr(lengths)}; expected a list of integers, the number of positions "
             "of each sequence"
         )
-    if (array <= 0).any():
-        i = int(np.argmax(array <= 0))
-        raise ValueError(f"sequence {i} has length {array[i]}; expected at least 1")
+    if (array < at_least).any():
+        i = int(np.argmax(array < at_least))
+        raise ValueError(f"sequence {i} has length {array[i]}; expected at least {at_least}")
     total = sum(array.tolist())
     if total != n:
         raise ValueError(f"lengths add up to {total}, but {name} has {n} positions")
@@ -144,7 +171,7 @@ def _offsets_of_groups(groups: Any, n: int, name: str) -> np.ndarray:
         raise TypeError(
             "groups holds values that cannot be hashed, such as lists; expected strings or integers"
         ) from None
-    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    starts = np.flatnonzero(np.append(n > 0, codes[1:] != codes[:-1]))
     # Codes count groups by first occurrence, so a group that reappears has a smaller code.
     again = codes[starts] <= np.arange(len(starts))
     if again.any():

@@ -143,6 +143,11 @@ class Sequences:
         for first, last in runs(self.offsets, max(1, PIECE_BYTES // row_bytes)):
             yield int(self.offsets[first]), int(self.offsets[last]), self.rows(first, last)
 
+    def without_empty(self) -> Sequences:
+        """Drop sequences without positions, which chains and encoders do not have."""
+        present = np.diff(self.offsets) > 0
+        return self if present.all() else self.take(np.flatnonzero(present))
+
     def with_used_categories(self) -> Sequences:
         """Drop categories that do not occur."""
         if not self.categories:

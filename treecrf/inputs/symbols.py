@@ -115,7 +115,7 @@ def read_symbols(
     if segmentation.is_long:
         table = characters(items[0]) if isinstance(items[0], str) else items[0]
         return LongSequences.of(table, **description)
-    return ListedSequences(items=_unified(items), **description)
+    return ListedSequences(items=segmentation.in_places(_unified(items)), **description)
 
 
 def _read_with_missing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from treecrf.inputs.grouped import without_columns
 from treecrf.inputs.init_scores import as_init_scores
 from treecrf.inputs.labels import Labels, RawData, as_labels
 from treecrf.inputs.offsets import reversed_positions, split
-from treecrf.inputs.reading import as_sequences, is_empty_list
+from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -23,6 +24,18 @@ from treecrf.inputs.values import column_names, is_frame
 from treecrf.learners.costs import cost_table
 from treecrf.learners.saved_model import SavedModel
 from treecrf.utils.threads import Threads
+
+
+def of_each(sequences: Sequences, compute: Callable[[Sequences], Any], empty: Any) -> Any:
+    """Return the results of ``compute``, one for each sequence, and ``empty`` for empty sequences.
+
+    Chains and encoders have no empty sequences.
+    """
+    present = sequences.offsets[1:] > sequences.offsets[:-1]
+    if np.count_nonzero(present) == len(present) > 0:  # faster than `all`
+        return compute(sequences)
+    found = iter(compute(sequences.without_empty()) if present.any() else ())
+    return [next(found) if here else empty for here in present.tolist()]
 
 
 class ChainModel(SavedModel):
@@ -80,26 +93,18 @@ class ChainModel(SavedModel):
             X = without_columns(X, left_out.difference(schema.names))
         return as_sequences(X, schema, segmentation)
 
-    def _segmentation(self, X: Any, lengths: Any, groups: Any) -> Segmentation:
+    def _segmentation(
+        self, X: Any, lengths: Any, groups: Any, may_be_empty: bool = False
+    ) -> Segmentation:
         """Return the sequences of X, by default those of the column of groups in training."""
         if lengths is None and groups is None:
             groups = self._group_column(X)
-        return Segmentation(lengths, groups)
+        return Segmentation(lengths, groups, may_be_empty)
 
     def _group_column(self, X: Any) -> str | None:
         """Return the name of the groups in training, if X is one data frame with this column."""
         name = self._columns.group
         return name if name is not None and is_frame(X) and name in column_names(X) else None
-
-    def _is_empty(
-        self, X: Any, segmentation: Segmentation, allowed: Any = None, known: Any = None
-    ) -> bool:
-        """Return whether X is a list without sequences; check that the masks are, too."""
-        is_empty = is_empty_list(X) and not segmentation.is_long
-        if is_empty:
-            check_is_fitted(self, "classes_")
-            as_allowed(allowed, known, self.classes_, np.zeros(1, dtype=np.int64), segmentation)
-        return is_empty
 
     def _read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check sequences and their labels, in the direction of the input."""
@@ -176,6 +181,26 @@ class ChainModel(SavedModel):
         with Threads(self.n_jobs) as threads:
             lattice = self._lattice(sequences, masks, threads)
             return self._as_read(split(lattice.marginals(), lattice.offsets))
+
+    def _pairwise(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
+        """Predict the joint probabilities of neighboring labels of checked sequences."""
+        with Threads(self.n_jobs) as threads:
+            lattice = self._lattice(sequences, masks, threads)
+            pairs = split(lattice.pairwise(), lattice.offsets)
+        # The first position of a chain has no label before it.
+        pairs = self._as_read([table[1:] for table in pairs])
+        return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
+
+    def _n_best(
+        self, sequences: Sequences, masks: np.ndarray | None, n: int
+    ) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """Find the n best label sequences of each checked sequence, and log-probabilities."""
+        with Threads(self.n_jobs) as threads:
+            found = self._lattice(sequences, masks, threads).n_best(n)
+        return [
+            (self._as_read([self.classes_[codes] for codes in paths]), log_probabilities)
+            for paths, log_probabilities in found
+        ]
 
     def _decoded(
         self, sequences: Sequences, masks: np.ndarray | None

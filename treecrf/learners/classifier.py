@@ -11,9 +11,10 @@ from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from treecrf.inputs.labels import RawData, check_kind
-from treecrf.inputs.offsets import reversed_positions, split
+from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.schemes import NAMES
-from treecrf.learners.chain_model import ChainModel
+from treecrf.inputs.sequences import Sequences
+from treecrf.learners.chain_model import ChainModel, of_each
 from treecrf.learners.effects import OF_ALL, Needs
 from treecrf.learners.stream import Stream
 from treecrf.utils.documentation import DocumentationLink
@@ -126,7 +127,8 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         Parameters
         ----------
         X : list of sequences, or one long table
-            Sequences of the same form and with the same features as the training data.
+            Sequences of the same form and with the same features as the training data. Those
+            without positions have empty results.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each position, with columns in the order of ``classes_``.
             None in the list means that all labels are possible in that sequence. Probabilities are
@@ -170,12 +172,11 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         """
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation, allowed, known):
-            return []
-        return segmentation.join(
-            self._labels(*self._read(X, allowed, known, segmentation, init_score))
-        )
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
+        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
+        empty = self.classes_[:0]
+        labels = of_each(sequences, lambda some: self._labels(some, masks), empty)
+        return segmentation.join(labels, empty)
 
     @overload
     def predict_proba(
@@ -253,12 +254,11 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> crf.predict_proba(["nab"])[0].shape
         (3, 2)
         """
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation, allowed, known):
-            return []
-        return segmentation.join(
-            self._proba(*self._read(X, allowed, known, segmentation, init_score))
-        )
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
+        sequences, masks = self._read(X, allowed, known, segmentation, init_score)
+        empty = np.zeros((0, len(self.classes_)))
+        proba = of_each(sequences, lambda some: self._proba(some, masks), empty)
+        return segmentation.join(proba, empty)
 
     def predict_pairwise_proba(
         self,
@@ -282,7 +282,8 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         Returns
         -------
         list of float arrays of shape (n_positions - 1, n_classes, n_classes)
-            One array per sequence, for a long table too. Entry ``[t, u, v]`` is the probability of
+            One array per sequence, for a long table too; empty for a sequence with fewer than two
+            positions. Entry ``[t, u, v]`` is the probability of
             label u at position t and label v at position t + 1, given the whole sequence.
 
         Raises
@@ -301,16 +302,10 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
         ((2, 2, 2), True)
         """
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation, allowed, known):
-            return []
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
-        with Threads(self.n_jobs) as threads:
-            lattice = self._lattice(sequences, masks, threads)
-            pairs = split(lattice.pairwise(), lattice.offsets)
-        # The first position of a chain has no label before it.
-        pairs = self._as_read([table[1:] for table in pairs])
-        return [table.transpose(0, 2, 1) for table in pairs] if self._trained_backward else pairs
+        empty = np.zeros((0, len(self.classes_), len(self.classes_)))
+        return of_each(sequences, lambda some: self._pairwise(some, masks), empty)
 
     def predict_log_likelihood(
         self,
@@ -336,7 +331,8 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         Returns
         -------
         float array of shape (n_sequences,)
-            Natural logarithms. Minus infinity for labels that ``transitions`` forbids.
+            Natural logarithms. Minus infinity for labels that ``transitions`` forbids, and 0 for
+            empty sequences.
 
         Raises
         ------
@@ -355,21 +351,24 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         >>> bool(log_p[0] > log_p[1])
         True
         """
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation):
-            segmentation.items(y, np.zeros(1, dtype=np.int64), "y", "label sequences")
-            return np.zeros(0)
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         raw = RawData(X, y, segmentation, init_score=init_score)
         sequences, labels = self._read_labeled(raw)
+        if not sequences.n_positions:
+            return np.zeros(sequences.n_sequences)
         codes, candidates = labels.encoded(self.classes_)
         if self._trained_backward:
             positions = reversed_positions(sequences.offsets)
             sequences, codes = sequences.reversed(), codes[positions]
             candidates = None if candidates is None else candidates[positions]
         with Threads(self.n_jobs) as threads:
-            if candidates is not None:
-                return self._summed_log_likelihoods(sequences, candidates, threads)
-            return self._log_likelihoods(sequences, codes, threads)
+
+            def log_p(some: Sequences) -> np.ndarray:
+                if candidates is not None:
+                    return self._summed_log_likelihoods(some, candidates, threads)
+                return self._log_likelihoods(some, codes, threads)
+
+            return np.asarray(of_each(sequences, log_p, 0.0))
 
     def decode(
         self,
@@ -426,17 +425,21 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         """
         if not isinstance(n_best, numbers.Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation, allowed, known):
-            return [], np.zeros(0) if n_best == 1 else []
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, masks = self._read(X, allowed, known, segmentation, init_score)
-        if n_best == 1:
-            labels, log_probabilities = self._decoded(sequences, masks)
-            return segmentation.join(labels), log_probabilities
-        with Threads(self.n_jobs) as threads:
-            found = self._lattice(sequences, masks, threads).n_best(int(n_best))
-        labels = [self._as_read([self.classes_[codes] for codes in paths]) for paths, _ in found]
-        return labels, [log_probabilities for _, log_probabilities in found]
+        empty = self.classes_[:0]
+
+        def best(some: Sequences) -> list[tuple]:
+            if n_best == 1:
+                return list(zip(*self._decoded(some, masks), strict=True))
+            return self._n_best(some, masks, int(n_best))
+
+        # The only label sequence of an empty sequence has probability 1.
+        found = of_each(sequences, best, (empty, 0.0) if n_best == 1 else ([empty], np.zeros(1)))
+        labels, log_p = ([pair[i] for pair in found] for i in range(2))
+        if n_best > 1:
+            return labels, log_p
+        return segmentation.join(labels, empty), np.array(log_p)
 
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online, while it is still arriving.
@@ -515,7 +518,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
             If X does not match the training data, y does not match X, or the weights are invalid.
             The message names the sequence and the reason.
         """
-        segmentation = self._segmentation(X, lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         raw = RawData(X, y, segmentation, sample_weight, init_score)
         sequences, labels = self._read_labeled(raw)
         known = slice(None) if labels.are_complete else labels.known
@@ -528,7 +531,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
             weights = weights[known]
             if not weights.any():
                 raise ValueError("sample_weight is 0 at all known labels")
-        predicted = np.concatenate(self._labels(*self._read(sequences)))
+        predicted = np.concatenate(self._labels(*self._read(sequences.without_empty())))
         return float(np.average(predicted[known] == true, weights=weights))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:

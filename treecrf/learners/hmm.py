@@ -237,6 +237,8 @@ class HMMClassifier(SequenceClassifier):
         check_is_fitted(self, "classes_")
         # An unseen symbol is not a missing one here.
         sequences = as_sequences(X, None, segmentation)
+        if not sequences.n_positions:
+            return sequences
         schema = self._schema
         schema.check_form("symbols" if sequences.of_symbols else sequences.form)
         if not sequences.of_symbols:

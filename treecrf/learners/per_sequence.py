@@ -145,7 +145,11 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         check_is_fitted(self)
         items = _listed(X)
         given = self._routed("transform", params)
-        found = [self.transformer_.transform(_table(item), **given) for item in items]
+        # Transformers of scikit-learn refuse tables without rows.
+        found = [
+            self.transformer_.transform(_table(item), **given) if _length(item) else item
+            for item in items
+        ]
         for i, (item, result) in enumerate(zip(items, found, strict=True)):
             if _length(result) != _length(item):
                 raise ValueError(

@@ -1,7 +1,7 @@
 """Reading files of sequences and labels for the command line."""
 
 from treecrf.cli.files.data import FileData, ModelInput, Reading
-from treecrf.cli.files.reading import FORMATS, TABLES, format_of, read_file
+from treecrf.cli.files.reading import FORMATS, TABLES, format_of, is_blank, read_file
 from treecrf.inputs.files.source import STANDARD, Source
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "Reading",
     "Source",
     "format_of",
+    "is_blank",
     "read_file",
 ]

@@ -8,8 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from treecrf.inputs.labels import NO_NAMES, ColumnNames
+from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+
+NO_SEQUENCES = as_sequences([], segmentation=Segmentation(may_be_empty=True))
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Reading:
         Whether all rows are one sequence, also if the model was trained with groups.
     with_labels : bool
         Whether to read the labels.
+    may_be_empty : bool
+        Whether a table without rows is allowed.
     drop : tuple of str
         Columns of a table to exclude.
     category : tuple of str
@@ -45,6 +51,7 @@ class Reading:
     group: str | None = None
     no_group: bool = False
     with_labels: bool = True
+    may_be_empty: bool = False
     drop: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

@@ -90,8 +90,7 @@ def format_of(source: Source) -> str:
     ValueError
         If neither does.
     """
-    endings = [ending for ending in source.suffixes if ending != ".gz"]
-    name = ENDINGS.get(endings[-1].lower()) if endings else None
+    name = _format_of_ending(source)
     if name is None:
         head = source.head()
         name = format_of_content(head, len(head) < HEAD_BYTES)
@@ -101,6 +100,18 @@ def format_of(source: Source) -> str:
             f"it with --format: {', '.join(FORMATS)}"
         )
     return name
+
+
+def is_blank(source: Source, reading: Reading) -> bool:
+    """Return whether a text file holds no characters but spaces and line ends."""
+    head = source.head()
+    is_text = "parquet" not in (reading.format, _format_of_ending(source))
+    return is_text and len(head) < HEAD_BYTES and not head.strip()
+
+
+def _format_of_ending(source: Source) -> str | None:
+    endings = [ending for ending in source.suffixes if ending != ".gz"]
+    return ENDINGS.get(endings[-1].lower()) if endings else None
 
 
 def _refuse_table_options(name: str, reading: Reading) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from treecrf.cli.files.columns import CategoryColumn, GroupColumn, LabelColumn, NumberColumn
-from treecrf.cli.files.data import FileData, FileText, ModelInput, Reading
+from treecrf.cli.files.data import NO_SEQUENCES, FileData, FileText, ModelInput, Reading
 from treecrf.cli.files.spool import Spool
 from treecrf.inputs.files.arrow import ArrowConverter
 from treecrf.inputs.files.blocks import TableFile
@@ -61,18 +61,25 @@ def read_table(file: TableFile, reading: Reading, model: ModelInput | None) -> F
                 group.add(block[reading.group], row)
             values = [column.read(block[column.name], row) for column in columns]
         spool.append(values)
+    found = FileData(
+        NO_SEQUENCES,
+        [] if label else None,
+        list(group.starts) if group else None,
+        is_table=True,
+        columns=ColumnNames(reading.label, reading.group),
+        text=FileText(file.names, lambda names: _copied(file, converter, names)),
+    )
     if not spool.n_rows:
+        if reading.may_be_empty:
+            return found
         raise ValueError(f"{file.name}: the table has no rows")
     offsets = group.offsets(spool.n_rows) if group else np.array([0, spool.n_rows])
     with file.problems():
-        return FileData(
-            _sequences(spool, columns, offsets),
-            split(label.labels(), offsets) if label else None,
-            list(group.starts) if group else None,
-            is_table=True,
-            columns=ColumnNames(reading.label, reading.group),
+        return replace(
+            found,
+            sequences=_sequences(spool, columns, offsets),
+            labels=split(label.labels(), offsets) if label else None,
             missing_label=label.missing if label else None,
-            text=FileText(file.names, lambda names: _copied(file, converter, names)),
         )
 
 

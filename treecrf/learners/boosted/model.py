@@ -130,16 +130,17 @@ class BoostedModel(SequenceLearner):
         >>> len(list(crf.staged_predict_proba(["nab"])))
         5
         """
-        segmentation = self._segmentation(X, lengths, groups)
-        if self._is_empty(X, segmentation):
-            yield from ([] for _ in range(self.n_iter_))
-            return
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences, _ = self._read(X, segmentation=segmentation, init_score=init_score)
+        empty = np.zeros((0, len(self.classes_)))
+        if not sequences.n_positions:
+            for _ in range(self.n_iter_):
+                yield segmentation.join([empty] * sequences.n_sequences, empty)
+            return
         with Threads(self.n_jobs) as threads:
-            for lattice in self._staged_lattices(sequences, threads):
-                yield segmentation.join(
-                    self._as_read(split(lattice.marginals(), sequences.offsets))
-                )
+            for lattice in self._staged_lattices(sequences.without_empty(), threads):
+                found = self._as_read(split(lattice.marginals(), sequences.offsets))
+                yield segmentation.join(found, empty)
 
     @available_if(_has_iterations)
     def truncated(self, n_iter: int) -> Self:

@@ -170,7 +170,7 @@ class WeightExports:
         (5, 2)
         """
         sequences = self._sequences(X, self._segmentation(X, lengths, groups))
-        matrix, flat = self.matrix(sequences), self._flat
+        matrix, flat = self._matrix(sequences.without_empty()), self._flat
         np.savez_compressed(
             file,
             format=b"csr",

@@ -12,6 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.offsets import reversed_positions
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.flat.tables import FlatTables
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -59,7 +60,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         """
         segmentation = self._segmentation(X, lengths, groups)
         sequences = self._sequences(X, segmentation)
-        matrix = self.matrix(sequences)
+        matrix = self._matrix(sequences.without_empty())
         if segmentation.is_long:
             return matrix
         offsets = sequences.offsets.tolist()
@@ -98,6 +99,12 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         (5, 2)
         """
         sequences = self._sequences(X, self._segmentation(X, lengths, groups))
+        return self._matrix(sequences.without_empty())
+
+    def _matrix(self, sequences: Sequences) -> sparse.csr_array:
+        """Return the rows of sequences that are not empty."""
+        if not sequences.n_positions:
+            return sparse.csr_array((0, self.n_conjunctions_))
         model, offsets = self._model, sequences.offsets
         if self._trained_backward:
             sequences = sequences.reversed()
