@@ -163,6 +163,7 @@ def test_lists_of_attributes_may_be_a_long_list():
     )
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 def test_lists_of_strings_of_the_same_length_remain_tables():
     table = [[["a", "b"], ["c", "d"]]]
     model = small().fit(table, ["xy"])
@@ -177,6 +178,7 @@ def test_lists_of_strings_of_the_same_length_remain_tables():
 # Numbers
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 def test_decimals_are_numbers():
     X = [[{"a": Decimal("1.5")}, {"a": Decimal("2.5")}, {"a": 3}, {"a": None}]]
     floats = [[{"a": 1.5}, {"a": 2.5}, {"a": 3}, {"a": None}]]

@@ -159,6 +159,7 @@ def as_indicators(columns: dict[str, list]) -> np.ndarray:
     return np.column_stack([columns["heat"], columns["count"], columns["open"], *rooms])
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 @every_library
 def test_columns_of_numbers_are_those_of_an_array(library, columns, labels):
     names = ["heat", "count", "open"]
@@ -202,6 +203,7 @@ def test_libraries_make_the_same_model(library, columns, labels):
     )
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 def test_unnamed_columns_are_matched_by_position(columns, labels):
     names = ["heat", "count"]
     frames = [pandas.DataFrame({i: some[n] for i, n in enumerate(names)}) for some in columns]
@@ -325,6 +327,7 @@ def test_missing_and_extra_columns_are_refused_by_name(crf, columns):
         crf.predict([np.zeros((2, 3))])
 
 
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 def test_columns_of_arrays_are_matched_by_position(crf, columns):
     frames = [pandas.DataFrame(some) for some in columns]
     arrays = [frame.to_numpy(dtype=object) for frame in frames]

@@ -143,7 +143,7 @@ def of_frame(frame: Any, model: Any, method: str, options: dict) -> Any:
     lengths = None
     if method == "decode":
         segmentation = model._segmentation(frame, options.get("lengths"), options.get("groups"))
-        lengths = np.diff(model._sequences(frame, segmentation).offsets)
+        lengths = np.diff(model._as_sequences(frame, segmentation).offsets)
     return _as_frame(model, method, frame.index, result, lengths)
 
 

@@ -95,6 +95,22 @@ def _warn_of(doubts: Iterator[tuple[int, str]], names: tuple[str, ...] | None) -
         )
 
 
+def warn_of_names(
+    names: tuple[str, ...] | None, expected: tuple[str, ...] | None, estimator: str
+) -> None:
+    """Warn as scikit-learn does if only X or only the training data has names of features."""
+    if names is None and expected is not None:
+        warn(
+            f"X does not have valid feature names, but {estimator} was fitted with feature names; "
+            "columns are matched by their order"
+        )
+    elif names is not None and expected is None:
+        warn(
+            f"X has feature names, but {estimator} was fitted without feature names; columns are "
+            "matched by their order"
+        )
+
+
 def warn_of_columns_in_use(X: Any, others: dict[str, Any]) -> None:
     """Warn if the labels or the groups are also a column of X, which is used as a feature.
 

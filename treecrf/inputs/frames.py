@@ -107,13 +107,14 @@ def read_frames(
     columns = [_columns_of(frame, segmentation.column) for frame in wrapped]
     names = _names_of(columns[0], wheres[0])
     orders = _match(columns, names, wheres, schema, segmentation.column)
-    names = names if schema is None else schema.names or names
+    # Columns without names have those of the training data in errors only.
+    shown = names if schema is None else schema.names or names
     ordered = [
         frame if order == list(range(frame.shape[1])) else frame[:, order]
         for frame, order in zip(wrapped, orders, strict=True)
     ]
     parts = [narwhals.concat(run) for _, run in groupby(ordered, _types_of)]
-    readers = column_readers(names, len(orders[0]), schema, categorical, offsets)
+    readers = column_readers(shown, len(orders[0]), schema, categorical, offsets)
     values = [
         _read_column([part[:, j] for part in parts], reader, narwhals)
         for j, reader in enumerate(readers)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.chains.constraints import Constraints, as_allowed, as_transitions, check_labels
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.partial_labels import completed, label_paths
+from treecrf.inputs.doubts import warn_of_names
 from treecrf.inputs.grouped import without_columns
 from treecrf.inputs.init_scores import as_init_scores
 from treecrf.inputs.labels import Labels, RawData, as_labels
@@ -83,6 +84,14 @@ class ChainModel(SavedModel):
     # Reading
 
     def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
+        """Check sequences against the training data, and warn of what is probably not meant."""
+        sequences = self._as_sequences(X, segmentation)
+        if not isinstance(X, Sequences) and sequences.n_positions:
+            schema = self._schema
+            warn_of_names(sequences.names, schema.names, type(self).__name__)
+        return sequences
+
+    def _as_sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data."""
         if not hasattr(self, "classes_"):  # the function takes longer, even if it need not raise
             check_is_fitted(self, "classes_")

@@ -233,7 +233,7 @@ class HMMClassifier(SequenceClassifier):
     def _trained_order(self) -> int:
         return len(self.transition_log_prob_) - 1
 
-    def _sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
+    def _as_sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         check_is_fitted(self, "classes_")
         # An unseen symbol is not a missing one here.
         sequences = as_sequences(X, None, segmentation)

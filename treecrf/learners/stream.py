@@ -13,6 +13,7 @@ from scipy import sparse
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
+from treecrf.inputs.doubts import warn_of_names
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.chain_model import ChainModel
@@ -167,11 +168,15 @@ class Stream:
     def _read(self, rows: list) -> Sequences:
         """Check the latest rows; those before have been checked."""
         try:
-            return self._model._sequences([_as_sequence(rows)], Segmentation())
+            sequences = self._model._as_sequences([_as_sequence(rows)], Segmentation())
         except (ValueError, TypeError) as error:
             where = f"position {self.n_pushed}"
             message = re.sub(r"^sequence 0(, position \d+)?", where, str(error))
             raise type(error)(message) from None
+        if self.n_pushed == 0:
+            schema = self._model._schema
+            warn_of_names(sequences.names, schema.names, type(self._model).__name__)
+        return sequences
 
     # Inference
 

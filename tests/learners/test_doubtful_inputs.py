@@ -1,0 +1,103 @@
+"""Warnings in fit and prediction about inputs that are valid, but probably not meant."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from support.family import CORE, COUNTED, FAMILY, FLAT, every
+
+from treecrf import TreeCRF, flatten
+
+pd = pytest.importorskip("pandas")
+
+TABULAR = FAMILY.keys() - COUNTED.keys()
+RNG = np.random.default_rng(0)
+FRAMES = [pd.DataFrame(RNG.normal(size=(n, 2)), columns=["a", "b"]) for n in (4, 9, 7)]
+Y = [np.where(frame["a"] > 0, "x", "y") for frame in FRAMES]
+ARRAYS = [frame.to_numpy() for frame in FRAMES]
+
+
+def warned(call) -> list[str]:
+    """Return the messages of the warnings of a call, which name this file."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    assert all(each.filename == __file__ for each in found)
+    assert all(each.category is UserWarning for each in found)
+    return [str(each.message) for each in found]
+
+
+# Names of features
+
+
+def calls(model, X, y):
+    """All methods that take sequences."""
+    long = np.concatenate(X) if isinstance(X[0], np.ndarray) else pd.concat(X)
+    lengths = list(map(len, X))
+    yield lambda: model.predict(X)
+    yield lambda: model.predict(long, lengths=lengths)
+    yield lambda: model.predict_proba(X)
+    yield lambda: model.predict_pairwise_proba(X)
+    yield lambda: model.predict_log_likelihood(X, y)
+    yield lambda: model.decode(X)
+    yield lambda: model.decode(X, 2)
+    yield lambda: model.score(X, y)
+    yield lambda: model.score(long, np.concatenate(y), lengths=lengths)
+    if hasattr(model, "staged_predict_proba"):
+        yield lambda: list(model.staged_predict_proba(X))
+    if hasattr(model, "transform"):
+        yield lambda: model.transform(X)
+        yield lambda: model.attributes(X)
+
+
+@every(TABULAR | FLAT.keys(), fast=CORE)
+def test_only_one_of_training_and_prediction_has_names(name):
+    flat = name in FLAT
+    model = FLAT[name] if flat else FAMILY[name]
+    kind = "FlatModel" if flat else type(model).__name__
+    for trained, other, message in (
+        (FRAMES, ARRAYS, f"X does not have valid feature names, but {kind} was fitted with feat"),
+        (ARRAYS, FRAMES, f"X has feature names, but {kind} was fitted without feature names"),
+    ):
+        fitted = clone(model).fit(trained, Y)
+        fitted = flatten(fitted) if flat else fitted
+        for call in calls(fitted, other, Y):
+            (found,) = warned(call)
+            assert found.startswith(message)
+        for call in calls(fitted, trained, Y):
+            assert not warned(call)
+
+
+def test_other_forms_without_names():
+    crf = TreeCRF(max_iter=2).fit(FRAMES, Y)
+    numbered = [frame.set_axis([0, 1], axis=1) for frame in FRAMES]
+    lists = [table.tolist() for table in ARRAYS]
+    for X in (numbered, lists, list(map(sparse.csr_array, ARRAYS)), np.stack([ARRAYS[0]] * 2)):
+        (found,) = warned(lambda X=X: crf.predict(X))
+        assert found.startswith("X does not have valid feature names")
+    dicts = [frame.to_dict("records") for frame in FRAMES]
+    assert not warned(lambda: crf.predict(dicts))
+    assert not warned(lambda: crf.predict([[], FRAMES[0]]))
+    assert not warned(lambda: crf.predict([[], []]))
+    of_dicts = TreeCRF(max_iter=2).fit(dicts, Y)
+    assert len(warned(lambda: of_dicts.predict(ARRAYS))) == 1
+    swapped = [frame[["b", "a"]].to_numpy() for frame in FRAMES]
+    assert len(warned(lambda: crf.score(swapped, Y))) == 1
+
+
+def test_a_stream_warns_once_of_names():
+    crf = TreeCRF(max_iter=2).fit(FRAMES, Y)
+    stream = crf.stream()
+
+    def push() -> None:
+        for row in ARRAYS[0]:
+            stream.push(row)
+        stream.finish()
+
+    assert len(warned(push)) == len(warned(push)) == 1
+    named = crf.stream()
+    assert not warned(lambda: [named.push(row) for row in FRAMES[0].to_dict("records")])
