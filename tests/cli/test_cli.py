@@ -273,6 +273,17 @@ def test_progress_goes_to_standard_error(table, run, tmp_path):
     assert "TreeCRF" in errors
 
 
+def test_positions_without_labels_are_counted(run, tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("v,y\n1,a\n2,b\n3,\n4,a\n5,b\n")
+    words = ["train", tmp_path / "a.csv", "--label", "y", "--model", tmp_path / "m"]
+    status, _, errors = run(*words, "--max-iter", "2")
+    assert status == 0
+    assert errors.startswith("sequences: 1, positions: 5 (1 without a label), features: 1,")
+    output = run("evaluate", tmp_path / "a.csv", "--model", tmp_path / "m")[1]
+    assert "labels missing     1;" in output
+
+
 @pytest.mark.filterwarnings("default")
 def test_columns_of_distinct_words_cause_a_warning(table, run, tmp_path):
     rows = "".join(f"2020-01-{t:03},{'AB'[t % 2]}\n" for t in range(150))

@@ -188,7 +188,7 @@ def test_empty_sequences_have_no_part_in_scores(local):
     X, y = sequences(FRAME)
     gaps = RawData([[], *X, X[0][:0]], [[], *y, []], Segmentation())
     assert count_correct(gaps, local) == count_correct(RawData(X, y, Segmentation()), local)
-    assert count_correct(RawData([[]], [[]], Segmentation()), local) == (0, 0)
+    assert count_correct(RawData([[]], [[]], Segmentation()), local) == (0, 0, 0, 0)
 
 
 def test_delayed_parts_and_files(fitted, local, tmp_path):

@@ -441,6 +441,23 @@ def test_score_of_weighted_sequences(workers):
     assert crf.score(triples) == pytest.approx(crf.to_local().score(X, y, weights), abs=1e-12)
 
 
+def test_most_labels_are_unknown(workers):
+    X, y = sequences(FRAME)
+    sparse_y = [[label if t == 0 else None for t, label in enumerate(labels)] for labels in y]
+    parts = [dask.delayed((X[a:b], sparse_y[a:b])) for a, b in ((0, 30), (30, len(X)))]
+    local = treecrf.TreeCRF(**SAMPLED)
+    with pytest.warns(UserWarning, match="y holds no label for .* positions, and training") as one:
+        local.fit(X, sparse_y)
+    with pytest.warns(UserWarning, match="y holds no label for .* positions, and training") as two:
+        crf = DaskTreeCRF(**SAMPLED).fit(parts)
+    assert [str(each.message) for each in one] == [str(each.message) for each in two]
+    with pytest.warns(UserWarning, match="y holds no label for .* and the score counts") as one:
+        expected = local.score(X, sparse_y)
+    with pytest.warns(UserWarning, match="y holds no label for .* and the score counts") as two:
+        assert crf.score(parts) == expected
+    assert [str(each.message) for each in one] == [str(each.message) for each in two]
+
+
 def test_memory_is_predicted(workers, monkeypatch):
     monkeypatch.setattr("treecrf.dask.memory.FIXED_BYTES", 1 << 30)
     with pytest.raises(MemoryError, match=r"3\d\d positions needs about \d+ GB on worker tcp://.*"):

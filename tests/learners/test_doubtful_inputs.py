@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from support.family import CORE, COUNTED, FAMILY, FLAT, every
 
-from treecrf import TreeCRF, flatten
+from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
 
 pd = pytest.importorskip("pandas")
 
@@ -101,3 +101,71 @@ def test_a_stream_warns_once_of_names():
     assert len(warned(push)) == len(warned(push)) == 1
     named = crf.stream()
     assert not warned(lambda: [named.push(row) for row in FRAMES[0].to_dict("records")])
+
+
+# Labels
+
+
+def hidden(share):
+    """The labels, of which a share is unknown, but not the first of each sequence."""
+    rng, hidden = np.random.default_rng(1), []
+    for labels in Y:
+        gone = rng.permutation(len(labels) - 1)[: round(share * len(labels))] + 1
+        hidden.append([None if t in gone else label for t, label in enumerate(labels)])
+    return hidden
+
+
+MOSTLY = r"y holds no label for 16 of 20 positions, and training uses the other 4 only; if they"
+LEARNERS = {
+    "trees": TreeCRF(max_iter=2, init="zero"),
+    "linear start": TreeCRF(max_iter=2),
+    "linear": LinearCRF(l2_regularization=1.0),
+    "estimator": SlidingWindowClassifier(FAMILY["sliding window of logistic regression"].estimator),
+    "HMM": HMMClassifier(),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_most_labels_are_unknown(name):
+    model = LEARNERS[name]
+    X = ["ab" * (len(labels) // 2) + "a" * (len(labels) % 2) for labels in Y]
+    X = X if name == "HMM" else FRAMES
+    assert sum(label is None for labels in hidden(0.8) for label in labels) == 16
+    (found,) = warned(lambda: clone(model).fit(X, hidden(0.8)))
+    assert found.startswith(MOSTLY)
+    assert not warned(lambda: clone(model).fit(X, hidden(0.5)))
+    fitted = clone(model).fit(X, Y)
+    (found,) = warned(lambda: fitted.score(X, hidden(0.8)))
+    assert "16 of 20 positions, and the score counts the other 4 only" in found
+    assert not warned(lambda: fitted.score(X, hidden(0.5)))
+    assert not warned(lambda: fitted.predict_log_likelihood(X, hidden(0.8)))
+
+
+def test_sets_of_labels_are_labels():
+    sets = [[{"x", "y"} if t else label for t, label in enumerate(labels)] for labels in Y]
+    assert not warned(lambda: TreeCRF(max_iter=2, init="zero").fit(FRAMES, sets))
+
+
+def test_most_labels_in_files_are_unknown(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = pd.concat(FRAMES, keys=range(3), names=["doc"]).reset_index("doc")
+    table["tag"] = [label for labels in hidden(0.8) for label in labels]
+    crf = TreeCRF(max_iter=2, init="zero")
+    for doc, part in table.groupby("doc"):
+        part.to_parquet(tmp_path / f"{doc}.parquet", index=False)
+    (tmp_path / "scratch").mkdir()
+    for X, given in (
+        (table, {}), (table, {"scratch": tmp_path / "scratch"}),
+        (tmp_path / "*.parquet", {"scratch": tmp_path / "scratch"}), (tmp_path / "*.parquet", {}),
+    ):  # fmt: skip
+        (found,) = warned(lambda X=X, given=given: clone(crf).fit(X, "tag", groups="doc", **given))
+        assert found.startswith(MOSTLY)
+
+
+def test_verbose_training_counts_unknown_labels(capsys):
+    TreeCRF(max_iter=2, init="zero", verbose=1).fit(FRAMES, hidden(0.3))
+    assert "TreeCRF: 6 of 20 positions have no label\n" in capsys.readouterr().err
+    TreeCRF(max_iter=2, init="zero").fit(FRAMES, hidden(0.3))
+    assert "no label" not in capsys.readouterr().err
+    TreeCRF(max_iter=2, init="zero", verbose=1).fit(FRAMES, Y)
+    assert "no label" not in capsys.readouterr().err

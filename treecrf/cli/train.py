@@ -207,6 +207,9 @@ def _describe(data: FileData, format_name: str) -> None:
     s = data.sequences
     sizes = {"sequences": s.n_sequences, "positions": s.n_positions, "features": s.n_features}
     parts = [f"{name}: {n:,}" for name, n in sizes.items()]
+    if data.missing_label is not None:
+        n_unlabeled = sum(label is None for labels in data.labels for label in labels.tolist())
+        parts[1] += f" ({n_unlabeled:,} without a label)"
     print(", ".join([*parts, f"format: {format_name}"]), file=sys.stderr)
 
 

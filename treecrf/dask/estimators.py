@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from distributed import Client, default_client
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +29,7 @@ from treecrf.dask.sources import (
     refuse_other_collections,
 )
 from treecrf.dask.training import train
-from treecrf.inputs.doubts import warn_of_columns_in_use
+from treecrf.inputs.doubts import warn_of_columns_in_use, warn_of_unlabeled
 from treecrf.inputs.labels import RawData
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import column_names
@@ -358,9 +357,10 @@ class DaskMixin:
         with Cluster(self._client()) as cluster:
             raw = raw_fleet(cluster, X, y, groups, sample_weight)
             counts = raw.map(prediction.count_correct, self.to_local())
-        n_correct, n = np.array(counts).sum(axis=0)
+        n_correct, n, n_unlabeled, n_positions = map(sum, zip(*counts, strict=True))
         if not n:
             raise ValueError("y holds no known labels")
+        warn_of_unlabeled(n_unlabeled, n_positions, "the score counts")
         return float(n_correct / n)
 
 

@@ -174,20 +174,28 @@ def _as_frame(model: Any, method: str, index: Any, result: Any, lengths: Any) ->
     return pd.DataFrame(columns, index=index)
 
 
-def count_correct(raw: RawData, model: Any) -> tuple[float, float]:
-    """Return the weight of the correct labels of a partition, and that of all known ones."""
+def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
+    """Return counts of a partition.
+
+    Returns
+    -------
+    correct, known : float
+        Weight of the correct labels, and of all known ones.
+    n_unlabeled, n_positions : int
+        Number of positions without labels, and of all positions.
+    """
     if not len(raw.X):
-        return 0.0, 0.0
+        return 0.0, 0.0, 0, 0
     segmentation = raw.segmentation
     if not segmentation.is_long:
         segmentation = model._segmentation(raw.X, None, None)
     raw = replace(raw, segmentation=replace(segmentation, may_be_empty=True))
     with named(raw.place):
         sequences, labels = model._read_labeled(raw)
-    known = labels.known
+    known, sizes = labels.known, (labels.n_unlabeled, sequences.n_positions)
     if not known.any():
-        return 0.0, 0.0
+        return 0.0, 0.0, *sizes
     weights = raw.weights(sequences.offsets)
     weights = known if weights is None else weights * known
     found = np.concatenate(model._labels(*model._read(sequences.without_empty()))) == labels.values
-    return float((weights * found).sum()), float(weights.sum())
+    return float((weights * found).sum()), float(weights.sum()), *sizes

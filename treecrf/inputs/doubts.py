@@ -23,6 +23,9 @@ MAX_NUMERALS = 50
 SAMPLE = 100
 FRACTION = 0.9
 
+# Fraction of positions without labels up to which there is no warning.
+MAX_UNLABELED = 0.5
+
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _NUMERAL = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
@@ -92,6 +95,16 @@ def _warn_of(doubts: Iterator[tuple[int, str]], names: tuple[str, ...] | None) -
         warn(
             f"{column} {doubt}, and is used as a category; {mend}, or list it in "
             "categorical_features"
+        )
+
+
+def warn_of_unlabeled(n_unlabeled: int, n_positions: int, use: str) -> None:
+    """Warn if most labels are unknown, but not all; ``use`` says what the others are used for."""
+    if n_positions > n_unlabeled > MAX_UNLABELED * n_positions:
+        warn(
+            f"y holds no label for {n_unlabeled:,} of {n_positions:,} positions, and {use} the "
+            f"other {n_positions - n_unlabeled:,} only; if they should be known, check how X and y "
+            "were joined"
         )
 
 

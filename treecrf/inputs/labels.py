@@ -150,6 +150,11 @@ class Labels:
         return self.missing is None and not self.choices
 
     @property
+    def n_unlabeled(self) -> int:
+        """Number of positions where any label is possible."""
+        return 0 if self.missing is None else int(np.count_nonzero(self.missing))
+
+    @property
     def known(self) -> np.ndarray:
         """Where labels are known; bool array (n_positions,)."""
         known = np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing

@@ -50,6 +50,8 @@ class PartDescription:
         Common type of the values.
     has_values : bool array (n_features,)
         Columns of which not all values are missing.
+    n_unlabeled : int
+        Number of positions where any label is possible.
     labels : array
         The distinct labels, known or possible, sorted; empty if all are unknown.
     groups : uint64 array (n_sequences,) or None
@@ -68,6 +70,7 @@ class PartDescription:
     described: Description
     dtype: np.dtype
     has_values: np.ndarray
+    n_unlabeled: int
     labels: np.ndarray
     groups: np.ndarray | None
     kinds_of_groups: frozenset[str]
@@ -121,6 +124,7 @@ def describe_part(
         described=Description.of(sequences),
         dtype=sequences.dtype,
         has_values=_find_values(sequences),
+        n_unlabeled=labels.n_unlabeled,
         labels=np.unique(np.concatenate(present)) if present else np.zeros(0, dtype=bool),
         groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),

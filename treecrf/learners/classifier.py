@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from treecrf.inputs.doubts import warn_of_unlabeled
 from treecrf.inputs.labels import RawData, check_kind
 from treecrf.inputs.offsets import reversed_positions
 from treecrf.inputs.schemes import NAMES
@@ -526,6 +528,7 @@ class SequenceClassifier(DocumentationLink, ChainModel):
         if not len(true):
             raise ValueError("y holds no known labels")
         check_kind([true], self.classes_)
+        warn_of_unlabeled(labels.n_unlabeled, sequences.n_positions, "the score counts")
         weights = raw.weights(sequences.offsets)
         if weights is not None:
             weights = weights[known]
@@ -533,6 +536,16 @@ class SequenceClassifier(DocumentationLink, ChainModel):
                 raise ValueError("sample_weight is 0 at all known labels")
         predicted = np.concatenate(self._labels(*self._read(sequences.without_empty())))
         return float(np.average(predicted[known] == true, weights=weights))
+
+    def _note_unlabeled(self, n_unlabeled: int, n_positions: int) -> None:
+        """Say how many training positions have no label, and warn if these are most of them."""
+        if n_unlabeled and getattr(self, "verbose", 0):
+            name = type(self).__name__
+            print(
+                f"{name}: {n_unlabeled:,} of {n_positions:,} positions have no label",
+                file=sys.stderr,
+            )
+        warn_of_unlabeled(n_unlabeled, n_positions, "training uses")
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the features, in the order of ``feature_importances_``.

@@ -196,6 +196,7 @@ class HMMClassifier(SequenceClassifier):
         warn_without_effect(self, self._needed)
         raw = RawData(X, y, Segmentation(lengths, groups), sample_weight)
         sequences, labels = raw.read()
+        self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
         if sequences.schema.form != "symbols":
             raise TypeError(
                 "X holds tables; HMMClassifier expects sequences of symbols: strings, or 1-D "

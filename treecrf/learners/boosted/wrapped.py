@@ -72,6 +72,7 @@ class WindowClassifier(LocalClassifier):
         self._check_unused(arguments)
         raw = arguments.raw
         sequences, labels = raw.read(None, self.categorical_features)
+        self._note_unlabeled(labels.n_unlabeled, sequences.n_positions)
         classes = find_classes(labels)
         self._check_size(len(classes), self.order, sequences.n_positions)
         weights = raw.weights(sequences.offsets)

@@ -169,7 +169,7 @@ class WeightExports:
         >>> scipy.sparse.load_npz(io.BytesIO(file.getvalue())).shape
         (5, 2)
         """
-        sequences = self._sequences(X, self._segmentation(X, lengths, groups))
+        sequences = self._sequences(X, self._segmentation(X, lengths, groups, may_be_empty=True))
         matrix, flat = self._matrix(sequences.without_empty()), self._flat
         np.savez_compressed(
             file,

@@ -58,7 +58,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
         [(2, 2), (3, 2)]
         """
-        segmentation = self._segmentation(X, lengths, groups)
+        segmentation = self._segmentation(X, lengths, groups, may_be_empty=True)
         sequences = self._sequences(X, segmentation)
         matrix = self._matrix(sequences.without_empty())
         if segmentation.is_long:
@@ -98,7 +98,7 @@ class ConjunctionTransformer(TransformerMixin, auto_wrap_output_keys=None):
         >>> flat.matrix(["ab", "bba"]).shape
         (5, 2)
         """
-        sequences = self._sequences(X, self._segmentation(X, lengths, groups))
+        sequences = self._sequences(X, self._segmentation(X, lengths, groups, may_be_empty=True))
         return self._matrix(sequences.without_empty())
 
     def _matrix(self, sequences: Sequences) -> sparse.csr_array:

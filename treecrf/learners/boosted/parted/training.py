@@ -168,6 +168,8 @@ class Preparation:
         described, seed = merged(parts, schema), estimator._seed_of(earlier)
         if schema is None:
             warn_of_described_columns(described, estimator.categorical_features)
+        n_unlabeled = sum(part.n_unlabeled for part in parts if part is not None)
+        estimator._note_unlabeled(n_unlabeled, described.n_positions)
         classes = earlier["classes_"] if earlier else merged_labels(parts)
         blank = estimator._fitted_copy({})
         labeling = Labeling(blank, described, classes, _are_weighted(parts))
