@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from support.family import CORE, COUNTED, FAMILY, FLAT, every
 
+import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, flatten
 
 pd = pytest.importorskip("pandas")
@@ -169,3 +170,81 @@ def test_verbose_training_counts_unknown_labels(capsys):
     assert "no label" not in capsys.readouterr().err
     TreeCRF(max_iter=2, init="zero", verbose=1).fit(FRAMES, Y)
     assert "no label" not in capsys.readouterr().err
+
+
+# Nothing known
+
+
+SENTENCES = [[{"word": "the", "up": 1.0}, {"word": "cat", "up": 0}], [{"word": "a"}]]
+WORDS = pd.DataFrame({"word": list("abba"), "tag": list("pqqp")})
+UNKNOWN = {
+    # Training data, sequences without anything known, and others.
+    "strings": (["abab", "ba"], ["ABA", "q"], ["ab", "qqqa", ""]),
+    "words": ([["the", "cat"], ["a", "the"]], [["The"], ["x", "y"]], [["x", "cat"], []]),
+    "integers": ([[1, 2], [2, 3]], [[7, 8], np.array([9])], [[7, 1]]),
+    "missing symbols": (
+        [["a", None], ["b", "a"]], [["q", None], ["q"]], [[None, None], ["q", "a"]],
+    ),
+    "missing symbols in prediction": (["ab", "ba"], [["q", None]], [[None, "b"]]),
+    "dicts": (
+        SENTENCES,
+        [[{"w": "The"}], [{"word": "dog"}, {"wrd": 3}], [{"w": 1.0, "word": "x"}, {}]],
+        [[{"word": "dog"}, {"up": 2}], [{}, {}], [{"word": "x", "up": 0}], [{"w": 1, "word": "a"}]],
+    ),
+    "attributes": (
+        [[["u", "v"], ["w"]], [["w", "u"]]], [[["q"]], [[], ["r", "q"]]], [[["q"], ["u"]]],
+    ),
+    "frames of categories": (
+        [WORDS, WORDS[::-1]],
+        [WORDS.replace(["a", "b"], "A").replace(["p", "q"], "P")],
+        [WORDS.assign(word="A"), WORDS.assign(word=None, tag=None).astype(object)],
+    ),
+    "arrays of categories": (
+        [WORDS.to_numpy()] * 2, [np.full((2, 2), "z")], [WORDS.to_numpy()[:1]],
+    ),
+    "frames with numbers": ([WORDS.assign(n=1.5)], [], [WORDS.assign(word="A", tag="P", n=9)]),
+    "numbers": (ARRAYS, [], [table + 1000 for table in ARRAYS]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_nothing_is_known(name):
+    X, unknown, known = UNKNOWN[name]
+    y = [["x", "y"] * 9 for _ in X]
+    y = [labels[: len(x)] for x, labels in zip(X, y, strict=True)]
+    for model in (TreeCRF(max_iter=2, init="zero"), LinearCRF(l2_regularization=1.0)):
+        crf = model.fit(X, y)
+        assert not warned(lambda crf=crf: crf.predict([*X, *known]))
+        for item in unknown:
+            for call in (crf.predict, crf.predict_proba, crf.decode):
+                (found,) = warned(lambda call=call, item=item: call([*known, *X, item, item]))
+                i = len(known) + len(X)
+                assert found.startswith(f"nothing in sequence {i} is known: its ")
+                assert "did not occur in training; check how X was made" in found
+            iterated = warned(lambda crf=crf, item=item: crf.predict(iter([item])))
+            assert len(iterated) == (name not in ("dicts", "attributes"))
+
+
+def test_nothing_in_a_long_table_is_known():
+    crf = TreeCRF(max_iter=2).fit("abab", "xyxy", lengths=[2, 2])
+    (found,) = warned(lambda: crf.predict("abqqrr", lengths=[2, 0, 2, 2]))
+    assert found.startswith("nothing in sequence 2 is known: its symbols, such as 'q', did not")
+    crf = TreeCRF(max_iter=2).fit([*SENTENCES[0], *SENTENCES[1]], "xyx", lengths=[2, 1])
+    (found,) = warned(lambda: crf.score([{"word": "a"}, {"w": 1}], "xy", lengths=[1, 1]))
+    assert found.startswith("nothing in sequence 1 is known: its keys and categories, such as 'w'")
+
+
+def test_symbols_that_a_hidden_markov_model_does_not_know(tmp_path):
+    hmm = HMMClassifier().fit(["abab", "ba"], ["xyxy", "yx"])
+    hmm.save(tmp_path / "hmm.treecrf")
+    for model in (hmm, treecrf.load(tmp_path / "hmm.treecrf"), hmm.fit(["cd"], ["xy"])):
+        (found,) = warned(lambda model=model: model.predict(["q", "QQ"]))
+        assert found.startswith("nothing in sequence 0 is known: its symbols, such as 'q',")
+    assert not warned(lambda: hmm.predict(["cq"]))
+    assert len(warned(lambda: hmm.predict(["ab"]))) == 1
+
+
+def test_streams_do_not_warn_of_the_first_symbols():
+    crf = TreeCRF(max_iter=2).fit(["abab", "ba"], ["xyxy", "yx"])
+    stream = crf.stream()
+    assert not warned(lambda: [stream.push(symbol) for symbol in "qab"])

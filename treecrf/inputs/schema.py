@@ -50,6 +50,16 @@ class InputSchema:
                 known[j] = StringCodes(values.tolist())
         return known
 
+    @cached_property
+    def known_symbols(self) -> frozenset:
+        """The symbols of the training data; kept, because it takes long."""
+        return frozenset(self.categories[0].tolist())
+
+    @cached_property
+    def is_categorical(self) -> bool:
+        """Whether all columns are categories."""
+        return bool((self.kinds == CATEGORY).all())
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without the codes."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -21,6 +21,7 @@ from treecrf.inputs.reading import as_sequences
 from treecrf.inputs.schema import InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.unknown import warn_of_unknown
 from treecrf.inputs.values import column_names, is_frame
 from treecrf.learners.costs import cost_table
 from treecrf.learners.saved_model import SavedModel
@@ -89,6 +90,7 @@ class ChainModel(SavedModel):
         if not isinstance(X, Sequences) and sequences.n_positions:
             schema = self._schema
             warn_of_names(sequences.names, schema.names, type(self).__name__)
+            warn_of_unknown(sequences, schema, X, segmentation.is_long)
         return sequences
 
     def _as_sequences(self, X: Any, segmentation: Segmentation) -> Sequences:

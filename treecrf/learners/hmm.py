@@ -227,8 +227,12 @@ class HMMClassifier(SequenceClassifier):
 
     @property
     def _schema(self) -> InputSchema:
-        kinds = np.array([CATEGORY], dtype=np.uint8)
-        return InputSchema("symbols", 1, None, kinds, {0: self.symbols_})
+        # Kept, because the schema keeps a set of the symbols.
+        schema = vars(self).get("_own_schema")
+        if schema is None or schema.categories[0] is not self.symbols_:
+            kinds = np.array([CATEGORY], dtype=np.uint8)
+            schema = self._own_schema = InputSchema("symbols", 1, None, kinds, {0: self.symbols_})
+        return schema
 
     @property
     def _trained_order(self) -> int:
