@@ -405,7 +405,7 @@ BAD_X = {
     "sparse": ([sparse.csr_array(INF)], ValueError, "sequence 0, position 1, feature 0: inf is"),
     "2-D array as X": (T, TypeError, "X is a 2-D array of float64; expected a list of sequences"),
     "1-D array as X": (np.arange(3), TypeError, "X is a 1-D array of int64; expected a list"),
-    "array of strings as X": (np.array(["ab"]), TypeError, "X is a 1-D array of <U2; expected"),
+    "array of strings as X": (np.array(["a"]), TypeError, "X is a 1-D array of <U1, whose strin"),
     "sparse matrix as X": (sparse.csr_array(T), TypeError, "X is a sparse matrix of shape (2, 2)"),
     "string as X": ("ab", TypeError, "X is a string; expected a list of sequences: pass [X]"),
     "None as X": (None, TypeError, "X is of type NoneType; expected a list of sequences"),

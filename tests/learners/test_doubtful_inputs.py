@@ -248,3 +248,42 @@ def test_streams_do_not_warn_of_the_first_symbols():
     crf = TreeCRF(max_iter=2).fit(["abab", "ba"], ["xyxy", "yx"])
     stream = crf.stream()
     assert not warned(lambda: [stream.push(symbol) for symbol in "qab"])
+
+
+# Arrays of strings
+
+
+@pytest.mark.parametrize("kind", [np.str_, object, "T"])
+def test_arrays_of_strings_are_lists(kind):
+    dtype = np.dtypes.StringDType() if kind == "T" else kind
+    X, y = ["abab", "bbab", "a"], ["xyxy", "yyxy", "x"]
+    X_array, y_array = np.array(X, dtype=dtype), np.array(y, dtype=dtype)
+    for model in (TreeCRF(max_iter=3), HMMClassifier()):
+        expected = clone(model).fit(X, y)
+        for given in ((X_array, y_array), (X_array, y), (X, y_array)):
+            found = clone(model).fit(*given)
+            assert found.classes_.tolist() == ["x", "y"]
+            for ours, theirs in zip(
+                found.predict_proba(X_array), expected.predict_proba(X), strict=True
+            ):
+                np.testing.assert_array_equal(ours, theirs)
+            assert found.score(X_array, y_array) == expected.score(X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.str_, "T"])
+def test_arrays_of_strings_that_may_be_symbols_are_refused(dtype):
+    dtype = np.dtypes.StringDType() if dtype == "T" else dtype
+    letters, words = np.array(["a", "b"], dtype=dtype), np.array(["the", "cat"], dtype=dtype)
+    refusal = pytest.raises(TypeError, match=r"pass \[X\] .* of symbols, X\.tolist\(\) for a list")
+    with refusal:
+        TreeCRF().fit(letters, ["x", "y"])
+    crf = TreeCRF(max_iter=2).fit(["ab", "ba"], ["xy", "yx"])
+    with refusal:
+        crf.predict(letters)
+    assert len(crf.predict(letters.tolist())) == 2
+    assert len(crf.predict([letters])[0]) == 2
+    crf = TreeCRF(max_iter=2).fit([["the", "cat"], ["cat"]], ["dn", "n"])
+    with refusal:
+        crf.predict(words)
+    assert crf.predict([words])[0].tolist() == ["d", "n"]
+    assert crf.predict(words, lengths=[2]).tolist() == ["d", "n"]

@@ -60,6 +60,8 @@ def as_sequences(
     X = as_groups(X, "X")
     if segmentation.is_long:
         refuse_files(X, are_characters=segmentation.column is None)
+    if not segmentation.is_long and _are_strings(X, schema):
+        X = X.tolist()
     items = [X] if segmentation.is_long else _listed(X)
     if not segmentation.is_long and are_plain_strings(items):
         return read_strings(items, schema, categorical_features)
@@ -120,6 +122,15 @@ def _check_forms(items: list, mask: list[bool], name: str, segmentation: Segment
             )
 
 
+def _are_strings(X: Any, schema: InputSchema | None) -> bool:
+    """Return whether an array holds a string for each sequence, not the symbols of one sequence."""
+    if not isinstance(X, np.ndarray) or X.ndim != 1 or X.dtype.kind not in "UT":
+        return False
+    if schema is not None and schema.form == "symbols" and schema.has_words:
+        return False
+    return any(len(item) > 1 for item in X.tolist())
+
+
 def _listed(X: Any) -> list:
     is_list = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
     is_flat = isinstance(X, np.ndarray) and X.ndim < 3 and not is_list
@@ -129,6 +140,12 @@ def _listed(X: Any) -> list:
         raise TypeError(
             f"X is one {type(X).__name__}; for one sequence, pass [X] and [y]; for several, name "
             f"the column that separates them: groups='column'; {SEARCHES}"
+        )
+    if is_flat and X.ndim == 1 and X.dtype.kind in "UT":
+        raise TypeError(
+            f"X is {describe(X)}, whose strings are symbols or sequences of characters; pass [X] "
+            "and [y] for one sequence of symbols, X.tolist() for a list of strings, or lengths= or "
+            "groups= for a long table of symbols"
         )
     if is_single or sparse.issparse(X) or is_flat:
         raise TypeError(
