@@ -265,6 +265,7 @@ def test_long_tables(tables):
 # Errors
 
 
+@pytest.mark.filterwarnings("ignore:nothing in sequence 0 is known")
 def test_wrong_arguments(trained, letters):
     X = letters[0]
     for arguments, message in (

@@ -442,7 +442,7 @@ class FutureFeatureMEMM(LocalClassifier):
             score = feature.scores(encoder.base, encoded)
             values[:, k, 0] = expit(score)
             values[:, k, 1] = bag_probabilities(feature.bags(encoded), score)
-        return segmentation.join(split(values, encoded.offsets))
+        return segmentation.join(split(values, encoded.offsets), values[:0])
 
     def _search_settings(self) -> SearchSettings:
         sizes = {"auto": SIZES, "to_end": (None,)}.get(self.bag_size, (self.bag_size,))
