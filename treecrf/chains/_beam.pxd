@@ -25,7 +25,7 @@ cdef struct Trellis:
     Py_ssize_t *columns        # [t, s]: columns of their residuals
     double *rows               # [t, s, label]: scores, then probabilities
     Py_ssize_t *truth          # [t]: state of the given labels, -1 for none
-    double *scratch            # two rows for each state, and one more
+    double *scratch            # two rows for each state, and one more; at least 4 x width
     double path                # sum of the scores of the given labels
     double log_z
 

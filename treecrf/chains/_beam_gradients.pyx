@@ -2,11 +2,12 @@
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from treecrf.chains._beam cimport (
     Beam, BeamChains, State, Trellis, backward, close_beam, path_log_likelihood, row_at, states_at,
 )
+from treecrf.chains._curvature cimport block_distance, influence_beyond, is_rare
 
 cdef extern from "chains/rounding.h" nogil:
     double rounded(double x)
@@ -111,12 +112,13 @@ cdef void spread_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
 cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
     """Compute the influence of knowing a state on the probabilities from its position on.
 
-    ``_inference.influence_of_future`` derives it, for all contexts in place of states.
+    ``_curvature.influence_of_future`` derives it, for all contexts in place of states.
     """
     cdef Py_ssize_t t, j, s, v, n_after = 0
     cdef State *states
     cdef State *after
-    cdef double all_after, change, now
+    cdef double *means = trellis.scratch
+    cdef double all_after, change, p, now
     for t in range(trellis.length - 1, -1, -1):
         states = states_at(trellis, t)
         after = states + trellis.width
@@ -125,27 +127,33 @@ cdef void influence_of_future(const Trellis *trellis) noexcept nogil:
             all_after += after[j].probability * after[j].future
         for s in range(trellis.n_states[t]):
             states[s].future = all_after
+            means[s] = 0.0
         for j in range(n_after):
             v = after[j].context % trellis.n_labels
             for s in range(after[j].first, after[j].last):
-                change = 1.0
+                change = p = 1.0
                 if states[s].probability > 0.0:
-                    change = fabs(row_at(trellis, t, s)[v] / states[s].probability
-                                  - after[j].probability)
+                    p = row_at(trellis, t, s)[v] / states[s].probability
+                    change = fabs(p - after[j].probability)
                 states[s].future += (change - after[j].probability) * after[j].future
+                means[s] += p * after[j].future
         for s in range(trellis.n_states[t]):
-            now = 2.0 * (1.0 - min(states[s].probability, 1.0))
+            if trellis.order > 1:
+                states[s].future = min(states[s].future, means[s])
+            now = own_influence(&states[s])
             states[s].future = min(now + states[s].future, now * (trellis.length - t))
+        if is_block(trellis, t):
+            limit_future(trellis, t)
         n_after = trellis.n_states[t]
 
 
 cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
-    """Do the same for the positions before a state; compare ``_inference.influence_of_past``."""
+    """Do the same for the positions before a state; compare ``_curvature.influence_of_past``."""
     cdef Py_ssize_t t, j, s, v
     cdef State *states
     cdef State *after
     cdef double *chances = trellis.scratch
-    cdef double all_before, change, now
+    cdef double all_before, change, mean, p, now
     states_at(trellis, 0)[0].past = 0.0
     for t in range(trellis.length - 1):
         states = states_at(trellis, t)
@@ -157,13 +165,117 @@ cdef void influence_of_past(const Trellis *trellis) noexcept nogil:
         for j in range(trellis.n_states[t + 1]):
             v = after[j].context % trellis.n_labels
             after[j].past = all_before
+            mean = 0.0
             for s in range(after[j].first, after[j].last):
-                change = 1.0
+                change = p = 1.0
                 if after[j].arrivals > 0.0:
-                    change = fabs(row_at(trellis, t, s)[v] / after[j].arrivals - chances[s])
+                    p = row_at(trellis, t, s)[v] / after[j].arrivals
+                    change = fabs(p - chances[s])
                 after[j].past += (change - chances[s]) * states[s].past
-            now = 2.0 * (1.0 - min(after[j].probability, 1.0))
+                mean += p * states[s].past
+            if trellis.order > 1:
+                after[j].past = min(after[j].past, mean)
+            now = own_influence(&after[j])
             after[j].past = min(now + after[j].past, now * (t + 1))
+        if is_block(trellis, t + 1 - trellis.order):
+            limit_past(trellis, t + 1 - trellis.order)
+
+
+cdef inline double own_influence(const State *state) noexcept nogil:
+    return 2.0 * (1.0 - min(state.probability, 1.0))
+
+
+cdef inline bint is_block(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
+    """Whether the states at t are compared one order later, as in ``_curvature.is_block``."""
+    cdef Py_ssize_t order = trellis.order
+    cdef Py_ssize_t width = min(trellis.width, trellis.n_bases * trellis.n_labels)
+    return (order > 1 and t >= order and t + order < trellis.length
+            and t % block_distance(order, width, trellis.n_labels) == 0)
+
+
+cdef void limit_future(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
+    """Bound the influence of states by that of the states at the end of a block."""
+    cdef Py_ssize_t s, j, end = t + trellis.order, n = trellis.n_states[end]
+    cdef State *states = states_at(trellis, t)
+    cdef State *last = states_at(trellis, end)
+    cdef double *values = trellis.scratch
+    cdef double *mean = values + trellis.width
+    cdef double *row = mean + trellis.width
+    cdef double now
+    for j in range(n):
+        values[j] = last[j].future
+        mean[j] = last[j].probability * last[j].future
+    for s in range(trellis.n_states[t]):
+        if not is_rare(states[s].probability, trellis.length):
+            now = trellis.order * own_influence(&states[s])
+            states_ahead(trellis, t, s, row)
+            states[s].future = min(states[s].future, now + influence_beyond(row, values, mean, n))
+
+
+cdef void limit_past(const Trellis *trellis, Py_ssize_t t) noexcept nogil:
+    """Bound the influence of states at the end of a block by that of those at its start.
+
+    They are compared with what the states at its end imply: forward only, their own probabilities
+    take fewer positions into account.
+    """
+    cdef Py_ssize_t s, j, end = t + trellis.order, n = trellis.n_states[t]
+    cdef State *states = states_at(trellis, t)
+    cdef State *last = states_at(trellis, end)
+    cdef double *values = trellis.scratch
+    cdef double *mean = values + trellis.width
+    cdef double *row = mean + trellis.width
+    cdef double now
+    for j in range(trellis.n_states[end]):
+        row[j] = last[j].probability
+    states_behind(trellis, t, row)
+    for s in range(n):
+        values[s] = states[s].past
+        mean[s] = row[s] * states[s].past
+    for j in range(trellis.n_states[end]):
+        if not is_rare(last[j].probability, trellis.length):
+            now = trellis.order * own_influence(&last[j])
+            memset(row, 0, trellis.n_states[end] * sizeof(double))
+            row[j] = 1.0
+            states_behind(trellis, t, row)
+            last[j].past = min(last[j].past, now + influence_beyond(row, values, mean, n))
+
+
+cdef void states_ahead(const Trellis *trellis, Py_ssize_t t, Py_ssize_t start,
+                       double *row) noexcept nogil:
+    """Write the probabilities of the states at the end of a block, given the one at its start."""
+    cdef Py_ssize_t i, j, s, v
+    cdef State *states
+    cdef State *after
+    cdef double *work = row + trellis.width
+    memset(row, 0, trellis.n_states[t] * sizeof(double))
+    row[start] = 1.0
+    for i in range(t, t + trellis.order):
+        states = states_at(trellis, i)
+        after = states_at(trellis, i + 1)
+        for s in range(trellis.n_states[i]):
+            work[s] = row[s] / states[s].probability if row[s] > 0.0 else 0.0
+        for j in range(trellis.n_states[i + 1]):
+            v = after[j].context % trellis.n_labels
+            row[j] = 0.0
+            for s in range(after[j].first, after[j].last):
+                row[j] += work[s] * row_at(trellis, i, s)[v]
+
+
+cdef void states_behind(const Trellis *trellis, Py_ssize_t t, double *row) noexcept nogil:
+    """Turn probabilities of the states at the end of a block into those of the states at t."""
+    cdef Py_ssize_t i, j, s, v
+    cdef State *after
+    cdef double *work = row + trellis.width
+    for i in range(t + trellis.order - 1, t - 1, -1):
+        after = states_at(trellis, i + 1)
+        memcpy(work, row, trellis.n_states[i + 1] * sizeof(double))
+        memset(row, 0, trellis.n_states[i] * sizeof(double))
+        for j in range(trellis.n_states[i + 1]):
+            if work[j] <= 0.0 or after[j].arrivals <= 0.0:
+                continue
+            v = after[j].context % trellis.n_labels
+            for s in range(after[j].first, after[j].last):
+                row[s] += work[j] / after[j].arrivals * row_at(trellis, i, s)[v]
 
 
 cdef void sum_arrivals(const Trellis *trellis, Py_ssize_t t, double *chances) noexcept nogil:

@@ -32,9 +32,9 @@ cdef enum:
 
 
 cdef inline Py_ssize_t tile_of(const chain_shape *shape, Py_ssize_t longest) noexcept nogil:
-    """Return the number of positions in a tile."""
+    """Return the number of positions in a tile, a multiple of the order unless one holds all."""
     cdef Py_ssize_t tile = min(BURST, TILE // shape.n_labels) // shape.width
-    return min(longest, max(1, tile))
+    return min(longest, max(1, tile // shape.order) * shape.order)
 
 
 cdef inline chain_shape shape_of(const double[:, :, ::1] scores) noexcept nogil:

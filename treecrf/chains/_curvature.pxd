@@ -5,6 +5,25 @@ from libc.stdint cimport int64_t
 from treecrf.chains._chain cimport Chain
 
 
+cdef extern from "chains/influence.h" nogil:
+    double influence_beyond(double *row, const double *values, const double *mean, Py_ssize_t n)
+
+cdef enum:
+    # Maximum number of probabilities in the rows of a block per pair of a context and a label.
+    BLOCK_COST = 16
+
+
+cdef inline Py_ssize_t block_distance(Py_ssize_t order, Py_ssize_t n_contexts,
+                                      Py_ssize_t n_labels) noexcept nogil:
+    """Return the distance between blocks: their time is in proportion to the number of pairs."""
+    return order * max(1, (n_contexts // n_labels + BLOCK_COST * order - 1) // (BLOCK_COST * order))
+
+
+cdef inline bint is_rare(double p, Py_ssize_t length) noexcept nogil:
+    """Whether a bound of twice the length per unit of probability is of no consequence."""
+    return p * length < 2.0 ** -10
+
+
 cdef struct Influence:
     # How much is known about other positions from a context, for the contexts before each position
     # of a tile and after its last.
@@ -12,7 +31,7 @@ cdef struct Influence:
     double *contexts     # probability of each context
     double *future       # influence on this position and later ones
     double *past         # influence on earlier positions
-    double *work         # a row of contexts
+    double *work         # three rows of contexts
     double *starts       # for each tile, the row of `contexts` before its first position,
     double *ends         # that of `future` after its last,
     double *backward     # and that of the backward pass after its last

@@ -10,6 +10,10 @@ The own position alone, 2 p (1 - p), is a good estimate of the curvature where l
 hardly depend on each other. With a ``bound_share`` s, the curvature is 2 p (1 - p), but at least s
 times the bound: steps of length s or less are then safe as well.
 
+With an order above 1, successive contexts share labels, and those that differ in a shared label stay
+apart from one position to the next, however little the labels depend on each other. There, the
+influence is also bounded by that of the contexts one order later, which share no label with them.
+
 The influence of contexts on later positions comes from a pass over the tiles from the last to the
 first, while their pairs are computed; the influence on earlier positions, and the bounds, from a
 pass in the other direction. In a long sequence, the second pass computes the pairs again.
@@ -45,7 +49,7 @@ cdef Influence open_influence(Chain *chain, const int64_t[::1] offsets, Py_ssize
     influence.contexts = allocate((chain.tile + 1) * n)
     influence.future = allocate((chain.tile + 1) * n)
     influence.past = allocate((chain.tile + 1) * n)
-    influence.work = allocate(n)
+    influence.work = allocate(3 * n)
     influence.starts = allocate(n_tiles * n)
     influence.ends = allocate(n_tiles * n)
     influence.backward = allocate(n_tiles * n)
@@ -99,6 +103,8 @@ cdef void enter_tile(Chain *chain, Influence *influence, Py_ssize_t i) noexcept 
         sum_contexts(chain, influence, i, j)
     for j in range(count - 1, -1, -1):
         influence_of_future(chain, influence, i, j)
+        if is_block(chain, i, j):
+            limit_future(chain, influence, i, j)
     influence.in_tile = i
 
 
@@ -117,6 +123,8 @@ cdef void visit_forward(Chain *chain, Influence *influence, Py_ssize_t i) noexce
         enter_tile(chain, influence, i)
     for j in range(tile_length(chain, i)):
         influence_of_past(chain, influence, i, j)
+        if is_block(chain, i, j + 1 - chain.shape.order):
+            limit_past(chain, influence, i, j + 1 - chain.shape.order)
 
 
 cdef inline double *pairs_at(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -174,9 +182,10 @@ cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize
 
     Here t is the j-th position of tile i. The influence of context c on position s >= t is
     2 TV(P(c_s | c_t = c), P(c_s)), with TV the total variation. It is 2 (1 - P(c)) at s = t and
-    does not grow with s. From t + 1 on it is at most the mean of the influences of the next
-    contexts, weighted by |P(c' | c) - P(c')|. ``_beam_gradients.influence_of_future`` is the same
-    for the states of a beam.
+    does not grow with s. From t + 1 on it is at most the sum of the influences of the next
+    contexts, weighted by |P(c' | c) - P(c')| or by P(c' | c). The second one is smaller
+    mostly where successive contexts share labels, and is computed there. ``_beam_gradients.influence_of_future`` is the same for the
+    states of a beam.
     """
     cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
@@ -184,12 +193,15 @@ cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize
     cdef double *contexts = row_of(chain, influence.contexts, j)
     cdef double *next_contexts = row_of(chain, influence.contexts, j + 1)
     cdef double *inverse = influence.work
+    cdef double *mean = inverse + chain.shape.n_contexts
     cdef double *here = row_of(chain, influence.future, j)
     cdef double *after = row_of(chain, influence.future, j + 1)
     cdef double *row = pairs_at(chain, i, j)
+    cdef bint shared = chain.shape.order > 1
     of_all = expectation(next_contexts, after, n_ends * chain.shape.n_labels)
     for c in range(n):
         here[c] = of_all
+        mean[c] = 0.0
         inverse[c] = inverse_of(contexts[c])
     for v in range(chain.shape.n_labels):
         for low in range(n_ends):
@@ -198,9 +210,13 @@ cdef void influence_of_future(const Chain *chain, Influence *influence, Py_ssize
             for h in range(n_starts):
                 c = h * n_ends + low
                 here[c] += (fabs(row[c] * inverse[c] - p) - p) * influence_after
+                if shared:
+                    mean[c] += row[c] * inverse[c] * influence_after
         row += row_stride(chain, i)
     for c in range(n):
         now = own_influence(contexts[c])
+        if shared:
+            here[c] = min(here[c], mean[c])
         here[c] = min(now + here[c], now * (chain.length - t))
 
 
@@ -212,23 +228,127 @@ cdef void influence_of_past(const Chain *chain, Influence *influence, Py_ssize_t
     """
     cdef Py_ssize_t v, low, h, c, t = tile_start(chain, i) + j, n = contexts_at(&chain.shape, t)
     cdef Py_ssize_t n_ends = n_ends_of(chain, t), n_starts = n // n_ends
-    cdef double now, of_all, p, inverse, total
+    cdef double now, of_all, p, inverse, total, mean
     cdef double *contexts = row_of(chain, influence.contexts, j)
     cdef double *here = row_of(chain, influence.past, j)
     cdef double *after = row_of(chain, influence.past, j + 1)
     cdef double *row = pairs_at(chain, i, j)
+    cdef bint shared = chain.shape.order > 1
     of_all = expectation(contexts, here, n)
     for v in range(chain.shape.n_labels):
         for low in range(n_ends):
             p = row_of(chain, influence.contexts, j + 1)[low * chain.shape.n_labels + v]
             inverse = inverse_of(p)
-            total = of_all
+            total, mean = of_all, 0.0
             for h in range(n_starts):
                 c = h * n_ends + low
                 total += (fabs(row[c] * inverse - contexts[c]) - contexts[c]) * here[c]
+                if shared:
+                    mean += row[c] * inverse * here[c]
             now = own_influence(p)
+            if shared:
+                total = min(total, mean)
             after[low * chain.shape.n_labels + v] = min(now + total, now * (t + 1))
         row += row_stride(chain, i)
+
+
+cdef inline bint is_block(const Chain *chain, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """Whether the contexts before the j-th position of tile i are compared a block further on.
+
+    A block is as many positions as a context has labels, so that the contexts at its ends share
+    none.
+    """
+    cdef Py_ssize_t order = chain.shape.order, t = tile_start(chain, i) + j
+    return (order > 1 and j >= 0 and t >= order and t % block_distance(order, chain.shape.n_contexts, chain.shape.n_labels) == 0
+            and j + order <= tile_length(chain, i))
+
+
+cdef void multiply(const double *a, const double *b, double *out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        out[c] = a[c] * b[c]
+
+
+cdef void limit_future(const Chain *chain, Influence *influence, Py_ssize_t i,
+                       Py_ssize_t j) noexcept nogil:
+    """Bound the influence of contexts by that of the contexts a block later."""
+    cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
+    cdef double beyond
+    cdef double *contexts = row_of(chain, influence.contexts, j)
+    cdef double *here = row_of(chain, influence.future, j)
+    cdef double *values = row_of(chain, influence.future, j + order)
+    cdef double *row = influence.work + n
+    cdef double *mean = row + n
+    multiply(row_of(chain, influence.contexts, j + order), values, mean, n)
+    for c in range(n):
+        if not is_rare(contexts[c], chain.length):
+            contexts_ahead(chain, influence, i, j, c, row)
+            beyond = influence_beyond(row, values, mean, n)
+            here[c] = min(here[c], order * own_influence(contexts[c]) + beyond)
+
+
+cdef void limit_past(const Chain *chain, Influence *influence, Py_ssize_t i,
+                     Py_ssize_t j) noexcept nogil:
+    """Bound the influence of contexts a block later by that of the contexts at its start."""
+    cdef Py_ssize_t c, order = chain.shape.order, n = chain.shape.n_contexts
+    cdef double beyond
+    cdef double *contexts = row_of(chain, influence.contexts, j + order)
+    cdef double *after = row_of(chain, influence.past, j + order)
+    cdef double *values = row_of(chain, influence.past, j)
+    cdef double *row = influence.work + n
+    cdef double *mean = row + n
+    multiply(row_of(chain, influence.contexts, j), values, mean, n)
+    for c in range(n):
+        if not is_rare(contexts[c], chain.length):
+            contexts_behind(chain, influence, i, j, c, row)
+            beyond = influence_beyond(row, values, mean, n)
+            after[c] = min(after[c], order * own_influence(contexts[c]) + beyond)
+
+
+cdef void contexts_ahead(const Chain *chain, const Influence *influence, Py_ssize_t i,
+                         Py_ssize_t j, Py_ssize_t c, double *row) noexcept nogil:
+    """Write P(context at the end of a block | c at its start): all labels differ."""
+    cdef Py_ssize_t s, v, k, first, size = 1, n_labels = chain.shape.n_labels
+    cdef double *work = influence.work
+    cdef double *contexts
+    cdef double *pairs
+    row[0] = 1.0
+    for s in range(j, j + chain.shape.order):
+        # Those that begin with the last labels of c; `size` is the number of their other labels.
+        first = c * size % chain.shape.n_contexts
+        contexts = row_of(chain, influence.contexts, s) + first
+        pairs = pairs_at(chain, i, s) + first
+        for k in range(size):
+            work[k] = row[k] * inverse_of(contexts[k])
+        for v in range(n_labels):
+            for k in range(size):
+                row[k * n_labels + v] = work[k] * pairs[k]
+            pairs += row_stride(chain, i)
+        size *= n_labels
+
+
+cdef void contexts_behind(const Chain *chain, const Influence *influence, Py_ssize_t i,
+                          Py_ssize_t j, Py_ssize_t c, double *row) noexcept nogil:
+    """Write P(context at the start of a block | c at its end)."""
+    cdef Py_ssize_t s, h, k, size = 1, n_labels = chain.shape.n_labels
+    cdef Py_ssize_t n_ends = chain.shape.n_contexts // n_labels, step = chain.shape.n_contexts
+    cdef double *work = influence.work
+    cdef double *contexts
+    cdef double *pairs
+    row[0] = 1.0
+    for s in range(j + chain.shape.order - 1, j - 1, -1):
+        # Those that end with the first labels of c, here numbered c, at a distance of `step`.
+        contexts = row_of(chain, influence.contexts, s + 1) + c
+        for k in range(size):
+            work[k] = row[k] * inverse_of(contexts[k * step])
+        pairs = pairs_at(chain, i, s) + c % n_labels * row_stride(chain, i) + c // n_labels
+        step //= n_labels
+        for h in range(n_labels):
+            for k in range(size):
+                row[h * size + k] = work[k] * pairs[k * step]
+            pairs += n_ends
+        c //= n_labels
+        size *= n_labels
 
 
 cdef inline double limited(const Influence *influence, double own, double bound) noexcept nogil:
